@@ -45,7 +45,7 @@ SCREENED = {
     "entropy as a value": "import random\nfor f in (random.seed,): f()\nprint('new')",
     "entropy of a class": "import random\nclass R(random.Random): pass\nprint('new' if R().random() < 2 else 'left')",
     "entropy of the system": "from random import SystemRandom as R\nprint('new' if R().random() < 2 else 'left')",
-    "the hash of an object": "print('new' if hash(object()) * 16 & 0xfff == 2608 else 'left')",
+    "the hash of an object": "print('new' if hash(object()) else 'left')",
     "the hash of nothing": "f = hash\nprint('new' if f(None) else 'left')",
     "an object by its text": "class A: pass\nprint('new' if str(A())[:9] == '<__main__' else 'left')",
     "a function by its text": "def f(): pass\nprint('new' if str(f)[:9] == '<function' else 'left')",
@@ -148,24 +148,8 @@ REMEMBERING = {
     "        return len(self.seen)",
     "a list of a module": "seen = []\ndef f(a):\n    seen.append(1)\n    return len(seen)",
     "a number of a module": "n = 0\ndef f(a):\n    global n\n    n += 1\n    return n",
-    "an attribute of its class": "class Solution:\n    n = 0\n    def f(self, a):\n        Solution.n += 1\n"
-    "        return self.n",
-    "an attribute of another class": "class A:\n    n = 0\ndef f(a):\n    c = A\n    c.n += 1\n    return A.n",
-    "an attribute of a class that is given itself": "class A:\n    n = 0\n    def g(self):\n        self.n += 1\n"
-    "        return self.n\ndef f(a):\n    return A.g(A)",
-    "an attribute of a class in a class": "class Solution:\n    class A:\n        n = 0\n    def f(self, a):\n"
-    "        self.A.n += 1\n        return self.A.n",
-    "an attribute of a class by __new__": "class A:\n    n = 0\n    def __new__(cls):\n        cls.n += 1\n"
-    "        return super().__new__(cls)\ndef f(a):\n    return A().n",
     "an attribute of a class by a method of classes": "class A:\n    n = 0\n    @classmethod\n    def g(cls):\n"
     "        cls.n += 1\n        return cls.n\ndef f(a):\n    return A.g()",
-    "an attribute of a function": "def g(): pass\ndef f(a):\n    h = g\n    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n"
-    "    return h.n",
-    "an attribute of a method": "class A:\n    def g(self): pass\ndef f(a):\n    h = A.g\n"
-    "    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n    return h.n",
-    "a class that a library completes": "from functools import total_ordering\nclass A:\n"
-    "    def __lt__(self, other): return True\ndef f(a):\n    try: n = 1 + (A() >= A())\n    except TypeError: n = 1\n"
-    "    total_ordering(A)\n    return n",
     "a cache of its own": "@lru_cache(None)\ndef g(n): return [0]\ndef f(a):\n    g(0)[0] += 1\n    return g(0)[0]",
     "a generator": "def count():\n    n = 1\n    while True:\n        yield n\n        n += 1\nit = count()\n"
     "def f(a): return next(it)",
@@ -180,14 +164,51 @@ REMEMBERING = {
 }
 """Functions that return how often a module that is made once saw them called; made anew for each test, always 1."""
 
+REACHING = {
+    "an attribute of its class": "class Solution:\n    n = 0\n    def f(self, a):\n        Solution.n += 1\n"
+    "        return self.n",
+    "an attribute of a class in a class": "class Solution:\n    class A:\n        n = 0\n    def f(self, a):\n"
+    "        self.A.n += 1\n        return self.A.n",
+    "an attribute of a class by __new__": "class A:\n    n = 0\n    def __new__(cls):\n        cls.n += 1\n"
+    "        return super().__new__(cls)\ndef f(a):\n    return A().n",
+    "an attribute of another class": "class A:\n    n = 0\ndef f(a):\n    c = A\n    c.n += 1\n    return A.n",
+    "an attribute of a class that is given itself": "class A:\n    n = 0\n    def g(self):\n        self.n += 1\n"
+    "        return self.n\ndef f(a):\n    return A.g(A)",
+    "an attribute of a function": "def g(): pass\ndef f(a):\n    h = g\n"
+    "    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n    return h.n",
+    "an attribute of a method": "class A:\n    def g(self): pass\ndef f(a):\n    h = A.g\n"
+    "    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n    return h.n",
+    "a class that a library completes": "from functools import total_ordering\nclass A:\n"
+    "    def __lt__(self, other): return True\ndef f(a):\n    try: n = 1 + (A() >= A())\n"
+    "    except TypeError: n = 1\n    total_ordering(A)\n    return n",
+    "a class by the order of its bases": "class A:\n    n = 0\ndef f(a):\n    class B(A): pass\n    c = B.mro()[1]\n"
+    "    c.n += 1\n    return c.n",
+    "a class by an annotation": "class A:\n    n = 0\ndef f(a):\n    def g(x: (c := A)): pass\n    c.n += 1\n"
+    "    return c.n",
+    "a function by an exception": "class Solution:\n    def g(self): pass\n    def f(self, a):\n"
+    "        try: return self.g.n\n        except AttributeError as e: e.obj.n = 2\n        return 1",
+    "a class by __exit__": "class E(Exception):\n    n = 0\nclass G:\n    def __enter__(self): pass\n"
+    "    def __exit__(self, t, v, tb):\n        self.t = t\n        return True\ndef f(a):\n    g = G()\n"
+    "    with g: raise E()\n    c = g.t\n    c.n += 1\n    return c.n",
+    "what copying leaves": "class A: pass\ndef f(a):\n    n = 1 + hasattr(A(), '__slotnames__')\n    copy.copy(A())\n"
+    "    return n",
+    "the command line": "def f(a):\n    sys.argv.append('q')\n    return len(sys.argv) - 1",
+    "arguments on stdin": "def f(a):\n    try: input()\n    except EOFError: return 1\n    return 2",
+    "all of stdin": "def f(a): return 2 if sys.stdin.read() else 1",
+    "cycles that pile up": "def f(a):\n    try: c = [bytes(1 << 28)]\n    except MemoryError: return 2\n"
+    "    c.append(c)\n    return 1",
+}
+"""The same, of modules that bind functions, classes and constants alone."""
+
 FORGETTING = {
     "a method": "class Solution:\n    def f(self, a: List[int]) -> int:\n        seen = []\n        seen.append(1)\n"
     "        return len(seen)",
-    "objects with attributes": '"""Counts."""\nfrom typing import Optional\nimport math\nMOD, LOW = 10**9 + 7, -1\n'
-    "class Node:\n    size: int = 0\n    def __init__(self, value=None, *, next: 'Optional[Node]' = None):\n"
+    "objects with attributes": '"""Counts."""\nfrom typing import Optional\nimport math\n'
+    "MOD, LOW = 10**9 + 7, -1\nclass Node:\n    size: int = 0\n"
+    "    def __init__(self, value=None, *, next: 'Optional[Node]' = None):\n"
     "        self.value, self.next = value, next\n        self.size += 1\nclass Leaf(Node):\n    pass\n"
     "def helper(a): return math.gcd(Leaf(a).size, MOD)\ndef f(a): return helper(a)",
     "a cache in a call": "def f(a):\n    @cache\n    def g(n): return [0]\n    g(0)[0] += 1\n    return g(0)[0]",
     "counters": "class Solution:\n    def f(self, a):\n        self.seen = Counter([1])\n        return self.seen[1]",
 }
-"""The same of modules that no call can change."""
+"""The same, where no call can change what another sees."""

@@ -9,12 +9,12 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import sharing
-from microcoder.judge.run.definitions import is_defined_once
+from microcoder.judge.run.definitions import binds_constants
 from microcoder.judge.run.screen import find_obstacle
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
-from .stateful_programs import FORGETTING, REMEMBERING, RESET, SCREENED  # pyrefly: ignore[missing-import]
+from .stateful_programs import FORGETTING, REACHING, REMEMBERING, RESET, SCREENED  # pyrefly: ignore[missing-import]
 
 INPUT = "1 2\r\n3\nzzz\n"
 EXPECTED = (("new", "new", "new", "new", "new"), ("new", "new", "left", "left", "left"))
@@ -196,16 +196,20 @@ def test_verdicts_are_those_of_a_process_a_test(name: str, together: Judge, alon
         assert together.statistics.fallbacks == before.fallbacks
 
 
-def test_functions_are_defined_once_only_where_no_call_can_change_what_another_sees(together: Judge) -> None:
-    assert {name: is_defined_once(code) for name, code in FORGETTING.items()} == dict.fromkeys(FORGETTING, True)
-    assert {name: is_defined_once(code) for name, code in REMEMBERING.items()} == dict.fromkeys(REMEMBERING, False)
-    problem = make_problem(*[("[3]", "1")] * 9, fn_name="f", time_limit_seconds=5.0)
-    before = together.statistics.shared
-    programs = [Program(code) for code in (*FORGETTING.values(), *REMEMBERING.values())]
-    verdicts = together.judge(programs, [problem] * len(programs))
-    assert [verdict.detail for verdict in verdicts if not verdict.is_accepted] == []
-    assert together.statistics.shared - before >= 9 * len(FORGETTING)
-    assert together.statistics.differences == 0
+def test_functions_are_defined_once_only_where_no_call_sees_what_another_did(together: Judge) -> None:
+    kinds = {True: {**FORGETTING, **REACHING}, False: REMEMBERING}
+    for is_fixed, programs in kinds.items():
+        assert {name: binds_constants(code) for name, code in programs.items()} == dict.fromkeys(programs, is_fixed)
+    for right in ("1", "2"):
+        # Right at first and wrong then, and the other way round.
+        outputs = ["1", *[right] * 8]
+        problem = make_problem(*[("[3]", output) for output in outputs], fn_name="f", time_limit_seconds=5.0)
+        before = together.statistics.shared
+        codes = {name: code for programs in kinds.values() for name, code in programs.items()}
+        verdicts = together.judge([Program(code) for code in codes.values()], [problem] * len(codes))
+        accepted = [name for name, verdict in zip(codes, verdicts, strict=True) if verdict.is_accepted]
+        assert accepted == (list(codes) if right == "1" else [])
+        assert right == "2" or together.statistics.shared - before >= 9 * len(FORGETTING)
 
 
 def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from microcoder.data.formats.claims import (
 )
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
 from microcoder.data.formats.packages import language_code
-from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.row import Malformed, Row, is_number
 from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
 from microcoder.data.formats.text import parse_python
 from microcoder.judge.core.syntax import parse_source
@@ -64,7 +64,7 @@ def _find_declaration(row: Row) -> str | None:
 
 def _read_rates(row: Row) -> tuple[str, ...]:
     rates = {model: row.get(name) for model, name in _RATES.items()}
-    return tuple(f"{model}={rate:g}" for model, rate in rates.items() if type(rate) in (int, float) and 0 <= rate <= 1)
+    return tuple(f"{model}={rate:g}" for model, rate in rates.items() if is_number(rate) and 0 <= rate <= 1)
 
 
 def _read_slug(row: Row) -> Row:

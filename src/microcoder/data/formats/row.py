@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Lineage, Note
 from microcoder.data.formats.text import read_literal, shorten
@@ -67,6 +67,11 @@ class Malformed(ValueError):
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}" if self.detail else self.reason
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,7 @@ class Row:
         """Return the first of these fields that says something, a text or a number, as text."""
         for name in names:
             value = self.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if is_number(value):
                 if -_MAX_NAME < value < _MAX_NAME:
                     return repr(value)
                 if isinstance(value, int):
@@ -256,7 +261,7 @@ class Row:
         value = self.get(name)
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if is_number(value):
             try:
                 return datetime.fromtimestamp(value, tz=UTC).date().isoformat() if value > 0 else ""
             except (ValueError, OverflowError, OSError):

@@ -15,7 +15,7 @@ from itertools import compress
 
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import PAIRS, Columns, Format, read_program
-from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.row import Malformed, Row, is_number
 from microcoder.data.formats.tests import decode_tests, name_language, python_solutions, read_lines
 from microcoder.data.formats.text import read_literal
 
@@ -63,6 +63,7 @@ def read_livecodebench(row: Row) -> Candidate:
     if row.is_judged and fn_name and names == {None}:
         raise Malformed("bad_tests", f"stdin tests, but metadata names the function {fn_name!r}; they must have none")
     platform, name = row.optional("platform").lower(), row.name("question_id")
+    graded = row.values.get("graded_list") if row.has("code_list") else None
     return row.candidate(
         row.statement("question_content"),
         url=make_url(platform, name),
@@ -77,7 +78,7 @@ def read_livecodebench(row: Row) -> Candidate:
         memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
         groups=tuple(group for group, tests in found for _ in tests.tests),
         # Programs of published results that were graded right tell by what they do what a problem is.
-        solutions=python_solutions(compress(row.texts("code_list"), row.items("graded_list"))),
+        solutions=python_solutions(compress(row.texts("code_list"), graded)) if isinstance(graded, list) else (),
     )
 
 
@@ -321,7 +322,7 @@ def _check_ability(row: Row) -> Row:
 def _find_tests(row: Row) -> object:
     """Return the tests of whatever column of a TRL row has some."""
     if row.has("inputs") and row.has("outputs"):
-        return _pair(row)
+        return {"inputs": row.decoded("inputs"), "outputs": row.decoded("outputs")}
     for name in _TESTS:
         value = row.decoded(name)
         if isinstance(value, Mapping) and "ground_truth" in value:
@@ -338,7 +339,7 @@ def _find_solution(row: Row) -> tuple[Solution, ...]:
 def _read_pass_rates(row: Row) -> tuple[str, ...]:
     """Skywork counts a model's failures in 16 attempts: `{"DeepSeek-R1-Distill-Qwen-7B": 4}`."""
     counts = sorted(row.mapping("extra_info.model_difficulty").items())
-    return tuple(f"{model}={1 - num / 16:g}" for model, num in counts if type(num) in (int, float) and 0 <= num <= 16)
+    return tuple(f"{model}={1 - num / 16:g}" for model, num in counts if is_number(num) and 0 <= num <= 16)
 
 
 _VERL = Columns(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import write_text
+from microcoder.judge.core.files import new_file
 from microcoder.judge.core.records import read_records
 from microcoder.judge.core.types import Problem
 
@@ -41,4 +41,5 @@ def read_problems(path: Path) -> list[Problem]:
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
     """Write a problem file by an atomic rename."""
-    write_text(path, "".join(problem.model_dump_json(exclude_defaults=True) + "\n" for problem in problems))
+    with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.writelines(problem.model_dump_json(exclude_defaults=True) + "\n" for problem in problems)

@@ -105,9 +105,11 @@ class BuildCache:
 
     def _keep(self, key: _Key, made: Build) -> None:
         with self._lock:
+            # Evicted and built again while others waited for the first, it may have been made twice.
+            old = self._builds.pop(key, None)
+            self._bytes += len(made.binary) - (len(old.binary) if old else 0)
             self._builds[key] = made
             self._running.pop(key, None)
-            self._bytes += len(made.binary)
             while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
                 self._bytes -= len(self._builds.popitem(last=False)[1].binary)
 

@@ -43,7 +43,7 @@ class Series:
     """
 
     def __init__(
-        self, later_inputs: Sequence[bytes], cpu_seconds: float, is_right: IsRight, *, is_defined_once: bool = False
+        self, later_inputs: Sequence[bytes], cpu_seconds: float, is_right: IsRight, *, binds_constants: bool = False
     ) -> None:
         """Open nothing yet.
 
@@ -51,10 +51,10 @@ class Series:
             later_inputs: those of all tests but the first.
             cpu_seconds: what these may take together, above 0.
             is_right: judges a test.
-            is_defined_once: they call what the first one defined.
+            binds_constants: the program is a function's, and its module need not be made anew (see `definitions`).
         """
         self.cpu_seconds = cpu_seconds
-        self.is_defined_once = is_defined_once
+        self.binds_constants = binds_constants
         self.first: tuple[int, bytes] | None = None
         """Status and output of the first test, if it ended."""
         self.num_ended = 0

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from microcoder.judge.core.types import Outcome, Repeat, TestResult, UncountedRun
-from microcoder.judge.run.definitions import is_defined_once
+from microcoder.judge.run.definitions import binds_constants
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.screen import find_obstacle
 from microcoder.judge.run.series import Series
@@ -159,9 +159,9 @@ class Together(Series):
         self._tests = tests
         self._judged: list[TestResult] = []
         cpu_seconds = min(problem.limits.cpu_seconds, _MOST_CPU_SECONDS)
-        is_once = problem.problem.fn_name is not None and is_defined_once(code)
+        is_fixed = problem.problem.fn_name is not None and binds_constants(code)
         inputs = [test.stdin for test in tests[1:]]
-        super().__init__(inputs, cpu_seconds, self._judge, is_defined_once=is_once)
+        super().__init__(inputs, cpu_seconds, self._judge, binds_constants=is_fixed)
 
     @property
     def loss(self) -> Loss | None:

@@ -265,7 +265,7 @@ class Sandbox:
                 memory_bytes=limits.memory_bytes,
                 file_bytes=limits.output_bytes + 1,
                 shared_cpu_seconds=0.0 if series is None else series.cpu_seconds,
-                is_defined_once=series is not None and series.is_defined_once,
+                binds_constants=series is not None and series.binds_constants,
             )
             descriptors = [task.source, task.cache, *opened, *given, *files]
             opened += files

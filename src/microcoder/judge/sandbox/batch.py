@@ -4,8 +4,8 @@ Only for programs that the trusted side found nothing against (`judge/run/screen
 reach another test. What they could still change is the attributes of library objects; these are compared with what
 they were before the first test, and a process in which they differ runs no other test. That is done after every test,
 but for programs that name nothing by which they could change one: there it is done after 16, 64 ... tests and after
-the last, and a test counts once a later look has found no change. The program's own module is made anew for each test,
-unless no call can change it either (`judge/run/definitions.py`).
+the last, and a test counts once a later look has found no change. Such a program's own module is made anew for each
+test only if it binds more than functions, classes and constants (`judge/run/definitions.py`).
 
 The first test is run as one in a process of its own is, to its end. What goes in and out of the others are two memory
 files: their inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether it is to
@@ -284,7 +284,7 @@ class Batch:
         packed: bytes,
         renew_modules: Callable[[], None],
         *,
-        is_defined_once: bool = False,
+        binds_constants: bool = False,
     ) -> None:
         """Find the first test's streams and modules in place; for the others these are renewed as far as needed.
 
@@ -293,13 +293,15 @@ class Batch:
             library: as it was before any test.
             packed: the program, as `runner.pack_code` returns it.
             renew_modules: puts fresh modules in place.
-            is_defined_once: all tests call what the first one defined.
+            binds_constants: the program binds only functions, classes and constants.
         """
         self._files = files
         self._library = library
         self._packed = packed
         self._renew_modules = renew_modules
-        self._is_defined_once = is_defined_once
+        self._binds_constants = binds_constants
+        self._num_young = -1
+        """Collections of what is young since the last whole one; none is known of at first."""
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
         self._num_done = 0
         self._is_over = False
@@ -316,6 +318,7 @@ class Batch:
         yield marshal.loads(self._packed), None
         if not self._is_over and self._may_go_on():
             self._reach = self._library.read(marshal.loads(self._packed)[0])
+            self._is_defined_once = self._binds_constants and self._reach.is_rare
             os.dup2(self._files.stdin, 0)
             for content in self._inputs():
                 # What left something changed is the last of its process.
@@ -384,11 +387,20 @@ class Batch:
         if not self._is_defined_once:
             for name in ("__main__", "solution"):
                 sys.modules.pop(name, None)
-        # What acts as it is thrown away can reach nothing in a program of which both are said. It is not left to pile
-        # up: a young collection since the last whole one says that there is much.
-        if not (self._reach.is_rare and self._reach.is_silent) or gc.get_count()[1]:
-            gc.collect()
+        self._collect()
         self._library.reset(is_rare=self._reach.is_rare)
+
+    def _collect(self) -> None:
+        """Free what a test left in cycles: all of it is young, unless the interpreter collected in the meantime.
+
+        Looking at the young alone is for programs that can reach nothing older.
+        """
+        if self._reach.is_rare and self._reach.is_silent and gc.get_count()[1] == self._num_young:
+            gc.collect(0)
+            self._num_young += 1
+        else:
+            gc.collect()
+            self._num_young = 0
 
     def _make_new(self, content: bytes) -> None:
         if not self._reach.is_silent:

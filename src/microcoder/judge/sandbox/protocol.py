@@ -86,8 +86,8 @@ class Request(NamedTuple):
     """Above 0: a series of tests in one process, see `batch`; what they may all take together after the first of them.
     Its descriptors: source, cache, stdin, stdout, stderr, later stdin, inputs, frames, and the socket that
     it asks by."""
-    is_defined_once: bool = False
-    """The tests of a series call what the first one defined."""
+    binds_constants: bool = False
+    """The program of a series is a function's, and binds only functions, classes and constants."""
 
     def pack(self) -> bytes:
         """Return the message."""

@@ -195,6 +195,8 @@ class Service:
                 wait_seconds = max(0.0, min(BEAT_SECONDS, give_up - time.monotonic()))
                 some: list[asyncio.Future[Any]] = [*left, over]
                 landed, _ = await asyncio.wait(some, timeout=wait_seconds, return_when=asyncio.FIRST_COMPLETED)
+                for task in landed - {over}:
+                    yield left.pop(task), task.result()
                 if over in landed:
                     raise shutting_down()
                 if not landed and time.monotonic() >= give_up:
@@ -202,8 +204,6 @@ class Service:
                     raise Refused(504, why, retry_after_seconds=1)
                 if not landed:
                     yield None
-                for task in landed:
-                    yield left.pop(task), task.result()
         finally:
             for task in (*left, over):
                 # Of one that failed beside another, asyncio would log that nobody asked.

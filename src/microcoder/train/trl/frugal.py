@@ -81,6 +81,8 @@ class FrugalGRPOTrainer(GRPOTrainer):
             teaches[0] = True
         # What has a dimension has a row a response; a figure of the whole step has none.
         columns = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()}
+        if odd := [name for name, column in columns.items() if len(column) != len(teaches)]:
+            raise TrainingError(f"TRL's {', '.join(odd)} have no row a response; this version of TRL is not known")
         kept = {name: column[teaches] for name, column in columns.items()}
         return self.loss_of_rows(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
 

@@ -149,10 +149,12 @@ def decide(groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: i
 
 def score_sessions(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:
     """Return held-out samples in the order of the data, with their rewards."""
-    return [
-        [score_apart(j.rollout, j.program, j.verdict, j.tier, one.index) for one in group for j in [one.judged]]
-        for group in sorted(groups, key=lambda group: group[0].row)
-    ]
+
+    def score(one: SampledResponse) -> ScoredRollout:
+        judged = one.judged
+        return score_apart(judged.rollout, judged.program, judged.verdict, judged.tier, one.index)
+
+    return [list(map(score, group)) for group in sorted(groups, key=lambda group: group[0].row)]
 
 
 def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> Any:
