@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class ProgramRunner:
         deaths = 0
         while waiting:
             sizes = accumulate(len(run.inputs) for _, run in waiting)
-            batch = waiting[: max(1, sum(size <= _MOST_RUNS for size in sizes))]
+            batch = waiting[: max(1, sum(1 for _ in takewhile(lambda size: size <= _MOST_RUNS, sizes)))]
             said = self._process([run for _, run in batch])
             whole = [len(of_run) == len(run.inputs) for of_run, (_, run) in zip(said, batch, strict=True)]
             num_whole = whole.index(False) if False in whole else len(whole)

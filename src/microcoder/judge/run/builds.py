@@ -76,7 +76,7 @@ class BuildCache:
         self.time_scale = 1.0
         """Factor on the compilers' CPU time on this machine."""
         self._builds: OrderedDict[_Key, Build] = OrderedDict()
-        self._running: dict[_Key, threading.Lock] = {}
+        self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
         self._bytes = 0
@@ -90,26 +90,30 @@ class BuildCache:
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
         """Return a build, made on first use; an exception is raised to the first caller only, others try again."""
         key = (language.name, language.version, code)
-        with self._lock:
-            building = self._running.setdefault(key, threading.Lock())
-        with building:
+        while True:
             with self._lock:
                 if key in self._builds:
-                    self._running.pop(key, None)
                     self._builds.move_to_end(key)
                     return self._builds[key]
+                running = self._running.get(key)
+                if running is None:
+                    is_over = self._running[key] = threading.Event()
+                    break
+            running.wait()
+        try:
             with self._places:
                 made = build()
             self._keep(key, made)
             return made
+        finally:
+            with self._lock:
+                del self._running[key]
+            is_over.set()
 
     def _keep(self, key: _Key, made: Build) -> None:
         with self._lock:
-            # Evicted and built again while others waited for the first, it may have been made twice.
-            old = self._builds.pop(key, None)
-            self._bytes += len(made.binary) - (len(old.binary) if old else 0)
             self._builds[key] = made
-            self._running.pop(key, None)
+            self._bytes += len(made.binary)
             while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
                 self._bytes -= len(self._builds.popitem(last=False)[1].binary)
 

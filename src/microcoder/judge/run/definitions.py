@@ -4,7 +4,7 @@ A program that may share a process (`screen`) reaches only the library, which is
 own module defines. That need not be made anew for each test if the module binds nothing but functions, classes and
 constants, and binds each once: of such, a call can change only attributes. So the process that runs the program
 defines it once if besides it sets no attribute of anything, and names nothing of the library that does
-(`sandbox.batch.Reach.is_rare`).
+(`is_rare` in `sandbox/batch.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from microcoder.judge.run.screen import parse
 _CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context)
 _TARGET = (ast.Name, ast.Tuple, ast.expr_context)
 _ANNOTATION = (*_CONSTANT, ast.Name, ast.Attribute, ast.Subscript, ast.List)
+_SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
 
 
 def binds_constants(code: str) -> bool:
@@ -34,9 +35,9 @@ def _is_fixed(statement: ast.stmt) -> bool:
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Expr(value=ast.Constant()):
             return True
-        case ast.FunctionDef(args=args, decorator_list=[]):
-            given = [*args.defaults, *(default for default in args.kw_defaults if default)]
-            return _consist_of(_CONSTANT, given) and _consist_of(_ANNOTATION, _annotations(statement))
+        case ast.FunctionDef(args=args, returns=returns, decorator_list=[]):
+            defaults = filter(None, (*args.defaults, *args.kw_defaults))
+            return _consist_of(_CONSTANT, defaults) and _consist_of(_SIGNATURE, filter(None, (args, returns)))
         case ast.ClassDef(decorator_list=[], bases=bases, body=body):
             return all(isinstance(base, ast.Name) for base in bases) and all(map(_is_fixed, body))
         case ast.Assign(targets=targets, value=value):
@@ -46,12 +47,5 @@ def _is_fixed(statement: ast.stmt) -> bool:
     return False
 
 
-def _consist_of(kinds: tuple[type, ...], expressions: Iterable[ast.expr]) -> bool:
-    return all(isinstance(node, kinds) for expression in expressions for node in ast.walk(expression))
-
-
-def _annotations(function: ast.FunctionDef) -> list[ast.expr]:
-    args = function.args
-    every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-    found = [argument.annotation for argument in every if argument]
-    return [one for one in [*found, function.returns] if one]
+def _consist_of(kinds: tuple[type, ...], trees: Iterable[ast.AST]) -> bool:
+    return all(isinstance(node, kinds) for tree in trees for node in ast.walk(tree))

@@ -234,7 +234,8 @@ class Session:
         if first.verdict is not Outcome.ACCEPTED:
             return
         later = together.accepted_after(run)
-        tries.extend(later)
+        for result in later:
+            tries.add(result)
         self.record.shared += 1 + len(later) if later else 0
         self.record.fallbacks += together.loss is not None
         lost = tries.next_test + together.num_unchecked

@@ -92,14 +92,6 @@ class Tries:
             self.is_doubtful = True
         self.results.append(result)
 
-    def extend(self, results: Sequence[TestResult]) -> None:
-        """Note the runs of the next tests that count."""
-        if self.losses:
-            for result in results:
-                self.add(result)
-        else:
-            self.results += results
-
     def replaced_by(self, first: Tries, second: Tries | None) -> Tries:
         """Return the result of a program that was judged anew; the second time is None if the first one decides.
 

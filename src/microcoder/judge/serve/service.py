@@ -186,29 +186,31 @@ class Service:
 
         What is left when the client goes, the time is over or the service ends is not begun any more.
         """
+        landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
         over = asyncio.ensure_future(self._over.wait())
-        left: dict[asyncio.Future[Any], int] = {asyncio.ensure_future(work): n for n, work in enumerate(works)}
+        numbers: dict[asyncio.Future[Any], int] = {asyncio.ensure_future(work): n for n, work in enumerate(works)}
+        for task in (*numbers, over):
+            task.add_done_callback(lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done)))
         give_up = time.monotonic() + seconds
         try:
             yield None
-            while left:
-                wait_seconds = max(0.0, min(BEAT_SECONDS, give_up - time.monotonic()))
-                some: list[asyncio.Future[Any]] = [*left, over]
-                landed, _ = await asyncio.wait(some, timeout=wait_seconds, return_when=asyncio.FIRST_COMPLETED)
-                for task in landed - {over}:
-                    yield left.pop(task), task.result()
-                if over in landed:
-                    raise shutting_down()
-                if not landed and time.monotonic() >= give_up:
-                    why = f"not done within {seconds:g} s; send it again later"
-                    raise Refused(504, why, retry_after_seconds=1)
-                if not landed:
+            num_left = len(numbers)
+            while num_left:
+                try:
+                    done = await asyncio.wait_for(landed.get(), min(BEAT_SECONDS, give_up - time.monotonic()))
+                except TimeoutError:
+                    if time.monotonic() >= give_up:
+                        why = f"not done within {seconds:g} s; send it again later"
+                        raise Refused(504, why, retry_after_seconds=1) from None
                     yield None
+                    continue
+                if done is over:
+                    raise shutting_down()
+                num_left -= 1
+                yield numbers[done], done.result()
         finally:
-            for task in (*left, over):
-                # Of one that failed beside another, asyncio would log that nobody asked.
-                if not task.cancel() and not task.cancelled():
-                    task.exception()
+            for task in (*numbers, over):
+                task.cancel()
 
     def _prepare(self, problems: Sequence[Problem]) -> None:
         """Have the judge know problems before their programs come; no message holds anything of a test."""
