@@ -150,6 +150,16 @@ def test_close_ends_everything_at_once() -> None:
         judging.judge([], [])
 
 
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_judge_that_is_closed_twice_leaves_what_others_have_opened_since(processes: int) -> None:
+    judging = Judge(workers=1, processes=processes, time_scale=1)
+    judging.close()
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]
+    judging.close()
+    for descriptor in opened:
+        os.close(descriptor)
+
+
 BATCH_WITHOUT_END = """
 import os, sys
 from microcoder import Problem, Program

@@ -36,6 +36,11 @@ def serve(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         found = re.search(r"serving on (https?://\S+),", process.stderr.readline())
         assert found, process.stderr.read()
         yield found[1], process
+    except Exception as error:
+        ended = process.poll()
+        process.kill()
+        error.add_note(f"the service had ended with {ended}, and said: {process.communicate()[1]}")
+        raise
     finally:
         process.kill()
         process.wait()

@@ -173,8 +173,12 @@ class Judge(Judging):
         return await asyncio.wrap_future(self.submit_run(invocation))
 
     def close(self) -> None:
-        """End all sandboxes at once; programs still being judged get a sandbox fault."""
-        self._is_closed = True
+        """End all sandboxes at once; programs still being judged get a sandbox fault. Closed again, it does nothing."""
+        with self._lock:
+            # The pool's descriptors may be somebody else's by now.
+            if self._is_closed:
+                return
+            self._is_closed = True
         self._pool.close()
         with self._lock:
             left, self._in_flight = list(self._in_flight.values()), {}
