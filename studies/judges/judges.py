@@ -1,7 +1,8 @@
-"""Do the runs of the two studies of wrong graders that are missing, then draw their figures and print their tables.
+"""Do the runs of the three studies of wrong graders that are missing, then draw their figures and print their tables.
 
     python studies/judges/judges.py reward_hacking
     python studies/judges/judges.py noisy_judge [--jobs 2]
+    python studies/judges/judges.py rate_and_fate
 
 The graders, `naive_grader.py` and `noisy_judge.py`, are imported from this folder: nothing else judges by them.
 Figures go to docs/insights, where the pages are that tell what they show. A run that was stopped is resumed.
@@ -10,13 +11,13 @@ Figures go to docs/insights, where the pages are that tell what they show. A run
 import argparse
 from pathlib import Path
 
-from payment_report import report_errors, report_hacking
+from payment_report import report_errors, report_fate, report_hacking
 
 from microcoder.cli import main
 from microcoder.lab.studies.design import load_study
 
 HERE = Path(__file__).parent
-REPORTS = {"reward_hacking": report_hacking, "noisy_judge": report_errors}
+REPORTS = {"reward_hacking": report_hacking, "noisy_judge": report_errors, "rate_and_fate": report_fate}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

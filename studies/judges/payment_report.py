@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+import numpy.typing as npt
 from payment_figures import ErrorLine, draw_errors, draw_payments
 from payments import Payments, read_payments
 
@@ -18,6 +21,11 @@ from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.work import Work, plan_runs
 from microcoder.train.runs import RunDirectory
 
+WARNED_BY = 8
+"""Step by which a collapse is to be foreseen; the warning is a mean over the five steps up to it."""
+_COLLAPSE = 0.2
+"""Points under the same seed without errors at which a run has collapsed."""
+_RESAMPLES = 2000
 LATE_STEPS = 5
 """What a run ends at is the mean over so many last steps."""
 Paid = dict[int, list[Payments]]
@@ -84,6 +92,41 @@ def report_errors(file: StudyFile, *, root: Path, output: Path) -> str:
     return "\n".join(lines)
 
 
+def report_fate(file: StudyFile, *, root: Path, output: Path) -> str:
+    """Write the figure of a study of errors into a folder; return its table, and how well a collapse was foreseen.
+
+    Raises:
+        DataError: no run is finished.
+    """
+    table = report_errors(file, root=root, output=output)
+    paid = _read(file, root)
+    clean = paid.pop(file.study.reference)
+    seeds = sorted(set(clean).intersection(*paid.values()))
+    warned = np.asarray([[_warning(runs[s]) for s in seeds] for runs in paid.values()])
+    lost = np.asarray([[late_accuracy(clean[s]) - late_accuracy(runs[s]) for s in seeds] for runs in paid.values()])
+    has_collapsed = lost > _COLLAPSE
+    drawn = np.random.default_rng(0).integers(len(seeds), size=(_RESAMPLES, len(seeds)))
+    areas = [_area(warned[:, chosen], has_collapsed[:, chosen]) for chosen in drawn]
+    low, high = np.nanquantile(areas, (0.025, 0.975))
+    lines = ["", _row("errors", "alike in the warning, by seed", "collapsed"), _rule(3)]
+    for level, shares, ended in zip(paid, warned, has_collapsed, strict=True):
+        lines.append(_row(level, " ".join(f"{share:.0%}" for share in shares), f"{ended.sum()} of {len(seeds)}"))
+    foreseen = f"Area under the ROC curve: {_area(warned, has_collapsed):.2f} [{low:.2f}, {high:.2f}]"
+    return "\n".join([table, *lines, "", f"{foreseen}, {has_collapsed.sum()} of {lost.size} runs collapsed."])
+
+
+def _warning(steps: Sequence[Payments]) -> float:
+    return fmean([payments.alike for payments in steps if payments.step <= WARNED_BY][-LATE_STEPS:])
+
+
+def _area(warned: npt.NDArray[np.float64], has_collapsed: npt.NDArray[np.bool_]) -> float:
+    """Return the share of pairs of a run that collapsed and one that did not in which the former was warned of more."""
+    bad, good = warned[has_collapsed], warned[~has_collapsed]
+    if not (bad.size and good.size):
+        return math.nan
+    return float((np.greater.outer(bad, good) + 0.5 * np.equal.outer(bad, good)).mean())
+
+
 def late_accuracy(steps: Sequence[Payments]) -> float:
     """Return the share that our judge accepts over the last steps."""
     return fmean(payments.accuracy for payments in steps[-LATE_STEPS:])
@@ -126,8 +169,6 @@ def _name_tricks(payments: Payments) -> str:
 
 
 def _effect_on_accuracy(seeds: Paid, clean: Paid) -> Effect:
-    import numpy as np
-
     both = sorted(seeds.keys() & clean.keys())
     return estimate_effect(np.asarray([[late_accuracy(seeds[s]) - late_accuracy(clean[s])] for s in both]))
 

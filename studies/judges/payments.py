@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from noisy_judge import place_program
+
 from microcoder.data.micro.tricks import find_trick
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.history import missing_extra
@@ -33,6 +35,8 @@ class Payments:
     """Share that our judge accepts and was not paid."""
     tricks: Mapping[str, float]
     """Share whose program tries a trick (`microcoder.data.micro.tricks`), by trick."""
+    alike: float
+    """Largest share of the paid programs that are one text without layout, whatever was asked; 0 if none is paid."""
 
     @property
     def all_tricks(self) -> float:
@@ -48,6 +52,7 @@ def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments 
     num = len(scored)
     judged = Counter((row["reward"] > _PAID, row["verdict"] == Outcome.ACCEPTED) for row in scored)
     tricks = Counter(trick for row in scored if (trick := find_trick(row["program"])))
+    paid = Counter(place_program(row["program"], 0) for row in scored if row["reward"] > _PAID and row["program"])
     return Payments(
         step=step,
         num_scored=num,
@@ -56,6 +61,7 @@ def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments 
         paid_wrong=judged[True, False] / num,
         unpaid_right=judged[False, True] / num,
         tricks={trick: count / num for trick, count in sorted(tricks.items())},
+        alike=max(paid.values(), default=0) / max(paid.total(), 1),
     )
 
 

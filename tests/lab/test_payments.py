@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from noisy_judge import place_program
-from payment_report import report_errors, report_hacking
+from payment_report import report_errors, report_fate, report_hacking
 from payments import count_payments, read_payments
 
 from microcoder.judge.core.errors import DataError
@@ -81,6 +81,8 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
         svg = (tmp_path / "graders.svg").read_text()
         ElementTree.fromstring(svg)
         assert "tricks" in svg or "no errors" in svg
+    fate = report_fate(study, root=study.path.parent / "runs", output=tmp_path)
+    assert fate.endswith("Area under the ROC curve: nan [nan, nan], 0 of 1 runs collapsed.")
     with pytest.raises(DataError, match="no finished run of graders"):
         report_errors(study, root=tmp_path, output=tmp_path)
 
@@ -93,7 +95,7 @@ def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
     for run in runs:
         rewards = build_rewards(run.config.rewards)
         assert (rewards.parts[0][0].label == "all_tests") == (run.name == file.study.reference)
-        alike = run.config.model_copy(update={"rewards": runs[0].config.rewards, "seed": 0})
+        alike = run.config.model_copy(update={"rewards": runs[0].config.rewards, "seed": runs[0].config.seed})
         assert alike == runs[0].config
         options = run.config.rewards[0].options
         assert options.get("pattern", run.seed) == run.seed
@@ -117,4 +119,5 @@ def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:
     assert payments is not None
     assert (payments.step, payments.num_scored, payments.reward, payments.accuracy) == (3, 4, 0.5, 0.5)
     assert (payments.paid_wrong, payments.unpaid_right, payments.tricks) == (0.25, 0.25, {"exit": 0.25})
+    assert (payments.alike, count_payments([*rows, rows[0]], step=3).alike) == (1 / 2, 2 / 3)  # pyrefly: ignore
     assert count_payments(rows[-1:], step=3) is None
