@@ -18,6 +18,7 @@ from cyclopts import CycloptsError, MissingArgumentError
 from pydantic import BaseModel
 
 from doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of, type_in
+from microcoder import Problem
 from microcoder.cli import build_app
 from microcoder.data.build import BuildConfig
 from microcoder.eval import EvalConfig
@@ -202,6 +203,8 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
     problem = {"id": "a", "tests": row["tests"]}
     for name, line in (("programs", row), ("problems", problem), ("answers", answer)):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    for name in ("time_limit_seconds", "memory_limit_mib"):
+        assert f"`{name}` ({Problem.model_fields[name].default:g})" in text_of(DOCS / "judging.md")
     commands = [block.text for block in blocks if block.language == "console"]
     assert len(commands) == 2
     for command in commands:

@@ -20,7 +20,7 @@ address=$(srun --nodes=1 --ntasks=1 -w "$head" hostname --ip-address | awk '{pri
 
 # Programs are judged under the job's own user, without a container. Where nodes give an ordinary user no namespaces
 # (Ubuntu 24.04's kernel.apparmor_restrict_unprivileged_userns=1, Debian's kernel.unprivileged_userns_clone=0,
-# user.max_user_namespaces=0) everything is judged all the same, `degraded`: one wall around a program instead of two
+# user.max_user_namespaces=0) everything is judged all the same, `degraded`: one layer of isolation instead of two
 # (docs/sandbox.md, "Without mounts"). This says which it is; a node that could judge nothing safely ends the job here.
 srun --ntasks-per-node=1 --overlap microcoder doctor
 

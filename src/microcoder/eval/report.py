@@ -11,7 +11,7 @@ The folder of an evaluation: what was asked, what was answered, what was judged.
     report.md         the same as tables
 
 An interrupted evaluation resumes from the complete lines. If a pair of problem and sample has two verdicts, because the
-first was a sandbox fault, the later one counts.
+first was a sandbox error, the later one counts.
 
 Platform x difficulty: mean accuracy and pass@k with intervals, and the paired difference of two runs.
 """
@@ -121,14 +121,14 @@ class EvaluationFolder(WorkFolder):
         return {(sample.problem_id, sample.sample_index): sample for sample in samples}
 
     def read_verdicts(self) -> dict[Key, Row]:
-        """Return the latest verdict of each sample, sandbox faults included."""
+        """Return the latest verdict of each sample, sandbox errors included."""
         try:
             return {(row["problem_id"], row["sample_index"]): row for row in read_rows(self.verdicts)}
         except (KeyError, TypeError):
             raise DataError(f"{self.verdicts} was edited or damaged: a line names no sample") from None
 
     def judged(self) -> set[Key]:
-        """Return the samples with a final verdict; those with a sandbox fault are judged again."""
+        """Return the samples with a final verdict; those with a sandbox error are judged again."""
         return {key for key, row in self.read_verdicts().items() if row["verdict"] != Outcome.SANDBOX_FAULT}
 
 

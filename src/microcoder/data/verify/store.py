@@ -67,7 +67,7 @@ def open_store(path: Path | None, table: str) -> sqlite3.Connection:
 class VerdictStore:
     """A file of verdicts; safe for several processes of one machine, and against being killed.
 
-    Faults of the sandbox are not kept: they say nothing about the program.
+    Errors of the sandbox are not kept: they say nothing about the program.
     """
 
     def __init__(self, path: Path) -> None:

@@ -23,7 +23,7 @@ uniform in [0, 1), that depends on seed, step, problem and sample alone, and is 
 
 
 def score_verdict(verdict: Verdict) -> float | None:
-    """Return 1.0 for an accepted program, 0.0 for any other, None for a sandbox fault."""
+    """Return 1.0 for an accepted program, 0.0 for any other, None for a sandbox error."""
     if not verdict.is_scorable:
         return None
     return 1.0 if verdict.is_accepted else 0.0
@@ -79,7 +79,7 @@ class RewardSum:
     def __call__(
         self, problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float | None = None
     ) -> Reward:
-        """Return a rollout's reward; None after a sandbox fault, without calling any reward."""
+        """Return a rollout's reward; None after a sandbox error, without calling any reward."""
         values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
         if verdict.is_scorable:
             for extension, _ in self.parts:

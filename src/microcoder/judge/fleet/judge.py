@@ -173,7 +173,7 @@ class Judge(Judging):
         return await asyncio.wrap_future(self.submit_run(invocation))
 
     def close(self) -> None:
-        """End all sandboxes at once; programs still being judged get a sandbox fault. Closed again, it does nothing."""
+        """End all sandboxes at once; programs still being judged get a sandbox error. Closed again, it does nothing."""
         with self._lock:
             # The pool's descriptors may be somebody else's by now.
             if self._is_closed:

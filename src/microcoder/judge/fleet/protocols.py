@@ -16,7 +16,7 @@ OnVerdict = Callable[[int, Verdict], None]
 
 
 class BatchJudge(Protocol):
-    """Programs and problems in, verdicts out. A fault of any machine is a verdict that scores nothing."""
+    """Programs and problems in, verdicts out. An error of any machine is a verdict that scores nothing."""
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -39,7 +39,7 @@ class Judging(ABC):
     ) -> list[Verdict]:
         """Judge each program against the problem at the same position; verdicts come back in that order.
 
-        A program never raises; a fault of the sandbox is its verdict.
+        A program never raises; an error of the sandbox is its verdict.
 
         Raises:
             DataError: the sequences differ in length, a program is in another language than its problem, or a

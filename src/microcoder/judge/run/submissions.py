@@ -43,7 +43,7 @@ class VerdictFile:
         """Name a verdict file."""
         self.path = path
         self.done: dict[str, Row] = {}
-        """Lines of earlier runs by submission id, sandbox faults left out."""
+        """Lines of earlier runs by submission id, sandbox errors left out."""
         self.isolation: Row | None = None
         """Isolation and environment of the latest run that judged any program."""
         self._origin = origin

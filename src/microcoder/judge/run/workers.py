@@ -131,7 +131,7 @@ class VerdictCache:
         return verdict
 
     def keep(self, key: Key, verdict: Verdict) -> None:
-        """Store a verdict, except sandbox faults."""
+        """Store a verdict, except sandbox errors."""
         if not verdict.is_scorable:
             return
         self._verdicts[key] = verdict
@@ -162,7 +162,7 @@ class Work:
     """Called with the answer, or None if the work was abandoned."""
 
     def fault(self, message: str) -> Verdict | Execution:
-        """Return the answer for a fault of our machine."""
+        """Return the answer for an error of our machine."""
         if self.problem is None:
             return executions.fault(message)
         return verdicts.unjudged(message, len(self.problem.prepared.tests))
