@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def check(judge: Judge, language: str, code: str, outcome: Outcome, number: int 
 
 
 PRINTS_JAVA = " { public static void main(String[] a) { System.out.println(4); } }"
-ENDS: dict[str, dict[str, tuple[str, Outcome] | tuple[str, Outcome, int]]] = {
+ENDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "java": {
         # One program, which is built once.
         "probes": (hostile.JAVA, Outcome.ACCEPTED, 0),
