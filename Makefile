@@ -1,4 +1,4 @@
-# Eleven verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+# Ten verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Common in containers; each process that the tests start would compile all that it imports, seconds of torch alone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-tutorials test-verl test-vllm test-integrations check docs yardstick-cases golden
+.PHONY: setup demo test test-tutorials test-verl test-vllm test-integrations check docs golden
 
 setup: $(STAMP)
 
@@ -111,10 +111,6 @@ docs: .venv-docs/.installed
 	.venv-docs/bin/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 	@echo "open site/index.html"
-
-# The cases of `microcoder audit-judge` are those of the tests.
-yardstick-cases: setup
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m lab.yardstick.build_cases
 
 # What moved since the pack of values in tests/golden.json, from verdicts to weights; UPDATE=1 writes it anew. Parts of it
 # that need verl are skipped, aloud, until `make test-verl` has installed it; PARTS="pairs help" asks for some.

@@ -90,9 +90,10 @@ _judged: dict[str, Verdict] = {}
 def judged(pairs: Sequence[Pair]) -> list[Verdict]:
     """Return what the judge itself says of responses that hold the pairs' programs; it is asked once."""
     new = [pair for pair in pairs if pair.name not in _judged]
-    with Judge() as judge:
-        verdicts = judge.judge([extract_program(pair.response) for pair in new], [pair.problem for pair in new])
-    _judged.update(zip((pair.name for pair in new), verdicts, strict=True))
+    if new:
+        with Judge() as judge:
+            verdicts = judge.judge([extract_program(pair.response) for pair in new], [pair.problem for pair in new])
+        _judged.update(zip((pair.name for pair in new), verdicts, strict=True))
     return [_judged[pair.name] for pair in pairs]
 
 

@@ -1,12 +1,14 @@
-"""Programs that try to do harm.
+"""Programs that try to do harm, to use up what a machine has, to leave the sandbox or to reach other processes.
 
 Each prints `contained` where it noticed that it could not, and `HARM ...` where it could; or it ends in one of
-the outcomes named beside it. Written for this suite; safe to run only inside the sandbox.
+the outcomes named beside it. Most are the yardstick's, which other judges are asked too: they are stored there alone,
+and edited there. Those here end by themselves only, or have nothing to say. Safe to run only inside the sandbox.
 """
 
 from __future__ import annotations
 
 from microcoder.judge.core.types import Outcome
+from microcoder.lab.yardstick.cases import load_suite
 
 Hostile = tuple[tuple[Outcome, ...], str]
 """The outcomes that a program may have, and its source."""
@@ -26,22 +28,11 @@ CONTAINED, LIMIT, MEMORY = Ends([Outcome.ACCEPTED]), Ends([Outcome.TIME_LIMIT]),
 OUTPUT, CRASH, WRONG = Ends([Outcome.OUTPUT_LIMIT]), Ends([Outcome.RUNTIME_ERROR]), Ends([Outcome.WRONG_ANSWER])
 COMPILE, PROCESSES = Ends([Outcome.COMPILE_ERROR]), Ends([Outcome.PROCESS_LIMIT])
 
-PROGRAMS: dict[str, Hostile] = {
-    "endless loop": LIMIT("while True: pass"),
-    "sleep": LIMIT("import time\nwhile True: time.sleep(1000)"),
+_OTHERS: dict[str, Hostile] = {
     "stop itself": LIMIT("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nimport time\ntime.sleep(100)"),
     "thread that never ends": LIMIT(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nprint('contained')"
     ),
-    "catch every signal": LIMIT("""
-import signal
-def spin(*_):
-    while True: pass
-for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGXCPU, signal.SIGINT, signal.SIGPROF, signal.SIGXFSZ):
-    signal.signal(number, spin)
-signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-while True: pass
-"""),
     "excepthook that never ends": LIMIT("""
 import sys
 def spin(*_):
@@ -58,65 +49,13 @@ print("contained")
 """),
     "catastrophic regular expression": LIMIT("import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')"),
     "huge power": LIMIT("print(len(hex(9 ** 9 ** 9)))"),
-    "fork": CONTAINED("""
-import os
-count = 0
-for _ in range(200):
-    try: child = os.fork()
-    except OSError: break
-    if child == 0:
-        import time
-        time.sleep(30); os._exit(0)
-    count += 1
-print("HARM forked" if count else "contained")
-"""),
     "fork by raw system calls": CONTAINED("""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 got = [nr for nr, args in ((57, ()), (58, ()), (56, (17, 0, 0, 0, 0)), (435, (0, 0))) if libc.syscall(nr, *args) >= 0]
 print("HARM forked" if got else "contained")
 """),
-    "many threads": CONTAINED("""
-import threading, time
-threading.stack_size(65536)
-count = 0
-try:
-    for _ in range(2000):
-        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-        count += 1
-except RuntimeError: pass
-print("HARM threads" if count > 500 else "contained")
-"""),
-    "execute a program": CONTAINED("""
-import os, sys
-for path in (sys.executable, "/bin/sh", "/usr/bin/env"):
-    try: os.execv(path, [path, "-c", "print('HARM executed')"])
-    except OSError: pass
-try:
-    import subprocess
-    subprocess.run([sys.executable, "-c", "print('HARM')"])
-except OSError: pass
-print("contained")
-"""),
     "take all memory": MEMORY("held = []\nwhile True: held.append(bytearray(b'x' * (8 << 20)))"),
-    "take memory and forgive": MEMORY("""
-held = []
-try:
-    while True: held.append(bytearray(b'x' * (8 << 20)))
-except MemoryError: held = None
-print("contained")
-"""),
-    "memory beside the heap": CONTAINED("""
-import os
-written = 0
-try:
-    for _ in range(50):
-        f = os.memfd_create("x")
-        for _ in range(16): written += os.write(f, bytes(1 << 20))
-except OSError: pass
-print("HARM memory" if written > 64 << 20 else "contained")
-"""),
-    "flood stdout": OUTPUT("text = 'x' * (1 << 20)\nwhile True: print(text)"),
     "flood stdout and forgive": OUTPUT("""
 import os, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -125,131 +64,6 @@ try:
 except OSError: pass
 """),
     "flood stderr": OUTPUT("import sys\ntext = 'x' * (1 << 20)\nwhile True: sys.stderr.write(text)"),
-    "fill the disk": (CONTAINED | OUTPUT)("""
-written = 0
-try:
-    for number in range(100):
-        with open(f"/tmp/{number}", "wb") as f: written += f.write(b"x" * (4 << 20))
-except OSError: pass
-print("HARM disk" if written > 32 << 20 else "contained")
-"""),
-    "leave files for the next test": CONTAINED("""
-import os
-for depth in range(20):
-    try:
-        os.mkdir(f"/tmp/d{depth}"); open(f"/tmp/d{depth}/f", "w").write("HARM"); os.chmod(f"/tmp/d{depth}", 0)
-        os.symlink("/etc/passwd", f"/tmp/l{depth}")
-    except OSError: pass
-try: os.chmod("/tmp", 0)
-except OSError: pass
-print("contained")
-"""),
-    "folders too deep to remove by path": CONTAINED("""
-import os
-try:
-    for _ in range(200):
-        os.mkdir("d" * 200); os.chdir("d" * 200)
-except OSError: pass
-print("contained")
-"""),
-    "kill the parent": CONTAINED("""
-import os, signal
-me = os.getpid()
-for target in (os.getppid(), 1, 2, 3):
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGSTOP, signal.SIGKILL):
-        if target not in (0, me):
-            try: os.kill(target, number)
-            except OSError: pass
-print("contained")
-"""),
-    "read files": CONTAINED("""
-import os
-found = []
-for path in ("/etc/passwd", "/etc/shadow", "/root/.bashrc", "/root/.profile", "/work", "/proc/self/environ",
-             "/proc/1/environ", "/proc/self/maps", "/sys", "/var/log", "/dev/kmsg", "/proc/cpuinfo"):
-    try: found.append(os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(9))
-    except OSError: pass
-found = [item for item in found if item]
-for folder, folders, files in os.walk("/"):
-    found += [name for name in files + folders if "microcoder" in name or name in ("zygote.py", "shadow")]
-    if folder.count("/") > 4: folders.clear()
-print("HARM read " + repr(found) if found else "contained")
-"""),
-    "change the interpreter": CONTAINED("""
-import os, sys
-harm = []
-for path in (os.__file__, os.path.dirname(os.__file__) + "/evil.pth", sys.executable, "/usr/lib/x", "/etc/x", "/x"):
-    try: open(path, "r+b" if os.path.exists(path) else "wb"); harm.append(path)
-    except OSError: pass
-for change in (lambda: os.unlink(os.__file__), lambda: os.rename(os.__file__, "/tmp/x"),
-               lambda: os.chmod(os.__file__, 0o777), lambda: os.utime(os.__file__)):
-    try: change(); harm.append("changed")
-    except OSError: pass
-print(f"HARM {harm}" if harm else "contained")
-"""),
-    "open sockets": CONTAINED("""
-import socket
-got = []
-for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK, socket.AF_PACKET):
-    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):
-        try: got.append(socket.socket(family, kind))
-        except OSError: pass
-print("HARM sockets" if got else "contained")
-"""),
-    "odd system calls": CONTAINED("""
-import ctypes, platform
-libc = ctypes.CDLL(None, use_errno=True)
-buffer = ctypes.create_string_buffer(256)
-calls = [("ptrace", 101, (16, 1, 0, 0)), ("bpf", 321, (0, buffer, 72)), ("keyctl", 250, (0, -3, 0)),
-         ("io_uring", 425, (1, buffer)), ("userfaultfd", 323, (1,)), ("perf", 298, (buffer, 0, -1, -1, 0)),
-         ("personality", 135, (0x40000,)), ("unshare", 272, (0x10000000,)), ("setns", 308, (0, 0)),
-         ("mount", 165, (b"none", b"/tmp", b"tmpfs", 0, 0)), ("chroot", 161, (b"/tmp",)),
-         ("memfd_secret", 447, (0,)), ("seccomp", 317, (1, 0, 0)), ("inotify", 294, (0,)),
-         ("shmget", 29, (0, 4096, 0o1600)), ("msgget", 68, (0, 0o1600)), ("setpriority", 141, (0, 0, -5)),
-         ("process_vm_readv", 310, (1, buffer, 1, buffer, 1, 0)), ("pidfd_getfd", 438, (3, 0, 0)),
-         ("setuid", 105, (0,)), ("kcmp", 312, (1, 1, 0, 0, 0))] if platform.machine() == "x86_64" else []
-got = [name for name, number, arguments in calls if libc.syscall(number, *arguments) >= 0]
-print(f"HARM {got}" if got else "contained")
-"""),
-    "signals through descriptors": CONTAINED("""
-import fcntl, os
-reader, writer = os.pipe()
-harm = []
-for command, value in ((fcntl.F_SETOWN, os.getppid()), (10, 9), (fcntl.F_NOTIFY, 1)):
-    try: fcntl.fcntl(reader, command, value); harm.append(command)
-    except OSError: pass
-print(f"HARM {harm}" if harm else "contained")
-"""),
-    "inherited descriptors": CONTAINED("""
-import os
-opened = []
-for number in range(3, 4096):
-    try: os.fstat(number); opened.append(number)
-    except OSError: pass
-print(f"HARM {opened}" if opened else "contained")
-"""),
-    "change stdin": CONTAINED("""
-import os
-harm = []
-for change in (lambda: os.write(0, b"666 666"), lambda: os.ftruncate(0, 0), lambda: os.pwrite(0, b"9", 0)):
-    try: change(); harm.append(1)
-    except OSError: pass
-print(f"HARM {harm}" if harm else "contained")
-"""),
-    "raise limits": CONTAINED("""
-import os, resource
-harm = []
-for name in ("AS", "FSIZE", "NOFILE", "CPU", "STACK", "CORE", "MEMLOCK"):
-    which = getattr(resource, "RLIMIT_" + name)
-    before = resource.getrlimit(which)
-    try: resource.setrlimit(which, (-1, -1))
-    except (ValueError, OSError): pass
-    if resource.getrlimit(which) != before and before[1] != -1: harm.append(name)
-for target in (os.getppid(), 1):
-    try: resource.prlimit(target, resource.RLIMIT_AS, (1 << 20, 1 << 20)); harm.append(target)
-    except (ValueError, OSError): pass
-print(f"HARM {harm}" if harm else "contained")
-"""),
     "close standard streams": (CRASH | WRONG)("""
 import os, sys
 for number in (0, 1, 2): os.close(number)
@@ -268,13 +82,93 @@ class A:
     def __getattr__(self, name): return getattr(self, name)
 A().x
 """),
-    "right answer, wrong exit": CRASH("import sys\nprint('contained')\nsys.stdout.flush()\nsys.exit(1)"),
     "constant that takes all time to compile": (COMPILE | LIMIT | MEMORY)("x = " + "+".join(["1"] * 200_000)),
     "nesting that breaks the parser": COMPILE("x = " + "(" * 5000 + ")" * 5000),
-    "null byte": COMPILE("print('contained')\0"),
-    "lone surrogate": COMPILE("print('\ud800')"),
     "claim a compile error": CRASH("import sys\nsys.stderr.write('SyntaxError: invalid syntax')\nsys.exit(123)"),
     "forge the protocol": WRONG("import sys\nsys.stdout.write('R' + chr(0) * 33)\nsys.stderr.write('Y{}')"),
+    "a sparse standard output": WRONG("import os\nos.ftruncate(1, 16 << 20)"),
+    "shared anonymous memory": MEMORY("""
+import mmap
+held = []
+for _ in range(12):
+    held.append(mmap.mmap(-1, 16 << 20))
+    for place in range(0, 16 << 20, 4096): held[-1][place] = 1
+"""),
+    "a list of a trillion": MEMORY("x = [0] * 10 ** 12"),
+    "spend time in many threads at once": LIMIT("""
+import hashlib, threading
+def burn():
+    while True: hashlib.sha256(bytes(1 << 20))
+for _ in range(8): threading.Thread(target=burn).start()
+"""),
+    "keys that all collide": LIMIT("d = {}\nfor n in range(10 ** 6): d[n * (2 ** 61 - 1)] = n"),
+    "a number as text": LIMIT("import sys\nsys.set_int_max_str_digits(0)\nprint(len(str(1 << 10 ** 8)))"),
+    "wait for a lock it holds": LIMIT("import threading\nlock = threading.Lock()\nlock.acquire(), lock.acquire()"),
+    "a storm of timer signals": LIMIT("""
+import signal
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 1e-6, 1e-6)
+while True: pass
+"""),
+    "broken bytecode": (CRASH | MEMORY | LIMIT)(
+        "def f(): pass\nf.__code__ = f.__code__.replace(co_code=bytes([100, 255]) * 50, co_stacksize=1)\nf()\n1 / 0"
+    ),
+    "recursion without a limit": (MEMORY | LIMIT | CRASH)(
+        "import sys\nsys.setrecursionlimit(2 ** 31 - 1)\ndef f(): f()\nf()"
+    ),
+    "text of a very deep list": (CRASH | MEMORY | LIMIT)(
+        "import sys\nsys.setrecursionlimit(2 ** 31 - 1)\nx = []\nfor _ in range(10 ** 6): x = [x]\nrepr(x)\n1 / 0"
+    ),
+    "kill the process group": CRASH("import os, signal\nos.kill(0, signal.SIGKILL)"),
+    "system calls of 32 bits": CRASH("""
+import ctypes, mmap, os, platform
+if platform.machine() != "x86_64": os.abort()
+code = mmap.mmap(-1, 4096, prot=7)
+code.write(bytes.fromhex("b814000000cd80c3"))  # getpid by int 0x80
+ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+"""),
+    "free memory that is not its own": CRASH("import ctypes\nctypes.CDLL(None).free(ctypes.c_void_p(0xDEAD0))"),
+}
+_ENDS = {
+    "take memory and forgive": MEMORY,
+    "flood stdout": OUTPUT,
+    "fill the disk": CONTAINED | OUTPUT,
+    "right answer, wrong exit": CRASH,
+    "null byte": COMPILE,
+    "lone surrogate": COMPILE,
+    "a sparse file of a terabyte": CONTAINED | OUTPUT,
+    "space without writing": CONTAINED | OUTPUT,
+    "a file without a name": CONTAINED | OUTPUT,
+    "write to a map beyond the space": CONTAINED | CRASH | OUTPUT,
+    "threads that start threads": CONTAINED | CRASH | PROCESSES | MEMORY,
+    "a line without end": OUTPUT,
+    "a bomb of compressed zeros": MEMORY,
+    "a bomb of XML entities": CONTAINED | MEMORY,
+    "broken marshalled data": CONTAINED | CRASH | MEMORY,
+    "brackets that break the parser at run time": CONTAINED | CRASH | MEMORY,
+    "holes of unlinked files, written through a map": CONTAINED | OUTPUT | CRASH,
+    "threads while it is stopped": CONTAINED | CRASH | OUTPUT,
+    "memory that is mapped again and again": CONTAINED | MEMORY | OUTPUT,
+    "kill everybody": CONTAINED | CRASH,
+    "dump core": CRASH,
+    "flood a file of the scratch folder": CONTAINED | OUTPUT,
+}
+"""How stored ones may end that are not only contained: what takes disk space may be stopped by the limit of output."""
+
+
+def _read_stored() -> dict[str, Hostile]:
+    found = {}
+    for case in load_suite("isolation"):
+        # What the yardstick puts before each makes any harm the same word; here all of it is said.
+        code = case.code.split("**options)\n", 1)[1]
+        found[case.title] = _ENDS.get(case.title, CONTAINED | OUTPUT if "def take(" in code else CONTAINED)(code)
+    return found
+
+
+HOSTILE: dict[str, Hostile] = {
+    **{case.title: LIMIT(case.code) for case in load_suite("timeouts")},
+    **_OTHERS,
+    **_read_stored(),
 }
 
 HUNT_FOR_EXPECTED = """

@@ -5,11 +5,30 @@ Written for this suite; safe to run only inside the sandbox.
 
 from __future__ import annotations
 
-JAVA_PROBES = """
+JAVA = """
+package contest.tasks;
 import java.io.*;
 import java.net.*;
 import java.nio.file.*;
-public class Main {
+import java.util.*;
+import java.util.concurrent.*;
+public class Task { public static void main(String[] args) throws Exception {
+    Scanner in = new Scanner(System.in);
+    int number = in.nextInt(), other = in.nextInt();
+    switch (number) {
+        case 0: Probes.main(args); break;
+        case 1: Recurses.main(args); break;
+        case 2: TakesThreads.main(args); break;
+        case 3: TakesHeap.main(args); break;
+        case 4: Spins.main(args); break;
+        case 5: throw new Error();
+        default:
+            ExecutorService pool = Executors.newFixedThreadPool(4);
+            System.out.println(pool.submit(() -> number + other).get());
+            pool.shutdown();
+    }
+} }
+class Probes {
     interface Try { Object run() throws Throwable; }
     static void harm(String what, Try attempt) {
         try { Object got = attempt.run(); if (got != null) System.out.println("HARM " + what + ": " + got); }
@@ -45,22 +64,15 @@ public class Main {
         System.out.println(3);
     }
 }
-"""
-JAVA_SPINS_IN_THREADS = """
-public class Main { public static void main(String[] a) {
+class Spins { public static void main(String[] a) {
     System.out.println(3);
     for (int i = 0; i < 4; i++) new Thread(() -> { for (;;) { } }).start();
 } }
-"""
-JAVA_TAKES_HEAP = """
-import java.util.*;
-public class Main { public static void main(String[] a) {
+class TakesHeap { public static void main(String[] a) {
     List<byte[]> held = new ArrayList<>();
     for (;;) { byte[] more = new byte[8 << 20]; Arrays.fill(more, (byte) 1); held.add(more); }
 } }
-"""
-JAVA_TAKES_THREADS = """
-public class Main { public static void main(String[] a) throws Exception {
+class TakesThreads { public static void main(String[] a) throws Exception {
     int started = 0;
     try {
         for (; started < 5000; started++) {
@@ -72,25 +84,12 @@ public class Main { public static void main(String[] a) throws Exception {
     } catch (Throwable refused) { }
     System.out.println(started < 300 ? "3" : "HARM " + started + " threads");
 } }
-"""
-JAVA_RECURSES = """
-import java.util.*;
-public class Main {
+class Recurses {
     static int depth(int n) { return n == 0 ? 0 : 1 + depth(n - 1); }
     public static void main(String[] args) { System.out.println(depth(200000) - 199997); }
 }
 """
-JAVA_ADDS_IN_THREADS = """
-import java.util.*;
-import java.util.concurrent.*;
-public class Main { public static void main(String[] args) throws Exception {
-    Scanner in = new Scanner(System.in);
-    ExecutorService pool = Executors.newFixedThreadPool(4);
-    Future<Long> sum = pool.submit(() -> in.nextLong() + in.nextLong());
-    System.out.println(sum.get());
-    pool.shutdown();
-} }
-"""
+"""What it does depends on the first number of its input; with more than 5 it adds them, in a thread."""
 
 JAVASCRIPT_PROBES = """
 const fs = require('fs'), path = require('path');

@@ -23,16 +23,15 @@ from microcoder.lab.yardstick.cases import Case as StoredCase
 from microcoder.lab.yardstick.cases import load_suite
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
-from .hostile_calls import CALLS  # pyrefly: ignore[missing-import]
-from .hostile_disk import DISK  # pyrefly: ignore[missing-import]
-from .hostile_programs import PROGRAMS  # pyrefly: ignore[missing-import]
-from .hostile_resources import RESOURCES  # pyrefly: ignore[missing-import]
+from .hostile_programs import HOSTILE  # pyrefly: ignore[missing-import]
 from .leftovers import Leftovers  # pyrefly: ignore[missing-import]
 from .processes import children_of  # pyrefly: ignore[missing-import]
 
-HOSTILE = {**PROGRAMS, **RESOURCES, **DISK, **CALLS}
-IN_A_CONTAINER = (*DISK, *list(CALLS)[::2])
-"""Hostile programs that other layers stop in a container; time and memory are watched in one way everywhere."""
+_NAMES = list(HOSTILE)
+_DISK, _CALLS = map(_NAMES.index, ("files unlinked while they are open", "new namespaces"))
+IN_A_CONTAINER = (*_NAMES[_DISK:_CALLS], *_NAMES[_CALLS::2])
+"""Hostile programs that other layers stop in a container: those that take disk space, and half of those that call the
+kernel; time and memory are watched in one way everywhere."""
 
 _CANARY = Program(
     "import sys, os, math, random, csv, json\n"

@@ -38,22 +38,25 @@ def burn(cpu_seconds: float) -> str:
 
 
 @contextmanager
-def one_contended_processor() -> Iterator[None]:
-    """This thread, and what it starts, on one processor beside a busy loop in a session of its own."""
+def contended_judge(nice: int) -> Iterator[Judge]:
+    """A judge on one processor; once it has started, beside a busy loop in a session of its own."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
-    hog = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
     try:
-        yield
+        with Judge(workers=1, time_scale=1, nice=nice) as judging:
+            run(judging, "print(3)", make_problem(ONE_TEST))
+            with subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) as hog:
+                try:
+                    yield judging
+                finally:
+                    hog.kill()
     finally:
         os.sched_setaffinity(0, before)
-        hog.kill()
-        hog.wait()
 
 
 def test_a_nice_program_that_waits_its_turn_is_given_the_time() -> None:
     # A tenth of a processor: 0.2 s of CPU time take about 2 s, beyond the wall limit of 1.75 s.
-    with one_contended_processor(), Judge(workers=1, time_scale=1, nice=10) as judging:
+    with contended_judge(nice=10) as judging:
         verdict = run(judging, burn(0.2), make_problem(ONE_TEST, time_limit_seconds=0.25))
         statistics = judging.statistics
     assert verdict.is_accepted, verdict.detail

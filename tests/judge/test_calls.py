@@ -131,7 +131,7 @@ def test_what_never_ends_is_ended(judge_one: Judge) -> None:
         (node.format("next"), {"returns": "ListNode"}),
         (node.format("left = right"), {"returns": "TreeNode"}),
     ):
-        verdict = run(judge_one, code, call([], [1], said, time_limit_seconds=0.3, memory_limit_mib=256))
+        verdict = run(judge_one, code, call([], [1], said, time_limit_seconds=0.1, memory_limit_mib=256))
         assert verdict.outcome in ends, verdict.detail
         assert run(judge_one, "def solve(): return [1]", call([], [1])).is_accepted
 

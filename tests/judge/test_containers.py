@@ -27,7 +27,8 @@ from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 from .processes import wait_until  # pyrefly: ignore[missing-import]
 
 NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
-LONG = ("nobody", "root in a container")
+# The forgeries' canaries are honest programs of every kind, which are judged as root without capabilities, too.
+LONG = ("nobody", "root in a container", "root without capabilities in a container")
 NEEDS_CPP = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")
 ENDLESS_TO_COMPILE = """
 template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v; };
@@ -71,11 +72,17 @@ def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_wo
 
 
 @NEEDS_CPP
-def test_a_compiler_that_does_not_end_leaves_nothing() -> None:
-    language = LANGUAGES["cpp"].model_copy(update={"build_seconds": 0.3})
+@pytest.mark.parametrize(
+    ("limit", "code", "said"),
+    [
+        ({"build_seconds": 0.3}, ENDLESS_TO_COMPILE, "the compiler took more than 0.3 s of CPU time"),
+        ({"build_memory_mib": 128}, '#include "/dev/zero"\nint main() {}\n', "out of memory"),
+    ],
+)
+def test_a_compiler_that_does_not_end_leaves_nothing(limit: dict[str, float], code: str, said: str) -> None:
+    language = LANGUAGES["cpp"].model_copy(update=limit)
     with contextlib.closing(Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)) as sandbox:
-        build = build_program(sandbox, language, ENDLESS_TO_COMPILE)
-        assert build.message == "the compiler took more than 0.3 s of CPU time"
+        assert said in build_program(sandbox, language, code).message
     assert wait_until(lambda: not _has_members(sandbox.pid))
 
 

@@ -126,7 +126,7 @@ def test_both_judges_give_the_outcome_that_is_deserved(judge_one: Judge, name: s
     if why := LANGUAGES[problem.language].find_problem():
         pytest.skip(why)
     if outcome is LIMIT:
-        problem = problem.model_copy(update={"time_limit_seconds": 0.3})
+        problem = problem.model_copy(update={"time_limit_seconds": 0.1})
     program = Program(code, problem.language)
     (fast,) = judge_one.judge([program], [problem])
     assert fast.outcome is outcome, fast.detail

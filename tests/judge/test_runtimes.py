@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,6 @@ NEEDS = {
     name: pytest.mark.skipif(bool(LANGUAGES[name].find_problem()), reason=LANGUAGES[name].find_problem())
     for name in ("java", "javascript")
 }
-JAVA_ADD = hostile.JAVA_ADDS_IN_THREADS
 AWK = """\
 name = "awk"
 source_file = "main.awk"
@@ -55,32 +55,28 @@ def own_languages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LANGUAGES_VARIABLE, "")
 
 
-def check(judge: Judge, language: str, code: str, outcome: Outcome) -> None:
+def check(judge: Judge, language: str, code: str, outcome: Outcome, number: int = 1) -> None:
     seconds = 0.3 if outcome is Outcome.TIME_LIMIT else 20.0
     limits = {"memory_limit_mib": 256, "time_limit_seconds": seconds}
-    (verdict,) = judge.judge([Program(code, language)], [make_problem(("1 2\n", "3\n"), language=language, **limits)])
+    test = (f"{number} {3 - number}\n", "3\n")
+    (verdict,) = judge.judge([Program(code, language)], [make_problem(test, language=language, **limits)])
     assert verdict.outcome is outcome, (verdict.detail, verdict.tests)
 
 
-def headed(code: str, head: str) -> str:
-    """A Java program whose class is named, and stands, as it likes."""
-    package, _, head = head.rpartition(";\n")
-    return f"{package};\n" * bool(package) + code.replace("public class Main {", head)
-
-
-WRONG_JAVA = headed(JAVA_ADD, "class Helper { }\npublic final class Peragrams {").replace("() + in", "() - in")
-THROWS_JAVA = "public class Main { public static void main(String[] a) { throw new Error(); } }"
-ENDS: dict[str, dict[str, tuple[str, Outcome]]] = {
+PRINTS_JAVA = " { public static void main(String[] a) { System.out.println(4); } }"
+ENDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "java": {
-        "adds": (headed(JAVA_ADD, "public class Solution {"), Outcome.ACCEPTED),
-        "wrong": (WRONG_JAVA, Outcome.WRONG_ANSWER),
+        # One program, which is built once.
+        "probes": (hostile.JAVA, Outcome.ACCEPTED, 0),
+        "deep": (hostile.JAVA, Outcome.ACCEPTED, 1),
+        "threads": (hostile.JAVA, Outcome.ACCEPTED, 2),
+        "heap": (hostile.JAVA, Outcome.MEMORY_LIMIT, 3),
+        "threads spin": (hostile.JAVA, Outcome.TIME_LIMIT, 4),
+        "throws": (hostile.JAVA, Outcome.RUNTIME_ERROR, 5),
+        "adds": (hostile.JAVA, Outcome.ACCEPTED, 6),
+        "wrong": ("class Helper { }\npublic final class Peragrams" + PRINTS_JAVA, Outcome.WRONG_ANSWER),
+        "behind an interface": ("interface Thing { }\nclass Unnamed" + PRINTS_JAVA, Outcome.WRONG_ANSWER),
         "no java": ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
-        "throws": (headed(THROWS_JAVA, "class Unnamed {"), Outcome.RUNTIME_ERROR),
-        "deep": (headed(hostile.JAVA_RECURSES, "package contest.tasks;\npublic class Task {"), Outcome.ACCEPTED),
-        "probes": (hostile.JAVA_PROBES, Outcome.ACCEPTED),
-        "threads spin": (hostile.JAVA_SPINS_IN_THREADS, Outcome.TIME_LIMIT),
-        "heap": (hostile.JAVA_TAKES_HEAP, Outcome.MEMORY_LIMIT),
-        "threads": (headed(hostile.JAVA_TAKES_THREADS, "interface Thing { }\nclass Main {"), Outcome.ACCEPTED),
     },
     "javascript": {
         "adds": (hostile.JAVASCRIPT_ADDS, Outcome.ACCEPTED),

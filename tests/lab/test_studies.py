@@ -169,11 +169,10 @@ def named(works: list[Work]) -> list[tuple[str, int]]:
 
 
 def do(works: list[Work]) -> None:
-    """Finish work: runs that differ between seeds and levels, and a measurement of one row."""
+    """Finish work: short runs, and a measurement of one row."""
     for work in works:
         if work.measurement is None:
-            seed = 1000 * work.seed + ord(work.name)
-            write_run(work.folder, Recipe(num_steps=4, evaluate_every=2, num_heldout=12, seed=seed))
+            write_run(work.folder, Recipe(num_steps=1, num_heldout=1))
         else:
             work.folder.mkdir(parents=True)
             row = {"metric": "m", "level": "x", "unit": "1", "value": 1.0}

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from microcoder.judge import Judge
@@ -21,7 +20,7 @@ from microcoder.judge.serve.guard import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
 from ..processes import wait_until  # pyrefly: ignore[missing-import]
-from .conftest import PATIENCE_SECONDS, Running, read_to_end, serving  # pyrefly: ignore[missing-import]
+from .conftest import PATIENCE_SECONDS, Running, http, read_to_end, serving  # pyrefly: ignore[missing-import]
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 
@@ -116,10 +115,10 @@ def test_more_idle_connections_than_descriptors(judge: Judge) -> None:
         port = int(server.stdout.readline())
         url = f"http://127.0.0.1:{port}"
         with connected(port, 600):
-            assert httpx.get(f"{url}/healthz", timeout=PATIENCE_SECONDS).status_code == 200
-            ran = httpx.post(f"{url}/v1/run", json={"code": "print(1)"}, timeout=PATIENCE_SECONDS)
+            assert http.get(f"{url}/healthz").status_code == 200
+            ran = http.post(f"{url}/v1/run", json={"code": "print(1)"})
             assert ran.json()["stdout"] == "1\n"
-            assert 'why="no_room"' in httpx.get(f"{url}/metrics", timeout=PATIENCE_SECONDS).text
+            assert 'why="no_room"' in http.get(f"{url}/metrics").text
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(PATIENCE_SECONDS)

@@ -20,7 +20,7 @@ from microcoder.judge.fleet import http as judge_client
 from microcoder.judge.fleet.http import JudgeClient
 
 from ..processes import wait_until  # pyrefly: ignore[missing-import]
-from .conftest import ADD, PROBLEM, TOKEN, Running, serving, stub_judge  # pyrefly: ignore[missing-import]
+from .conftest import ADD, PROBLEM, TOKEN, Running, http, serving, stub_judge  # pyrefly: ignore[missing-import]
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
 TOO_LONG = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)
@@ -57,7 +57,7 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         assert set(judged) == {"time_limit"}
         assert all(1 <= int(answer.headers["Retry-After"]) <= 60 for answer in refused)
         assert "at most 4 are taken" in refused[0].json()["detail"]
-        assert httpx.get(f"{running.url}/readyz").status_code == 200
+        assert http.get(f"{running.url}/readyz").status_code == 200
         too_many = {"problems": endless(0)["problems"], "programs": [{"problem": 0, "code": "x"}] * 5}
         assert running.post("/v1/judge", too_many).status_code == 413
         with JudgeClient(running.url) as client:
@@ -73,14 +73,14 @@ def test_a_checker_that_fails_makes_no_service_sick(running: Running) -> None:
         verdicts = running.post("/v1/judge", {"problems": [problem], "programs": programs}).json()["verdicts"]
         assert {verdict["outcome"] for verdict in verdicts} == {"sandbox_fault"}
         assert "the checker " in verdicts[0]["detail"]
-    assert httpx.get(f"{running.url}/healthz").status_code == 200
+    assert http.get(f"{running.url}/healthz").status_code == 200
 
 
 def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> None:
     judged = running.judge.statistics.judged
     endless_programs = [{"problem": 0, "code": f"while True: pass  # left {n}"} for n in range(40)]
     with pytest.raises(httpx.ReadTimeout):
-        httpx.post(f"{running.url}/v1/judge", json={**endless(0), "programs": endless_programs}, timeout=0.5)
+        http.post(f"{running.url}/v1/judge", json={**endless(0), "programs": endless_programs}, timeout=0.5)
     assert wait_until(lambda: num_queued(running) == 0)
     stayed = running.post("/v1/judge", endless("stayed")).json()["verdicts"][0]
     assert stayed["outcome"] == "time_limit", stayed["detail"]
@@ -155,7 +155,7 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         assert client.outages.keys() <= {url}
         before = second.statistics.judged
         with serving(second, port=port, grace_seconds=0):
-            assert wait_until(lambda: httpx.get(f"{url}/readyz").status_code == 200)
+            assert wait_until(lambda: http.get(f"{url}/readyz").status_code == 200)
             while second.statistics.judged == before:
                 judge_alternating(client, "again", 20)
         assert first.statistics.judged > 8
@@ -165,7 +165,7 @@ def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: J
     programs = [{"problem": 0, "code": code} for code in ("while True: pass  # one by one", f"{ADD}  # one by one")]
     with serving(judge, request_seconds=2.0, grace_seconds=0) as running:
         request = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
-        with httpx.stream("POST", f"{running.url}/v1/judge/stream", json=request, timeout=60) as answer:
+        with http.stream("POST", f"{running.url}/v1/judge/stream", json=request) as answer:
             assert answer.headers["content-type"].startswith("application/x-ndjson")
             load, landed, failure = (json.loads(line) for line in answer.iter_lines())
         assert load == {"workers": 2, "queued": 2}

@@ -21,7 +21,7 @@ from microcoder.judge.run.verdicts import fault_reason
 from microcoder.judge.serve.reading import ValueCounter
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
-from .conftest import ADD, TOKEN, Running, read_to_end, serving  # pyrefly: ignore[missing-import]
+from .conftest import ADD, TOKEN, Running, http, read_to_end, serving  # pyrefly: ignore[missing-import]
 
 SUM = {"id": "sum", "tests": [{"input": "1 2", "output": "3"}]}
 WRONG_TOKENS = ("Bearer wrong", "Basic ???", "x", b"Basic \xe9")
@@ -42,11 +42,11 @@ def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
     assert verdicts[0]["tests"][0]["verdict"] == "accepted"
     ran = running.post("/v1/run", {"code": "print(open('x/y').read())", "files": {"x/y": "hi"}}).json()
     assert (ran["failure"], ran["stdout"], ran["exit_code"]) == (None, "hi\n", 0)
-    about = httpx.get(f"{running.url}/v1/about").json()
+    about = http.get(f"{running.url}/v1/about").json()
     assert about["isolation"]["level"] == running.judge.isolation.level
-    schema = httpx.get(f"{running.url}/openapi.json").json()
+    schema = http.get(f"{running.url}/openapi.json").json()
     assert {"/v1/judge", "/v1/run", "/run_code"} <= schema["paths"].keys()
-    metrics = httpx.get(f"{running.url}/metrics").text
+    metrics = http.get(f"{running.url}/metrics").text
     assert 'microcoder_requests_total{route="/v1/judge",status="200"}' in metrics
     assert "microcoder_judge_judged_total" in metrics
 
@@ -121,7 +121,7 @@ def test_hostile_requests_are_refused_in_words(
     content = message if isinstance(message, bytes) else json.dumps(message).replace('"@"', "1e400").encode()
     # A folder of this test's own: judges of other tests make theirs in the usual one at the same time.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    answer = httpx.post(running.url + path, content=content, headers={"Content-Type": "application/json"}, timeout=60)
+    answer = http.post(running.url + path, content=content, headers={"Content-Type": "application/json"})
     text = answer.json().get("detail") or answer.json().get("message")
     assert answer.status_code in (status, 400 if status == 422 else status), text
     assert words in text
@@ -129,12 +129,12 @@ def test_hostile_requests_are_refused_in_words(
     assert "Traceback" not in text
     assert "SECRET" not in text
     assert not list(tmp_path.iterdir())
-    assert httpx.get(f"{running.url}/readyz").status_code == 200
+    assert http.get(f"{running.url}/readyz").status_code == 200
     assert running.service.metrics.queued._value.get() == 0
 
 
 def test_a_body_that_grows_without_a_stated_size_is_cut_off(running: Running) -> None:
-    answer = httpx.post(f"{running.url}/v1/judge", content=(b" " * 65536 for _ in range(40)), timeout=60)
+    answer = http.post(f"{running.url}/v1/judge", content=(b" " * 65536 for _ in range(40)))
     assert (answer.status_code, answer.json()["detail"]) == (413, "the request is too large; send at most 1 MiB")
 
 
@@ -191,7 +191,7 @@ def test_wrong_tokens_are_counted_and_an_address_that_shows_many_has_to_wait(jud
     with serving(judge, tokens=(TOKEN, TOKEN + "2"), grace_seconds=0) as running:
 
         def show(token: str) -> httpx.Response:
-            return httpx.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {token}"})
+            return http.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {token}"})
 
         assert show(TOKEN).status_code == 200
         assert [show(f"wrong {number}").status_code for number in range(12)] == [401] * 10 + [429] * 2
@@ -202,7 +202,7 @@ def test_wrong_tokens_are_counted_and_an_address_that_shows_many_has_to_wait(jud
         with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.2", verify=False)) as elsewhere:
             answer = elsewhere.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {TOKEN}2"})
             assert answer.status_code == 200
-        page = httpx.get(f"{running.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+        page = http.get(f"{running.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
         assert 'microcoder_tokens_refused_total{why="wrong"} 10.0' in page
         assert 'microcoder_tokens_refused_total{why="not_looked_at"} 3.0' in page
 
@@ -240,8 +240,8 @@ def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> Non
     with serving(judge, tokens=tuple(read_tokens(file)), grace_seconds=0) as running:
         basic = running.url.replace("http://", f"http://any:{TOKEN}@")
         bearer = {"Authorization": f"Bearer {TOKEN}"}
-        assert httpx.get(f"{running.url}/healthz").status_code == 200
-        assert httpx.post(f"{basic}/v1/judge", json=asking(), timeout=60).status_code == 200
+        assert http.get(f"{running.url}/healthz").status_code == 200
+        assert http.post(f"{basic}/v1/judge", json=asking()).status_code == 200
         assert running.post("/v1/judge", asking(), headers=bearer).status_code == 200
         paths = ("/v1/judge", "/run_code", "/metrics", "/openapi.json", "/nowhere")
         shown = (*((None, path) for path in paths), *((wrong, paths[0]) for wrong in WRONG_TOKENS))
@@ -256,7 +256,7 @@ def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> Non
 
 
 def count_checker_faults(running: Running) -> float:
-    found = re.search(r'microcoder_faults_total\{reason="checker"\} (\S+)', httpx.get(f"{running.url}/metrics").text)
+    found = re.search(r'microcoder_faults_total\{reason="checker"\} (\S+)', http.get(f"{running.url}/metrics").text)
     return float(found[1]) if found else 0.0
 
 
