@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from viewer_runs import HOSTILE, edit_rollouts, make_hostile, write_training
+from viewer_runs import write_training
 
 from microcoder.judge.core.errors import DataError
 from microcoder.view import open_collection, serve, write_bundle, write_report
@@ -48,16 +48,6 @@ def test_a_bundle_is_replaced_but_nothing_else_is(shelf: Path, tmp_path: Path) -
         with pytest.raises(DataError, match="is not a bundle"):
             write_bundle(collection, tmp_path / place)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
-
-
-def test_hostile_text_stays_inside_its_script(tmp_path: Path) -> None:
-    run = write_training(tmp_path / "run", num_steps=1)
-    edit_rollouts(run, 1, lambda row: make_hostile({**row, "completion": HOSTILE}))
-    collection = open_collection([run])
-    write_bundle(collection, tmp_path / "out")
-    place = collection["demo"].index().find("train/1/0")
-    assert place is not None
-    assert piece(tmp_path / "out", f"demo/rows-{place // 25}")[place % 25]["completion"] == HOSTILE
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
