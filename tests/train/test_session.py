@@ -238,6 +238,7 @@ ADAPTIVE = {
     "algorithm.problem_choice": "uniform",
     "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
     "evaluation.continue_truncated": "0",
+    "evaluation.every_steps": "4",
     "problems.num_train": "24",
 }
 
@@ -260,6 +261,10 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
         scheduled_temperature(config.rollout.temperature, step=row["step"], chosen=chosen) for row in rows
     ]
     assert max(row["filtered_groups"] for row in rows) > 0
+    # What gave way to another in its step is recorded in neither's place: each problem once, four times.
+    for step in range(1, NUM_STEPS + 1):
+        asked = Counter(row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step)
+        assert (len(asked), set(asked.values())) == (8, {4})
     assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
     coefficients = [row["optimizer"]["entropy_coefficient"] for row in rows]
     assert coefficients == sorted(set(coefficients))

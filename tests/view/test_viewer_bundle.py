@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 from pathlib import Path
@@ -22,20 +21,6 @@ def piece(folder: Path, name: str) -> Any:
     told, value = json.loads(f"[{body}]")
     assert told == name
     return value
-
-
-def test_a_bundle_holds_runs_rollouts_and_tests(shelf: Path, tmp_path: Path) -> None:
-    collection = open_collection([shelf / "one", shelf / "eval"], problem_files=[shelf / "problems.jsonl"])
-    written = write_bundle(collection, tmp_path / "out")
-    assert (written.page, written.num_rollouts) == (tmp_path / "out/index.html", 268)
-    assert 'src="data/runs.js"' in written.page.read_text()
-    assert written.num_bytes == sum(path.stat().st_size for path in (tmp_path / "out").rglob("*.*"))
-    assert [run["key"] for run in piece(tmp_path / "out", "runs")] == ["one", "eval"]
-    assert base64.b64decode(piece(tmp_path / "out", "one/index")) == collection["one"].index().pack()
-    rows = piece(tmp_path / "out", "one/rows-1")
-    assert len(rows) == 25
-    (name, *_) = piece(tmp_path / "out", "one/tests-0")
-    assert piece(tmp_path / "out", "one/tests-0")[name]["tests"][0]["expected"] == "3\n"
 
 
 def test_a_bundle_is_replaced_but_nothing_else_is(shelf: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from viewer_runs import records_of
 
 from microcoder.judge.core.errors import DataError
 from microcoder.view import open_collection
-from microcoder.view.index import IndexPart, Needle, find_texts, list_matches
+from microcoder.view.index import IndexPart, Needle, find_texts
 
 TEXTS: list[dict[str, str | None]] = [
     {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},
@@ -54,14 +53,6 @@ def test_what_is_no_expression_and_a_run_that_changes_under_a_search_are_errors(
         find_texts([part(TEXTS)], Needle("(", is_regex=True))
     with pytest.raises(DataError, match="changed while it was searched"):
         find_texts([IndexPart(2, lambda: {"response": pa.array(["x"])})], Needle("x"))
-
-
-def test_matches_are_the_distinct_strings_of_the_texts() -> None:
-    assert list_matches(Needle(r"[a-z]\d*", is_regex=True), ["a1 B2 a1", "c"]) == ["a1", "B2", "c"]
-    assert list_matches(Needle("é"), ["É é"]) == ["É", "é"]
-    assert list_matches(Needle("x*", is_regex=True), ["aaa"]) == []
-    named = Needle(r"(?P<w>a)|[(]\((?:b)", is_regex=True)
-    assert not re.search(r"\(\?P", named.pattern)
 
 
 def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from viewer_runs import serving
 
@@ -39,22 +37,6 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
     assert "default-src 'none'" in headers
     assert "nosniff" in headers
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
-
-
-def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
-    status, found, _ = ask(server, "/api/search?run=one&text=both%3E%20numbers")
-    bits = np.unpackbits(np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little")
-    assert (status, found["num"], bits.sum()) == (200, 264, 264)
-    _, none, _ = ask(server, "/api/search?run=one&text=nowhere")
-    assert not any(base64.b64decode(none["bits"]))
-    _, quoted, _ = ask(server, "/api/quotes?run=one&text=BOTH%5CS&regex=yes&places=1,2")
-    assert quoted == {"quotes": [None, None]}  # A capital letter is meant.
-    _, quoted, _ = ask(server, "/api/quotes?run=one&text=both%5CS&regex=yes&places=1")
-    quote = quoted["quotes"][0]
-    assert (quote["field"], quote["before"], quote["found"]) == ("response", "We add <", "both>")
-    assert quote["after"].startswith(" numbers & print.")
-    _, shown, _ = ask(server, "/api/rollout?run=one&id=train/1/0&text=n%5Bmu%5D&regex=yes")
-    assert shown["matches"] == ["nu"]
 
 
 @pytest.mark.parametrize(

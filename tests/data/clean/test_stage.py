@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import ALL
 
@@ -61,18 +61,6 @@ def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
         assert done.candidate is not None
 
 
-def test_real_english_problems_pass_and_chinese_ones_are_kept_apart() -> None:
-    for name in ("deepseek_en", "livecodebench"):
-        for problem in ALL[name]()[::20]:
-            done = process(problem)
-            assert isinstance(done, Candidate), done
-            assert process(done).statement == done.statement  # type: ignore[union-attr]
-    for problem in ALL["deepseek_zh"]()[::20]:
-        done = process(problem)
-        assert isinstance(done, Rejection)
-        assert (done.reason, done.detail) == ("not_english", "zh")
-
-
 def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:
     return tuple(TestCase(input=given, output=printed) for given, printed in written)
 
@@ -95,6 +83,7 @@ def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
     assert (found.tests, found.num_broken) == (pairs(('[1, 2]\n"a"', "true")), 1)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=6))
 def test_normalising_twice_changes_nothing(written: list[tuple[str, str]]) -> None:
     once = normalise_tests(pairs(*written), (), is_function=False)

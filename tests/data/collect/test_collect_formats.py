@@ -188,9 +188,6 @@ def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
     assert {one.name: one.known for one in found.solutions}.get(path) == known
 
 
-EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
-
-
 class Real(NamedTuple):
     format_name: str
     num_rows: int
