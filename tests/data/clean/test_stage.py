@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_texts import ALL
 
 from microcoder.data.clean import process
-from microcoder.data.clean.sections import split
 from microcoder.data.clean.tests import find_order, normalise_tests
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.types import Call, Checker, TestCase
@@ -115,17 +113,3 @@ def test_what_has_an_order_or_a_checker_is_left_alone() -> None:
     said, kinds = "You may return the answer in any order.", (Call(style="design"), Call(returns="TreeNode"))
     for fields in ({"fn_name": None}, {"checker": Checker(type="exact")}, *({"call": kind} for kind in kinds)):
         assert find_order(candidate(said, "[1]", **fields)) is None
-
-
-def test_every_real_package_shows_all_of_its_samples() -> None:
-    problems = [one for one in ALL["kodsport"]() if one.natural_language == "en" and one.tests][::4]
-    assert len(problems) >= 2
-    for problem in problems:
-        found = process(problem.model_copy(update={"groups": ("sample",) * len(problem.tests)}))
-        assert isinstance(found, Candidate), found
-        shown = {
-            (one.input.split().__repr__(), one.output.split().__repr__()) for one in split(found.statement).examples
-        }
-        wanted = {(repr(t.input.split()), repr(t.output.split())) for t in found.tests}
-        assert getattr(process(found), "statement", None) == found.statement
-        assert wanted <= shown or "samples_not_shown" in found.flags, problem.id

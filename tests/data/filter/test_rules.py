@@ -302,10 +302,8 @@ def test_the_first_rule_that_fails_gives_the_reason() -> None:
 
 def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is kept and what is merged into it, each by id, as a build decides it."""
-    barrier, by_id = (
-        DuplicateBarrier(NoSettings()),
-        {row.id: row for row in sorted(rows, key=lambda row: row.id)},
-    )
+    barrier = DuplicateBarrier(NoSettings())
+    by_id = {row.id: row for row in sorted(rows, key=lambda row: row.id)}
     barrier.decide(barrier.look(rows))
     done = [barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}) for row in by_id.values()]
     kept = [one for one in done if isinstance(one, Candidate)]
