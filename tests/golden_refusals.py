@@ -19,30 +19,14 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import MicroCoderError
 
 REFUSING = (
-    *(
-        "judge/test_config.py",
-        "judge/test_prompts.py",
-        "judge/test_rewards.py",
-        "train/test_runs.py",
-        "judge/test_records.py",
-    ),
-    *(
-        "test_verdict_keys.py",
-        "judge/test_extensions.py",
-        "test_extension_examples.py",
-        "cli/test_train.py",
-        "cli/test_start.py",
-        "cli/test_init.py",
-    ),
-    *("cli/test_judge.py", "cli/test_packages.py", "train/test_recipe_keys.py"),
-    *("train/test_problem_sources.py", "train/test_temperature.py"),
-    *(
-        "train/test_judging.py",
-        "data/benchmarks/test_livecodebench.py",
-    ),
-    *("data/collect/test_collect_row_files.py", "data/test_audit.py", "data/formats/test_rows.py"),
-    *("eval/test_generation_files.py", "judge/test_submission.py", "judge/test_checkers.py"),
-    *("judge/test_languages.py", "lab/test_studies.py", "lab/test_report.py", "data/micro/test_chains.py"),
+    *("judge/test_config.py", "judge/test_prompts.py", "judge/test_rewards.py", "train/test_runs.py"),
+    *("judge/test_records.py", "test_verdict_keys.py", "judge/test_extensions.py", "test_extension_examples.py"),
+    *("cli/test_train.py", "cli/test_start.py", "cli/test_init.py", "cli/test_judge.py", "cli/test_packages.py"),
+    *("train/test_recipe_keys.py", "train/test_problem_sources.py", "train/test_temperature.py"),
+    *("train/test_judging.py", "data/benchmarks/test_livecodebench.py", "data/collect/test_collect_row_files.py"),
+    *("data/test_audit.py", "data/formats/test_rows.py", "eval/test_generation_files.py", "judge/test_submission.py"),
+    *("judge/test_checkers.py", "judge/test_languages.py", "lab/test_studies.py", "lab/test_report.py"),
+    *("data/micro/test_chains.py",),
 )
 """Tests with tables of mistakes."""
 

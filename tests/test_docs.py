@@ -17,7 +17,7 @@ import pytest
 from cyclopts import CycloptsError, MissingArgumentError
 from pydantic import BaseModel
 
-from doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of, type_in
+from doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of, run_here
 from microcoder import Problem
 from microcoder.cli import build_app
 from microcoder.data.build import BuildConfig
@@ -208,7 +208,7 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
     commands = [block.text for block in blocks if block.language == "console"]
     assert len(commands) == 2
     for command in commands:
-        assert "accepted" in type_in(command, tmp_path, errors=subprocess.STDOUT)
+        assert "accepted" in run_here(command, tmp_path)
     assert json.loads((tmp_path / "verdicts.jsonl").read_text().splitlines()[-1])["verdict"] == "accepted"
 
 

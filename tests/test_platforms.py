@@ -50,10 +50,6 @@ for arguments in {}:
 NAMES = {"darwin": "macOS", "win32": "Windows"}
 
 
-def run_on(system: str, code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", DISGUISE + code, system], capture_output=True, text=True)
-
-
 @pytest.mark.parametrize("system", NAMES)
 def test_what_does_not_judge_can_be_imported_and_helps_and_what_does_says_what_to_do(
     system: str, tmp_path: Path

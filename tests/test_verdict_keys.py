@@ -40,8 +40,13 @@ def test_every_field_decides_verdicts_or_is_said_not_to() -> None:
     assert not CHANGES.keys() & NOT_JUDGED_BY
 
 
-def store_key(problem: Problem) -> bytes:
-    return verdict_key(Program("pass"), problem, stop="never", environment="Python 3.11.7")
+def store_key(problem: Problem, code: str = "pass", stop: str = "never", environment: str = "Python 3.11.7") -> bytes:
+    return verdict_key(Program(code), problem, stop=stop, environment=environment)
+
+
+def test_program_rule_and_environment_decide_in_the_store() -> None:
+    others = ({"code": "print()"}, {"stop": "first_limit"}, {"environment": "Python 3"})
+    assert len({store_key(PROBLEM), *(store_key(PROBLEM, **other) for other in others)}) == 4
 
 
 @pytest.mark.parametrize("name", CHANGES)

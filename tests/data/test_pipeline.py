@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +19,6 @@ from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribut
 
 ALONE = Runner(workers=1)
 REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
-TESTS = str(Path(__file__).parents[1])
-RUN = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from microcoder.data.pipeline.engine import Runner
-from microcoder.data.pipeline.engine import run_steps
-from data import pipeline_steps as steps
-rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
-run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),
-          on_progress=lambda *_: time.sleep(0.01))
-"""
 
 
 def build(
@@ -62,10 +47,11 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
 
 def test_progress_is_told_in_rows_after_each_shard_and_processes_write_the_same_bytes(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
+    # Few steps, each of which starts processes of its own.
     for workers in (1, 2):
-        build(tmp_path / str(workers), 3, runner=Runner(workers=workers), on_progress=lambda *said: told.append(said))
-        names = ("collect", "thin", "unique", "thin_again")
-        assert told == [(name, done, 15) for name in names for done in range(0, 16, 5)]
+        given = {"runner": Runner(workers=workers), "on_progress": lambda *said: told.append(said)}
+        build(tmp_path / str(workers), 3, REST[1:2], **given)
+        assert told == [(name, done, 15) for name in ("collect", "unique") for done in range(0, 16, 5)]
         told.clear()
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
@@ -87,17 +73,18 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
 def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
     build(tmp_path / "whole", 40)
     draw = random.Random(0)
+
+    def build_slowly() -> None:
+        build(tmp_path / "killed", 40, on_progress=lambda *_: time.sleep(0.01))
+
     for _ in range(3):
-        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
-        with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
-            deadline = time.monotonic() + 20
-            goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
-            while process.poll() is None and time.monotonic() < deadline:
-                if len(list((tmp_path / "killed").rglob("*.parquet"))) >= goal:
-                    process.send_signal(signal.SIGKILL)
-                    break
-                time.sleep(0.001)
-            process.kill()
+        process = get_context("fork").Process(target=build_slowly)
+        process.start()
+        goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
+        while process.is_alive() and len(list((tmp_path / "killed").rglob("*.parquet"))) < goal:
+            time.sleep(0.001)
+        process.kill()
+        process.join()
     build(tmp_path / "killed", 40)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
@@ -125,6 +112,7 @@ def test_a_part_damaged_in_its_middle_is_named_wherever_it_is_read(tmp_path: Pat
 
 
 def test_an_error_of_ours_comes_out_of_a_worker_as_itself_and_one_that_is_killed_is_named(tmp_path: Path) -> None:
+    build(tmp_path, 2, [])
     with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):
         build(tmp_path, 2, [steps.refusing_step()], runner=Runner(workers=2))
     with pytest.raises(EvaluatorFault, match=r"was killed.*--workers"):

@@ -37,27 +37,6 @@ REJECTED = [
 ]
 
 
-def test_tables_hold_everything_and_repeat_to_the_byte(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write_tables(tmp_path / name, KEPT, REJECTED)
-    files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert files == ["lineage-00000.parquet", "problems-00000.parquet", "rejected-00000.parquet"]
-    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
-    rows = pq.read_table(tmp_path / "a" / "problems-00000.parquet").to_pylist()
-    assert [(row["id"], row["licence"], row["num_tests"], row["statement_found"]) for row in rows] == [
-        ("set/1", "MIT", 1, "Add  them."),
-        ("set/2", "MIT", 1, "Add  them."),
-    ]
-    rejected = pq.read_table(tmp_path / "a" / "rejected-00000.parquet").to_pylist()
-    assert [row["reason"] for row in rejected] == ["no_licence", "not_json"]
-    assert Candidate.model_validate_json(rejected[0]["candidate"]) == candidate(3)
-    lineage = pq.read_table(tmp_path / "a" / "lineage-00000.parquet").to_pylist()
-    assert [(line["id"], line["step"], line["field"]) for line in lineage] == [
-        ("set/1", "tidy", "statement"),
-        ("set/2", "tidy", "statement"),
-    ]
-
-
 def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
     write_tables(tmp_path, KEPT, REJECTED)
     with pytest.raises(DataError, match="holds no finished corpus"):

@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 from microcoder import ConfigError
 from microcoder.judge.core.types import Prompt, Turn
 from microcoder.train.run.warm import CHAT_TEMPLATE, train_tokenizer
-from microcoder.train.run.weights import check_options, encode_chats, opens_thinking, render_chat
+from microcoder.train.run.weights import check_options, encode_chats, render_chat
 
 QWEN_LIKE = (
     "{%- for message in messages %}<|im_start|>{{ message.role }}\n"
@@ -25,16 +25,6 @@ def tokenizer() -> PreTrainedTokenizerFast:
     found = train_tokenizer(["print 1", "Be brief."] * 50, vocab_size=300)
     found.chat_template = QWEN_LIKE
     return found
-
-
-def test_template_options_decide_how_the_response_begins(tokenizer: PreTrainedTokenizerFast) -> None:
-    check_options(tokenizer, {"enable_thinking": False})
-    assert opens_thinking(tokenizer, {})
-    assert not opens_thinking(tokenizer, {"enable_thinking": False})
-    (plain,), (quiet,) = (encode_chats(tokenizer, [PROMPT.as_chat()], o) for o in ({}, {"enable_thinking": False}))
-    assert tokenizer.decode(quiet) == render_chat(tokenizer, PROMPT.as_chat(), {"enable_thinking": False})
-    assert plain != quiet
-    assert "Be brief." in tokenizer.decode(quiet)
 
 
 def test_an_option_that_the_template_does_not_look_at_is_refused(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -1,4 +1,4 @@
-"""TRL's losses as our recipes set them: made-up and sampled steps against the equations in float64, and plain TRL."""
+"""TRL's losses as our recipes set them: sampled steps against the equations in float64, and against plain TRL."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from loss_equations import LOSSES, policy_loss, reduce_rows, token_losses
 from small_runs import build_small, rows_of, samples_of
 from transformers import AutoModelForCausalLM
@@ -18,13 +16,12 @@ from trl import GRPOTrainer
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, GspoLoss, Loss, LuspoLoss
-from microcoder.train.algorithm.masking import ConditionalMasking
+from microcoder.train.algorithm.masking import ConditionalMasking, NoMasking
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.rollouts import measure_doses
 from microcoder.train.trl.clipping import note_clipped, translate_loss
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
-PROMPT_TOKENS = 2
 TEMPERATURE = 0.8
 
 
@@ -85,150 +82,6 @@ def whole_loss(
 def passes_a_step(trainer: MicroCoderTrainer) -> float:
     """TRL's window is one backward pass of a step's many; gradient accumulation adds them up to the update."""
     return trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts
-
-
-# ----- Made-up responses: the loss alone.
-
-
-class GivenLogps(MicroCoderTrainer):
-    """Takes log-probs and entropies as given instead of from a model."""
-
-    given_logps: torch.Tensor
-    given_entropies: torch.Tensor
-
-    def _get_per_token_logps_and_entropies(self, model: Any, input_ids: torch.Tensor, *_: Any, **__: Any) -> Any:
-        rows = input_ids[:, PROMPT_TOKENS]
-        return self.given_logps[rows], self.given_entropies[rows], None
-
-
-class Batch:
-    """Made-up responses of unequal length in one backward pass: some masked, some out of the denominator."""
-
-    def __init__(self, lengths: list[int], seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        rows, width = len(lengths), max(lengths)
-
-        def draw() -> torch.Tensor:
-            return torch.rand(rows, width, dtype=torch.float64, generator=generator)
-
-        self.lengths = lengths
-        self.logps, self.reference, self.entropies = -3 * draw(), -3 * draw(), 2 * draw()
-        self.old = self.logps + 0.8 * (draw() - 0.5)
-        self.advantages = torch.randn(rows, dtype=torch.float64, generator=generator)
-        self.advantages[torch.rand(rows, generator=generator) < 0.3] = 0.0  # our trainer leaves them out
-        self.counts = (torch.rand(rows, generator=generator) < 0.8) | (self.advantages != 0)
-        self.mask = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
-        self.loss_mask = self.mask * self.counts[:, None].long()
-        self.logps.requires_grad_()
-
-    def loss_by(
-        self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: float = 0.0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return our trainer's loss and its gradient."""
-        ids = torch.zeros_like(self.mask)
-        ids[:, 0] = torch.arange(len(self.lengths))
-        inputs = {
-            "prompt_ids": torch.zeros(len(ids), PROMPT_TOKENS, dtype=torch.long),
-            "prompt_mask": torch.ones(len(ids), PROMPT_TOKENS, dtype=torch.long),
-            "completion_ids": ids,
-            "completion_mask": self.mask,
-            "tool_mask": self.loss_mask,
-            "advantages": self.advantages,
-            "old_per_token_logps": self.old,
-            "ref_per_token_logps": self.reference,
-            "num_items_in_batch": self.loss_mask.sum(),
-        }
-        set_loss(trainer, algorithm, entropy)
-        trainer.__class__ = GivenLogps
-        trainer.given_logps, trainer.given_entropies = self.logps, self.entropies  # type: ignore[attr-defined]
-        try:
-            loss = trainer._compute_loss(trainer.model, inputs)
-        finally:
-            trainer.__class__ = MicroCoderTrainer
-        return loss, self._gradient(loss)
-
-    def loss_by_hand(
-        self, trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: float = 0.0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the equation's loss and its gradient."""
-        rows = (
-            [row[:length] for row, length in zip(values, self.lengths, strict=True)]
-            for values in (self.logps, self.old, self.reference, self.entropies)
-        )
-        loss = whole_loss(
-            algorithm,
-            *rows,
-            advantages=self.advantages.tolist(),
-            counts=self.counts.tolist(),
-            entropy=entropy,
-            tokens_per_update=max(1, self.loss_mask.sum().item()) / passes_a_step(trainer),
-            max_response_tokens=trainer.max_completion_length or 0,
-        )
-        return loss, self._gradient(loss)
-
-    def _gradient(self, loss: torch.Tensor) -> torch.Tensor:
-        if not loss.requires_grad:
-            return torch.zeros_like(self.logps)
-        (gradient,) = torch.autograd.grad(loss, self.logps)
-        return gradient
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6),
-    name=st.sampled_from(sorted(LOSSES)),
-    beta=st.sampled_from([0.0, 0.05]),
-    entropy=st.sampled_from([0.0, 0.1]),
-    seed=st.integers(0, 10_000),
-)
-def test_the_loss_is_the_equation(
-    trainer: MicroCoderTrainer, lengths: list[int], name: str, beta: float, entropy: float, seed: int
-) -> None:
-    """Every loss, with rows left out of the pass and out of the denominator, value and gradient."""
-    batch = Batch(lengths, seed)
-    algorithm = AlgorithmConfig(loss=LOSSES[name], kl_coefficient=beta)
-    loss, gradient = batch.loss_by(trainer, algorithm, entropy)
-    expected, expected_gradient = batch.loss_by_hand(trainer, algorithm, entropy)
-    assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
-    torch.testing.assert_close(gradient, expected_gradient, atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_rows_are_left_out_of_the_pass_of_every_loss(trainer: MicroCoderTrainer, name: str) -> None:
-    """The saving is made, and changes nothing: the whole pass by plain TRL gives the same."""
-    batch = Batch([3, 7, 5, 2, 8, 4], seed=3)
-    assert 0 < int((batch.advantages == 0).sum()) < 6
-    algorithm = AlgorithmConfig(loss=LOSSES[name])
-    rows_seen: list[int] = []
-    plain = GRPOTrainer._compute_loss
-
-    def counting(self: Any, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        rows_seen.append(len(inputs["advantages"]))
-        return plain(self, model, inputs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GRPOTrainer, "_compute_loss", counting)
-        ours, our_gradient = batch.loss_by(trainer, algorithm)
-        patch.setattr(MicroCoderTrainer, "_compute_loss", counting)
-        theirs, their_gradient = batch.loss_by(trainer, algorithm)
-    assert rows_seen == [int((batch.advantages != 0).sum()), 6]
-    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-9)
-    torch.testing.assert_close(our_gradient, their_gradient, atol=1e-12, rtol=1e-9)
-
-
-def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(trainer: MicroCoderTrainer) -> None:
-    batch = Batch([3, 7, 5, 2, 8, 4], seed=3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "top_entropy_quantile", 0.25)
-        _, gradient = batch.loss_by(trainer, AlgorithmConfig())
-    counted = batch.entropies[batch.loss_mask.bool()]
-    among_all = batch.entropies >= torch.quantile(counted, 0.75)
-    teaches = (batch.advantages != 0)[:, None] & batch.loss_mask.bool()
-    assert bool((gradient[teaches & among_all] != 0).any())
-    assert not bool((gradient[~(teaches & among_all)] != 0).any())
-
-
-# ----- Sampled responses.
 
 
 @pytest.mark.parametrize(
@@ -309,49 +162,61 @@ def taken_by_clip(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: 
     return float((1 + gradient / (ratios * advantage)).mean())
 
 
-KL: dict[str, Any] = {"kl_coefficient": 0.04}
-BONUS = {"entropy": 0.05}
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    "cispo": ("baseline", {}),
-    "dapo": ("denominator", KL | BONUS),
-    "dapo, dual clip": ("gradient", BONUS),
-    "dr_grpo": ("gradient", {}),
-    "grpo": ("gradient", KL),
-    "gspo": ("gradient", {}),
-    "luspo": ("gradient", {}),
-    "sapo": ("gradient", KL | BONUS),
-}
-"""For each loss what masked responses are left out of, and its terms."""
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
-    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, name: str
-) -> None:
-    """With weights of the sampler, and an update later: relative to 1e-5, the trainer being in float32."""
-    model: Any = trainer.model
-    leave_out_of, terms = CASES[name][0], dict(CASES[name][1])
-    entropy = terms.pop("entropy", 0.0)
-    start = AutoModelForCausalLM.from_pretrained(tiny_checkpoint).state_dict()
-    model.load_state_dict(start)
-    masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)  # type: ignore[arg-type]
-    algorithm = AlgorithmConfig(loss=LOSSES[name], masking=masking, **terms)
+def sample_step(trainer: MicroCoderTrainer, exact: Any, checkpoint: Path, algorithm: AlgorithmConfig) -> dict[str, Any]:
+    """Return a sampled and scored step of five problems, both models being at the weights that sampled it."""
+    start = AutoModelForCausalLM.from_pretrained(checkpoint).state_dict()
+    for model in (trainer.model, exact):
+        model.load_state_dict(start)  # type: ignore[union-attr]
+        model.zero_grad()  # type: ignore[union-attr]
     trainer.config = trainer.config.model_copy(update={"algorithm": algorithm})
     trainer.rules = build_rules(algorithm, max_response_tokens=trainer.rules.max_response_tokens)
     trainer.beta = 0.0  # no reference model was loaded: the KL term is to the weights that sample
     torch.manual_seed(1)
     rows = rows_of(trainer, 5)
     batch = trainer._generate_and_score_completions(rows)
-    set_loss(trainer, algorithm, entropy)
-    samples = samples_of(trainer)
-    assert [sample.rollout.problem_id for sample in samples] == [row["problem_id"] for row in rows]
+    assert [one.rollout.problem_id for one in samples_of(trainer)] == [row["problem_id"] for row in rows]
+    return batch
+
+
+CASES = {
+    "cispo": ("baseline", 0.04, 0.05),
+    "dapo": ("denominator", 0.04, 0.05),
+    "dapo, dual clip": ("gradient", 0.0, 0.05),
+    "dr_grpo": ("gradient", 0.0, 0.0),
+    "grpo": ("gradient", 0.04, 0.0),
+    "gspo": ("gradient", 0.0, 0.0),
+    "luspo": ("gradient", 0.0, 0.0),
+    "sapo": ("gradient", 0.04, 0.05),
+}
+"""For each loss what masked responses are left out of, and the coefficients of its KL and entropy terms."""
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
+    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With weights of the sampler, and, with its terms, an update later: to 1e-5, the trainer being in float32.
+
+    Without the terms rows of no advantage are left out of the pass, which changes nothing.
+    """
+    model: Any = trainer.model
+    leave_out_of, beta, bonus = CASES[name]
+    masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)  # type: ignore[arg-type]
+    algorithm = AlgorithmConfig(loss=LOSSES[name], masking=masking)
+    batch = sample_step(trainer, exact, tiny_checkpoint, algorithm)
+    samples, rows_seen, plain = samples_of(trainer), [], MicroCoderTrainer.loss_of_rows
+
+    def count_rows(self: MicroCoderTrainer, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        rows_seen.append(len(inputs["advantages"]))
+        return plain(self, model, inputs)
+
+    monkeypatch.setattr(MicroCoderTrainer, "loss_of_rows", count_rows)
     lengths, counts = [len(one.rollout.token_ids) for one in samples], [one.counts for one in samples]
     advantages = advantages_by_hand(trainer, algorithm)
     assert batch["advantages"].tolist() == pytest.approx(advantages, abs=1e-6)
     assert any(one.masked_why for one in samples)
     assert any(one.reward is None for one in samples)
     assert all(counts) == (leave_out_of == "gradient")
-    exact.load_state_dict(start)
     with torch.no_grad():
         old, _ = read_rows(exact, batch, lengths)
     batch["ref_per_token_logps"] = batch["old_per_token_logps"]
@@ -361,7 +226,9 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
         "max_response_tokens": trainer.rules.max_response_tokens,
     }
     furthest, doses = [], []
-    for _ in range(2):
+    for coefficient, entropy in ((0.0, 0.0), (beta, bonus)):
+        algorithm = algorithm.model_copy(update={"kl_coefficient": coefficient})
+        set_loss(trainer, algorithm, entropy)
         model.zero_grad()
         exact.zero_grad()
         trainer._compute_loss(model, dict(batch)).backward()
@@ -385,6 +252,31 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
             for weight, same in zip(model.parameters(), exact.parameters(), strict=True):
                 weight -= (0.4 / theirs.norm() * same.grad).float()
                 same.copy_(weight.double())
+    teaching = sum(map(bool, advantages))
+    assert 0 < teaching < len(samples)
+    assert rows_seen == [teaching, len(samples) if beta or bonus else teaching]
     assert furthest[0] < 1e-9
     assert sum(doses[0]) < 1e-6 < sum(doses[1]), "the clip took nothing, so the test shows nothing of its dose"
     assert furthest[1] > 0.3, "no ratio came near a clip"
+
+
+def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(
+    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also among those of rows that teach nothing."""
+    algorithm = AlgorithmConfig(masking=NoMasking(kind="none"))
+    batch = sample_step(trainer, exact, tiny_checkpoint, algorithm)
+    monkeypatch.setattr(trainer, "top_entropy_quantile", 0.25)
+    set_loss(trainer, algorithm)
+    trainer._compute_loss(trainer.model, dict(batch)).backward()
+    lengths = [len(one.rollout.token_ids) for one in samples_of(trainer)]
+    logps, entropies = read_rows(exact, batch, lengths)
+    least = torch.quantile(torch.cat(entropies).detach(), 0.75)
+    rows = [
+        token_losses(algorithm.loss, now, now.detach(), advantage) * (entropy.detach() >= least)
+        for now, entropy, advantage in zip(logps, entropies, advantages_by_hand(trainer, algorithm), strict=True)
+    ]
+    divided = {"tokens_per_update": sum(lengths) / passes_a_step(trainer), "max_response_tokens": 28}
+    reduce_rows(algorithm.loss, rows, **divided).backward()  # type: ignore[arg-type]
+    ours, theirs = gradient_of(trainer.model), gradient_of(exact)
+    assert float((ours - theirs).norm() / theirs.norm()) < 1e-5

@@ -67,20 +67,6 @@ def test_figures_of_a_response_and_what_the_sampler_did_not_report_counts_once()
     assert corrected.rows[0].ratio_max < 2
 
 
-def test_the_whole_response_is_judged_by_a_sum_that_grows_with_its_length() -> None:
-    """Why "sequence" is not the default: at 8,192 tokens a noise that no token shows shrinks or drops most of them."""
-    noise = 0.0155 * torch.randn(256, 8192, generator=torch.Generator().manual_seed(0)) - 0.0155**2 / 2
-    mask = torch.ones_like(noise)
-
-    def mean_weight(**settings: Any) -> float:
-        return float(correct_mismatch(noise, 0 * noise, mask, settings=MismatchConfig(**settings)).weights.mean())
-
-    assert mean_weight() == pytest.approx(1, abs=1e-3)
-    assert mean_weight(correction="sequence", mode="mask", threshold=3.0) < 0.7
-    narrow = {"mode": "mask", "threshold": 1.001, "lower_threshold": 0.999}
-    assert mean_weight(correction="geometric", **narrow) == pytest.approx(1, abs=1e-3), "a mean's spread shrinks"
-
-
 def test_a_response_of_which_nothing_is_left_is_masked() -> None:
     rollout = Rollout(problem_id="p", prompt="", completion="", token_ids=(1, 2), is_truncated=False)
     verdict = Verdict(Outcome.NO_CODE, (), 1)

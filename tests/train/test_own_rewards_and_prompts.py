@@ -10,6 +10,7 @@ from statistics import fmean
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_runs import SMALL
 from test_chat import QWEN_LIKE
 
 from microcoder.data import write_problems
@@ -44,30 +45,22 @@ def own(tmp_path: Path) -> Path:
 
 def recipe(checkpoint: Path, own: Path, **changes: str) -> TrainConfig:
     keys = {
+        **SMALL,
         "num_steps": "2",
-        "model.kind": "hugging_face",
         "model.path": str(checkpoint),
-        "model.compute_dtype": "float32",
         "model.attn_implementation": "eager",
         "model.lora.rank": "4",
-        "problems.kind": "micro",
         "problems.num_train": "8",
         "problems.num_heldout": "2",
-        "problems.tiers": "easy",
         "prompt.style": f"{own}:ask",
         "prompt.options.ending": "!",
         "rewards": f'[{{name = "fraction"}}, {{name = "{own}:brevity", weight = 0.5, options = {{limit = 28}}}}]',
-        "rollout.num_samples": "4",
-        "rollout.max_response_tokens": "28",
         "rollout.temperature.value": "0.8",
         "batch.train_batch_size": "4",
-        "batch.ppo_mini_batch_size": "4",
         "algorithm.loss.clip_high": "0.2",
         "optimizer.name": "adamw_torch",
         "optimizer.schedule": "cosine",
-        "optimizer.learning_rate": "1e-3",
         "evaluation.samples_per_problem": "1",
-        "evaluator.workers": "1",
         "evaluator.stop": "never",
         "checkpoint.every_steps": "1",
     }

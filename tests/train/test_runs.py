@@ -91,23 +91,3 @@ def test_a_folder_or_file_that_is_no_run_is_one_clear_line(tmp_path: Path) -> No
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(DataError, match=problem):
             RunDirectory(tmp_path).read_manifest()
-
-
-def test_rewind_drops_everything_beyond_the_step_and_nothing_else(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    for step in range(4):
-        append_row(run.evaluations, {"step": step})
-        append_row(run.metrics, {"step": step})
-        write_rollouts(run.rollout_file(step), [rollout(step=step)])
-        write_rollouts(run.evaluation_file(step), [rollout(step=step)])
-        run.checkpoint(step).mkdir(parents=True)
-        (run.checkpoint(step) / "model.safetensors").write_text("w")
-    write_json(run.manifest, {"name": "kept"})
-    with run.metrics.open("a") as file:
-        file.write('{"step": 4, "rew')
-    run.rewind(2)
-    append_row(run.metrics, {"step": 3, "again": True})
-    assert run.read_metrics() == [{"step": 0}, {"step": 1}, {"step": 2}, {"step": 3, "again": True}]
-    assert [row["step"] for row in run.read_evaluations()] == [0, 1, 2]
-    assert run.checkpoint_steps() == run.rollout_steps() == run.evaluation_steps() == [0, 1, 2]
-    assert run.manifest.exists()

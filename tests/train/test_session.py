@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from small_runs import SMALL, comparable_rollouts, without_times
 from tensorboard.backend.event_processing import event_accumulator
 from transformers import TrainerCallback
 
+from microcoder.cli import main
 from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
@@ -202,46 +204,24 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "0"}
     (tmp_path / "recipe.toml").touch()
     keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
-    command = [sys.executable, "-m", "microcoder", "train", "-c", str(tmp_path / "recipe.toml")]
-    command += ["--run-dir", str(run.root), *(word for key, value in keys.items() for word in (f"--{key}", value))]
-    environment, nowhere = {**os.environ, "OMP_NUM_THREADS": "1"}, subprocess.DEVNULL
-    process = subprocess.Popen(command, env=environment, stdout=nowhere, stderr=nowhere)
+    words = ["train", "-c", str(tmp_path / "recipe.toml"), "--run-dir", str(run.root)]
+    words += [word for key, value in keys.items() for word in (f"--{key}", value)]
+    # A process of its own, which need not import again what is large.
+    process = get_context("fork").Process(target=main, args=(words,))
+    process.start()
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     rows = chance.randint(1, NUM_STEPS - 1)
-    while len(run.read_metrics()) < rows and process.poll() is None:
+    while len(run.read_metrics()) < rows and process.is_alive():
         time.sleep(0.02)
     time.sleep(chance.random() * 0.3)
-    process.send_signal(kill_signal)
-    exit_code = process.wait(timeout=120)
+    os.kill(process.pid or 0, kill_signal)
+    process.join(120)
     # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
     if not run.is_finished:
-        assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
+        assert process.exitcode == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
     train(tiny_checkpoint, run.root, **changes)
     assert_same_run(run, finished)
-
-
-def test_damage_of_every_kind_a_kill_can_do_is_undone_and_loggers_are_trls_own(
-    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows and files beyond the last checkpoint, a half-written one, a cut-off line: all gone after the resume.
-
-    And our figures are among TRL's in its loggers.
-    """
-    run = interrupt(finished, tmp_path)
-    (run.trl / "checkpoint-8").mkdir(parents=True)
-    with run.metrics.open("a") as file:
-        file.write('{"step": 5, "rew')
-    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
-    train(tiny_checkpoint, run.root, **{"trl.report_to": "tensorboard"})
-    assert_same_run(run, finished)
-    assert read_rows(run.continuations) == read_rows(finished.continuations)
-    events = event_accumulator.EventAccumulator(str(tmp_path / "events"))
-    events.Reload()
-    rows, evaluations = run.read_metrics(), run.read_evaluations()
-    (diversity,) = events.Scalars("train/diversity")[-1:]
-    (accuracy,) = events.Scalars("eval/heldout/accuracy")[-1:]
-    assert (diversity.value, accuracy.value) == pytest.approx((rows[-1]["diversity"], evaluations[-1]["accuracy"]))
 
 
 ADAPTIVE = {
@@ -258,6 +238,7 @@ ADAPTIVE = {
     "algorithm.problem_choice": "uniform",
     "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
     "evaluation.continue_truncated": "0",
+    "evaluation.every_steps": "4",
     "problems.num_train": "24",
 }
 
@@ -280,6 +261,10 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
         scheduled_temperature(config.rollout.temperature, step=row["step"], chosen=chosen) for row in rows
     ]
     assert max(row["filtered_groups"] for row in rows) > 0
+    # What gave way to another in its step is recorded in neither's place: each problem once, four times.
+    for step in range(1, NUM_STEPS + 1):
+        asked = Counter(row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step)
+        assert (len(asked), set(asked.values())) == (8, {4})
     assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
     coefficients = [row["optimizer"]["entropy_coefficient"] for row in rows]
     assert coefficients == sorted(set(coefficients))
@@ -470,21 +455,38 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
         resize(64 * 1024)
         train(tiny_checkpoint, run.root)
         assert_same_run(run, finished)
+        assert read_rows(run.continuations) == read_rows(finished.continuations)
 
 
-def test_a_run_out_of_memory_names_the_keys_and_may_resume_in_smaller_passes(
-    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatever_a_kill_left(
+    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Rows and files beyond the last checkpoint, a half-written one, a cut-off line: all gone after the resume.
+
+    And our figures are among TRL's in its loggers.
+    """
     run = interrupt(finished, tmp_path)
     with pytest.raises(TrainingError, match=r"out of memory \(.*lower batch.micro_batch_rollouts \(now 8;") as told:
         run_with(recipe(tiny_checkpoint), run.root, AfterUpdate(6, lambda: torch.empty(1 << 50)))
     assert "\n" not in str(told.value)
     assert "resumes the run after step 2" in str(told.value)
-    train(tiny_checkpoint, run.root, **{"batch.micro_batch_rollouts": "4"})
+    (run.trl / "checkpoint-8").mkdir(parents=True)
+    with run.metrics.open("a") as file:
+        file.write('{"step": 5, "rew')
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
+    train(tiny_checkpoint, run.root, **{"batch.micro_batch_rollouts": "4", "trl.report_to": "tensorboard"})
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in theirs)
     asked = [[row["problem_id"] for row in rollout_rows(r.rollouts)] for r in (run, finished)]
     assert asked[0] == asked[1]
+    rows, evaluations = run.read_metrics(), run.read_evaluations()
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    assert [row["step"] for row in evaluations] == [0, 2, 4]
+    events = event_accumulator.EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    (diversity,) = events.Scalars("train/diversity")[-1:]
+    (accuracy,) = events.Scalars("eval/heldout/accuracy")[-1:]
+    assert (diversity.value, accuracy.value) == pytest.approx((rows[-1]["diversity"], evaluations[-1]["accuracy"]))
 
 
 def test_a_full_disk_or_memory_is_told_from_other_faults(tmp_path: Path) -> None:

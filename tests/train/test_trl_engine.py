@@ -13,7 +13,6 @@ from trl import GRPOTrainer
 
 from microcoder.judge import Judge
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.algorithm.masking import LeaveOutOf, MaskAll, NoMasking
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.trl.sampling import set_sampling
@@ -75,28 +74,6 @@ def test_logps_follow_the_sampling_temperature(
         assert trainer.generation_config.temperature == temperature
 
 
-def test_flat_groups_give_way_to_others(tiny_checkpoint: Path, tmp_path: Path, judge: Judge) -> None:
-    changes = {
-        "algorithm.group_filtering.kind": "dynamic",
-        "batch.train_batch_size": "4",
-        "batch.ppo_mini_batch_size": "2",
-        "rollout.max_response_tokens": "40",
-    }
-    trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
-    torch.manual_seed(0)
-    output = trainer._generate_and_score_completions(rows_of(trainer, 4))
-    groups, left_out, scored = trainer._scored_P_G, trainer._filtered_P_G, samples_of(trainer)
-    assert len(groups) == 4
-    assert left_out, "no group was flat: the test shows nothing"
-    assert not any(is_mixed(group) for group in left_out[: sum(map(is_mixed, groups))])
-    asked = [group[0].rollout.problem_id for group in (*groups, *left_out)]
-    assert len(set(asked)) == len(asked)
-    assert output["advantages"].tolist() == pytest.approx([sample.advantage for sample in scored])
-    masks = output["completion_mask"].bool()
-    ids = [tuple(row[mask].tolist()) for row, mask in zip(output["completion_ids"], masks, strict=True)]
-    assert ids == [sample.rollout.token_ids for sample in scored]
-
-
 # ----- The table of docs/algorithms.md: what a masked response is left out of, in tokens of a sampled step.
 
 
@@ -123,21 +100,6 @@ def counted_tokens(trainer: MicroCoderTrainer) -> tuple[int, int]:
     """Return the tokens of all responses of the step, and of those that ended by themselves."""
     rollouts = [sample.rollout for sample in samples_of(trainer)]
     return sum(len(one.token_ids) for one in rollouts), sum(len(o.token_ids) for o in rollouts if not o.is_truncated)
-
-
-@pytest.mark.parametrize("leave_out_of", ["gradient", "denominator", "baseline"])
-def test_tokens_in_the_denominator(trainer: MicroCoderTrainer, leave_out_of: LeaveOutOf) -> None:
-    output = sample_step(trainer, mask_all(leave_out_of))
-    everything, whole = counted_tokens(trainer)
-    assert 0 < whole < everything, "all or none were truncated: the test shows nothing"
-    assert output["num_items_in_batch"].item() == (everything if leave_out_of == "gradient" else whole)
-    rows = samples_of(trainer)
-    loss_tokens = (output["completion_mask"] * output.get("tool_mask", 1)).sum(1).tolist()
-    assert loss_tokens == [len(s.rollout.token_ids) if s.counts else 0 for s in rows]
-    assert output["completion_mask"].sum().item() == everything, "what the model attends to has changed"
-    assert all(s.advantage == 0 for s in rows if s.rollout.is_truncated)
-    sums = [sum(sample.advantage for sample in group) for group in trainer._scored_P_G]
-    assert (max(map(abs, sums)) < 1e-6) == (leave_out_of == "baseline"), "no group had truncated and right responses"
 
 
 def test_out_of_the_denominator_is_what_trl_users_run(trainer: MicroCoderTrainer) -> None:

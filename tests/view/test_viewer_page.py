@@ -77,6 +77,11 @@ def test_a_query_selects_and_one_that_makes_no_sense_is_refused(columns: Browser
         assert next(iter(words)) in told
     hits = "new Uint8Array([0b10010])"
     assert columns.run(f"Array.from(viewer.columns.select(index, {{order: 'first'}}, {hits}))") == [1, 4]
+    unknown = columns.run("viewer.columns.record(index, 4)")
+    assert (unknown["reward"], unknown["num_tokens"], unknown["is_truncated"]) == (None, None, False)
+    # More problems than a byte counts.
+    many = decoded([{"split": "train", "step": 1, "row": n, "problem_id": f"p{n}"} for n in range(300)])
+    assert columns.run(f"Array.from(viewer.columns.select({many}, {{problem: 'p299'}}, null))") == [299]
 
 
 def test_problems_are_on_the_lists_that_they_belong_to(page: Browser, url: str) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from viewer_runs import records_of, write_training
+from viewer_runs import records_of
 
 from microcoder.judge.core.errors import DataError
 from microcoder.view import open_collection
-from microcoder.view.index import IndexPart, Needle, find_texts, list_matches, quote_texts
+from microcoder.view.index import IndexPart, Needle, find_texts
 
 TEXTS: list[dict[str, str | None]] = [
     {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},
@@ -49,24 +48,9 @@ def test_a_needle_is_found_where_it_stands(needle: Needle, found: list[int]) -> 
     assert list(np.flatnonzero(mask)) == found
 
 
-def test_a_quote_stands_between_what_is_around_it() -> None:
-    parts = [part(TEXTS[:2]), part(TEXTS[2:])]
-    quotes = quote_texts(parts, Needle(r"(caf)(é)", is_regex=True), [0, 1, 2, 9])
-    quote = {"field": "response", "before": "naïve ", "found": "café", "after": " 🙂 (a+b)"}
-    assert quotes == [None, quote, None, None]
+def test_what_is_no_expression_and_a_run_that_changes_under_a_search_are_errors() -> None:
     with pytest.raises(DataError, match="not a regular expression"):
-        find_texts(parts, Needle("(", is_regex=True))
-
-
-def test_matches_are_the_distinct_strings_of_the_texts() -> None:
-    assert list_matches(Needle(r"[a-z]\d*", is_regex=True), ["a1 B2 a1", "c"]) == ["a1", "B2", "c"]
-    assert list_matches(Needle("é"), ["É é"]) == ["É", "é"]
-    assert list_matches(Needle("x*", is_regex=True), ["aaa"]) == []
-    named = Needle(r"(?P<w>a)|[(]\((?:b)", is_regex=True)
-    assert not re.search(r"\(\?P", named.pattern)
-
-
-def test_a_run_that_changes_under_a_search_is_an_error() -> None:
+        find_texts([part(TEXTS)], Needle("(", is_regex=True))
     with pytest.raises(DataError, match="changed while it was searched"):
         find_texts([IndexPart(2, lambda: {"response": pa.array(["x"])})], Needle("x"))
 
@@ -79,14 +63,3 @@ def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:
         assert {record["verdict"] for record, hit in zip(records, mask, strict=True) if hit} == verdicts
     mask = find_texts(collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors"))
     assert list(mask) == [False, True, False, True]
-
-
-def test_the_parts_of_a_run_follow_its_files(tmp_path: Path) -> None:
-    run = write_training(tmp_path / "run", num_steps=2, evaluate_every=1)
-    collection = open_collection([run])
-    source = collection["demo"]
-    index = source.index()
-    parts = source.parts(index)
-    assert [part.num_rows for part in parts] == [24, 24, 24, 24, 24]
-    steps = [(int(index.columns["step"][place]), index.record(place)["split"]) for place in range(0, 120, 24)]
-    assert steps == [(0, "heldout"), (1, "train"), (1, "heldout"), (2, "train"), (2, "heldout")]

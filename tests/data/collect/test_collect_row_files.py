@@ -15,14 +15,7 @@ from published import write_rows as write_lines
 
 from microcoder.data.build.config import SourceSettings, open_settings
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.sources import (
-    collect_shard,
-    list_shards,
-    match_files,
-    open_source,
-    parse_name,
-    read_shard,
-)
+from microcoder.data.sources import collect_shard, list_shards, match_files, open_source, parse_name, read_shard
 from microcoder.judge.core.errors import ConfigError, DataError
 
 NUM_ROWS = 7

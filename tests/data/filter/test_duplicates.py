@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
-import random
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from decontamination import arranged, known_copies, measure
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from real_texts import ALL, deepseek, livecodebench
 
 from microcoder.data.filter import ContaminationIndex, DuplicateGroup, build_index, describe, find_duplicates, find_hits
-from microcoder.data.filter.contamination import (
-    example_keys,
-    literals,
-    source_keys,
-    title_key,
-    words,
-)
-from microcoder.data.filter.duplicates import (
-    merge,
-)
+from microcoder.data.filter.contamination import example_keys, literals, source_keys, title_key, words
+from microcoder.data.filter.duplicates import merge
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.types import Checker, TestCase
 
@@ -101,33 +89,6 @@ def test_the_best_record_is_kept() -> None:
     assert merged(*worst_first) == [("a/6", "a/1", "a/2", "a/3", "a/4", "a/5")]
 
 
-VARIANTS = st.tuples(
-    st.sampled_from([STORY, OTHER]),
-    st.lists(st.integers(0, 30), max_size=3),
-    st.sampled_from(["", " 1 <= n <= 100", " 1 <= n <= 200"]),
-    st.sampled_from(["", "https://codeforces.com/contest/1/problem/A", "https://codeforces.com/contest/1/problem/B"]),
-    st.sampled_from(["", "1", "2"]),
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(VARIANTS, min_size=2, max_size=8), st.randoms(use_true_random=False))
-def test_groups_do_not_depend_on_the_order(
-    variants: list[tuple[str, list[int], str, str, str]], chance: random.Random
-) -> None:
-    rows = []
-    for number, (base, changed, bound, url, output) in enumerate(variants):
-        said = [("thing" if place in changed else word) for place, word in enumerate(base.split())]
-        tests = (TestCase(input="7", output=output),) if output else ()
-        rows.append(row(f"a/{number}", " ".join(said) + bound, url=url, tests=tests))
-    shuffled = chance.sample(rows, len(rows))
-    found = groups_of(*rows)
-    assert groups_of(*shuffled) == found
-    named = [name for group in found for name in (group.kept, *group.dropped)]
-    assert len(named) == len(set(named))
-    assert all(sorted(group.why) == list(group.dropped) for group in found)
-
-
 def test_the_same_problems_in_two_real_sets_are_found() -> None:
     """Without their addresses, one of them with superscripts lost (105 for 10^5)."""
     slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
@@ -147,27 +108,6 @@ CHECKER = Checker(type="program", code="exit(42)", protocol="kattis")
 def record(name: str, *pairs: tuple[str, str], **fields: object) -> Candidate:
     tests = tuple(TestCase(input=given, output=printed) for given, printed in pairs)
     return Candidate(id=name, dataset="set", tests=tests, **fields)  # type: ignore[arg-type]
-
-
-ROWS = st.builds(
-    lambda name, pairs, fn_name: record(name, *pairs, fn_name=fn_name),
-    st.sampled_from(["set/a", "set/b", "set/c"]),
-    st.lists(st.tuples(st.sampled_from("12345"), st.sampled_from("67")), max_size=4, unique_by=lambda pair: pair[0]),
-    st.sampled_from([None, "f"]),
-)
-
-
-@given(ROWS, st.lists(ROWS, max_size=4, unique_by=lambda one: one.id))
-def test_every_input_is_kept_once_and_the_kept_record_s_tests_come_first(
-    kept: Candidate, others: list[Candidate]
-) -> None:
-    done = merge(kept, others)
-    alike = [other for other in others if other.fn_name == kept.fn_name]
-    inputs = [test.input for test in done.tests]
-    assert done.tests[: len(kept.tests)] == kept.tests
-    assert len(inputs) == len(set(inputs))
-    assert set(inputs) == {test.input for one in (kept, *alike) for test in one.tests}
-    assert merge(kept, others[::-1]) == done
 
 
 def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
@@ -356,15 +296,6 @@ def test_a_signature_needs_something_else_in_common() -> None:
     assert evidence(made(starter_code=code)) == []
     sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
     assert evidence(made(starter_code=code, tests=sample)) == ["signature"]
-
-
-def test_the_index_travels_to_workers_and_does_not_depend_on_the_order() -> None:
-    problems = livecodebench()[:20]
-    index = build_index(problems)
-    sent = pickle.loads(pickle.dumps(index))
-    reversed_index = build_index(problems[::-1])
-    for problem in problems[::7]:
-        assert find_hits(problem, index) == find_hits(problem, sent) == find_hits(problem, reversed_index) != []
 
 
 @pytest.fixture(scope="module")

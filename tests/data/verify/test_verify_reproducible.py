@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -131,17 +130,6 @@ def test_a_verdict_outlives_its_process(tmp_path: Path) -> None:
         assert store.find(key) == VERDICT
         store.keep(b"of a fault", Verdict(Outcome.SANDBOX_FAULT, (), 1))
         assert len(store) == 1
-
-
-def test_whatever_changes_a_verdict_changes_its_key() -> None:
-    def key(code: str = "pass", stop: str = "never", environment: str = "Python 3.11.7", **changed: Any) -> bytes:
-        return verdict_key(Program(code), PROBLEM.model_copy(update=changed), stop=stop, environment=environment)
-
-    changes: list[dict[str, Any]] = [{"tests": PROBLEM.tests * 2}, {"memory_limit_mib": 64}, {"code": "print()"}]
-    changes += [{"language_version": "3.13"}, {"fn_name": "f"}, {"stop": "first_limit"}, {"environment": "Python 3"}]
-    keys = [key(), key(time_limit_seconds=1.0), *(key(**changed) for changed in changes)]
-    assert len(set(keys)) == len(keys)
-    assert key(id="another", statement="text") == key()
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:

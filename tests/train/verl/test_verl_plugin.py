@@ -8,12 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import pytest
 import torch
-from memory_queue import MemoryQueue
 from verl_runs import needs_verl
 
 from microcoder.judge.core.errors import ConfigError
@@ -26,11 +27,49 @@ from microcoder.train.runs import write_rollouts
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
 ROLLOUT = "actor_rollout_ref.rollout"
-AGG_MODE = "actor_rollout_ref.actor.loss_agg_mode"
 AHEAD = "trainer.v1.trainer_mode=microcoder_colocate_async"
 CORRECTED = ["actor_rollout_ref.rollout.calculate_log_probs=true", "+microcoder.mismatch={}"]
 STAGES = "+microcoder.temperature={kind:staged,stages:[{from_step:1,value:0.4},{from_step:3,value:1.2}]}"
 OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
+
+
+class MemoryQueue:
+    """Rows by key, each a mapping of columns."""
+
+    def __init__(self, rows: dict[str, dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def get(self, keys: list[str], partition_id: str, select_fields: list[str]) -> Any:
+        """Return columns as TransferQueue gives them: tensors nested, the rest stacked; absent ones left out."""
+        import torch
+        from tensordict import TensorDict
+        from tensordict.tensorclass import NonTensorStack
+
+        columns: dict[str, Any] = {}
+        for name in select_fields:
+            values = [self.rows[key].get(name) for key in keys]
+            if isinstance(values[0], torch.Tensor):
+                columns[name] = torch.nested.nested_tensor(values, layout=torch.jagged)
+            elif values[0] is not None:
+                columns[name] = NonTensorStack(*values)
+        return TensorDict(columns, batch_size=len(keys))
+
+    def put(self, keys: list[str], partition_id: str, fields: Any = None, tags: Any = None) -> Any:
+        """Write columns."""
+        from transfer_queue import KVBatchMeta
+
+        for name in fields.keys():  # noqa: SIM118
+            for key, value in zip(keys, fields[name].unbind(), strict=True):
+                self.rows[key][name] = value.clone()
+        return KVBatchMeta(partition_id=partition_id, keys=keys, tags=[{} for _ in keys])
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Stand in for TransferQueue within the body."""
+        import transfer_queue as tq
+
+        with patch.object(tq, "kv_batch_get", self.get), patch.object(tq, "kv_batch_put", self.put):
+            yield
 
 
 def compose(*options: str) -> Any:
@@ -215,21 +254,6 @@ def test_masks_and_advantages_are_those_of_trl_bit_for_bit(
         assert not row["rm_scores"].isnan().any(), "verl would report a mean that is no number"
 
 
-def test_verls_rollout_correction_acts_before_the_mask(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    correction = "algorithm.rollout_correction.rollout_is=token"
-    trainer = make_trainer(tiny_checkpoint, tmp_path, *OPTIONS, correction)
-    rows = make_rows(trainer.tokenizer, faults=True)
-    for row in rows.values():
-        number = len(row["responses"])
-        row["old_log_probs"] = torch.full((number,), -1.0)
-        row["rollout_log_probs"] = torch.full((number,), -1.2)
-    expected = decide_as_trl(trainer, rows)
-    run_advantage(trainer, rows)
-    for row, sample in zip(rows.values(), expected, strict=True):
-        assert row["rollout_is_weights"].tolist() == pytest.approx([2.718281828**0.2] * len(row["responses"]))
-        assert torch.equal(row["advantages"], torch.full_like(row["advantages"], sample.advantage))
-
-
 @pytest.mark.parametrize("mode", ["truncate", "mask"])
 @pytest.mark.parametrize("correction", ["token", "sequence", "geometric"])
 def test_weights_are_those_of_trls_path_and_of_verls_own_functions(
@@ -300,25 +324,6 @@ def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: P
         assert (sample.length_penalty < 0) == (is_old and len(row["responses"]) > LIMIT - 8)
 
 
-def test_a_step_is_sampled_as_its_schedules_say(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    lengths = ["+microcoder.max_response_tokens=28", "+microcoder.length_stages=[{from_step:3,max_response_tokens:32}]"]
-    trainer = make_trainer(tiny_checkpoint, tmp_path, STAGES, *lengths)
-
-    class Manager:
-        sampling: Any = None
-
-    trainer.agent_loop_manager, trainer._history = Manager(), []
-    seen = []
-    for step in (1, 2, 3):
-        trainer.global_steps = step
-        trainer.on_step_begin()
-        asked = trainer.agent_loop_manager.sampling
-        seen.append((asked.temperature, asked.max_response_tokens, asked.seed))
-        assert trainer.config.actor_rollout_ref.rollout.temperature == asked.temperature
-    # No seed: vLLM would draw row by row.
-    assert seen == [(0.4, 28, None), (0.4, 28, None), (1.2, 32, None)]
-
-
 def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpoint: Path, tmp_path: Path) -> None:
     """As on TRL, by the pure function; in chunks where verl asks in chunks."""
     trainer = make_trainer(
@@ -341,13 +346,6 @@ def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpo
     asked = [name for _ in range(size // 2) for name in trainer._fetch_one_gen_batch()["raw_prompt"]]
     counts = count_passes(rows, step=1)
     assert asked == choose_problems(names, counts, number=size, half_life_steps=5.0, seed=0, step=2)
-
-
-def test_the_trainer_is_verls_own_underneath() -> None:
-    from verl.trainer.ppo import v1
-
-    for ours, theirs in (("", "Sync"), ("_colocate_async", "ColocateAsync"), ("_separate_async", "SeparateAsync")):
-        assert issubclass(v1.get_trainer_cls(f"microcoder{ours}"), getattr(v1, f"PPOTrainer{theirs}"))
 
 
 def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_path: Path) -> None:

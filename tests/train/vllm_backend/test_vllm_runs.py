@@ -1,4 +1,4 @@
-"""Whole commands with vLLM: a run, the same run killed, and an evaluation of what came out."""
+"""Whole commands with vLLM: a run, and the same run killed."""
 
 from __future__ import annotations
 

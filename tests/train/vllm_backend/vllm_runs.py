@@ -33,28 +33,18 @@ RECIPE = {
 }
 
 
-def start(command: str, *words: str, folder: Path, **options: str) -> subprocess.Popen[str]:
-    """Start a command of ours in a process of its own."""
-    empty = folder / "empty.toml"
+def start_training(checkpoint: Path, run: Path) -> subprocess.Popen[str]:
+    """Start `microcoder train` in a process of its own."""
+    empty = run.parent / "empty.toml"
     empty.touch()
-    flags = [word for key, value in options.items() for word in (f"--{key}", value)]
+    recipe = {**RECIPE, "model.path": str(checkpoint)}
+    flags = [word for key, value in recipe.items() for word in (f"--{key}", value)]
     return subprocess.Popen(
-        [sys.executable, "-m", "microcoder", command, "-c", str(empty), *flags, *words],
+        [sys.executable, "-m", "microcoder", "train", "-c", str(empty), *flags, "--run-dir", str(run)],
         env={**ON_CPU, **os.environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-
-
-def start_training(checkpoint: Path, run: Path, **changes: str) -> subprocess.Popen[str]:
-    """Start `microcoder train`."""
-    return start(
-        "train",
-        "--run-dir",
-        str(run),
-        folder=run.parent,
-        **{**RECIPE, "model.path": str(checkpoint), **changes},
     )
 
 
