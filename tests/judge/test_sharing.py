@@ -9,8 +9,7 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import sharing
-from microcoder.judge.run.definitions import binds_constants
-from microcoder.judge.run.screen import find_obstacle
+from microcoder.judge.run.screen import binds_constants, find_obstacle
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]

@@ -51,7 +51,7 @@ class Series:
             later_inputs: those of all tests but the first.
             cpu_seconds: what these may take together, above 0.
             is_right: judges a test.
-            binds_constants: the program is a function's, and its module need not be made anew (see `definitions`).
+            binds_constants: the program is a function's, and its module need not be made anew (see `screen`).
         """
         self.cpu_seconds = cpu_seconds
         self.binds_constants = binds_constants

@@ -34,9 +34,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from microcoder.judge.core.types import Outcome, Repeat, TestResult, UncountedRun
-from microcoder.judge.run.definitions import binds_constants
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
-from microcoder.judge.run.screen import find_obstacle
+from microcoder.judge.run.screen import binds_constants, find_obstacle
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.sandbox.protocol import FINISHED, PLAIN, Result

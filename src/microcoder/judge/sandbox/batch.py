@@ -5,7 +5,7 @@ reach another test. What they could still change is the attributes of library ob
 they were before the first test, and a process in which they differ runs no other test. That is done after every test,
 but for programs that name nothing by which they could change one: there it is done after 16, 64 ... tests and after
 the last, and a test counts once a later look has found no change. Such a program's own module is made anew for each
-test only if it binds more than functions, classes and constants (`judge/run/definitions.py`).
+test only if it binds more than functions, classes and constants (`judge/run/screen.py`).
 
 The first test is run as one in a process of its own is, to its end. What goes in and out of the others are two memory
 files: their inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether it is to
