@@ -20,7 +20,7 @@ BUDGETS = {
     "judge/sandbox": 3780,
     "judge/compare": 1220,
     "judge/languages": 960,
-    "judge/run": 5150,
+    "judge/run": 5140,
     "judge/fleet": 2230,
     "judge/serve": 1250,
     "judge": 60,

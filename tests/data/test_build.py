@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from importlib.util import find_spec
 from io import BytesIO, StringIO
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -212,12 +211,6 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert missing["missing"]["filter"] == missing["missing"]["verify"] == 10
 
 
-def build_apart(recipe: Path, output: Path) -> None:
-    """Build in a group of processes that a signal reaches at once."""
-    os.setsid()
-    build(recipe, "--output", str(output), "--workers", "2")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("num_kills", [2, pytest.param(8, marks=pytest.mark.long)])
 def test_a_build_that_was_killed_ends_with_the_same_bytes(
@@ -231,14 +224,18 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
         return len(list(other.rglob("*.parquet")))
 
     for _ in range(num_kills):
-        process = get_context("fork").Process(target=build_apart, args=(recipe, other))
-        process.start()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "microcoder", "data", "build", "-c", recipe, "--output", other, "--workers", "2"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         goal = count_parts() + generator.randrange(1, 5)
-        while count_parts() < goal and process.is_alive():
+        while count_parts() < goal and process.poll() is None:
             time.sleep(0.005)
         with suppress(ProcessLookupError):  # It may have ended before its last part.
-            os.killpg(process.pid or 0, signal.SIGKILL)
-        process.join()
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     build(recipe, "--output", str(other))
     assert contents(other) == contents(recipe.parent / "corpus")
 

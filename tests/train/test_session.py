@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from small_runs import SMALL, comparable_rollouts, without_times
 from tensorboard.backend.event_processing import event_accumulator
 from transformers import TrainerCallback
 
-from microcoder.cli import main
 from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
@@ -204,22 +202,21 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "0"}
     (tmp_path / "recipe.toml").touch()
     keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
-    words = ["train", "-c", str(tmp_path / "recipe.toml"), "--run-dir", str(run.root)]
-    words += [word for key, value in keys.items() for word in (f"--{key}", value)]
-    # A process of its own, which need not import again what is large.
-    process = get_context("fork").Process(target=main, args=(words,))
-    process.start()
+    command = [sys.executable, "-m", "microcoder", "train", "-c", str(tmp_path / "recipe.toml")]
+    command += ["--run-dir", str(run.root), *(word for key, value in keys.items() for word in (f"--{key}", value))]
+    environment, nowhere = {**os.environ, "OMP_NUM_THREADS": "1"}, subprocess.DEVNULL
+    process = subprocess.Popen(command, env=environment, stdout=nowhere, stderr=nowhere)
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     rows = chance.randint(1, NUM_STEPS - 1)
-    while len(run.read_metrics()) < rows and process.is_alive():
+    while len(run.read_metrics()) < rows and process.poll() is None:
         time.sleep(0.02)
     time.sleep(chance.random() * 0.3)
-    os.kill(process.pid or 0, kill_signal)
-    process.join(120)
+    process.send_signal(kill_signal)
+    exit_code = process.wait(timeout=120)
     # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
     if not run.is_finished:
-        assert process.exitcode == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
+        assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
     train(tiny_checkpoint, run.root, **changes)
     assert_same_run(run, finished)
 
