@@ -100,12 +100,16 @@ def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the
         assert {task.problem.tier for task in data[level].train} == {level}
 
 
-def test_the_registered_study_is_eight_seeds_of_six_arms_over_three_warm_starts(tmp_path: Path) -> None:
-    path = ROOT / "studies" / "registered" / "dose_and_response.toml"
+@pytest.mark.parametrize(("name", "num_arms"), [("dose_and_response", 6), ("temperature", 3), ("kl_and_clip", 2)])
+def test_a_registered_study_is_eight_seeds_of_each_arm_over_three_warm_starts(
+    name: str, num_arms: int, tmp_path: Path
+) -> None:
+    path = ROOT / "studies" / "registered" / f"{name}.toml"
     runs = plan_runs(load_study(path), scale=MICRO, root=tmp_path)
     starts = {run.seed: flatten(run.config.model_dump(mode="json"))["model.warm_start.seed"] for run in runs}
-    assert len({run.folder for run in runs}) == 48
-    assert list(starts.values()) == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert len({run.folder for run in runs}) == 8 * num_arms
+    assert list(starts.values()) == [seed % 3 for seed in starts]
+    assert len(starts) == 8
 
 
 def test_active_sampling_is_registered_with_each_problem_asked_twelve_times(tmp_path: Path) -> None:
