@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
+import signal
+import subprocess
+import sys
 import time
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,18 @@ from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribut
 
 ALONE = Runner(workers=1)
 REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
+TESTS = str(Path(__file__).parents[1])
+RUN = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from microcoder.data.pipeline.engine import Runner
+from microcoder.data.pipeline.engine import run_steps
+from data import pipeline_steps as steps
+rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
+run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),
+          on_progress=lambda *_: time.sleep(0.01))
+"""
 
 
 def build(
@@ -73,18 +88,17 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
 def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
     build(tmp_path / "whole", 40)
     draw = random.Random(0)
-
-    def build_slowly() -> None:
-        build(tmp_path / "killed", 40, on_progress=lambda *_: time.sleep(0.01))
-
     for _ in range(3):
-        process = get_context("fork").Process(target=build_slowly)
-        process.start()
-        goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
-        while process.is_alive() and len(list((tmp_path / "killed").rglob("*.parquet"))) < goal:
-            time.sleep(0.001)
-        process.kill()
-        process.join()
+        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
+        with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
+            deadline = time.monotonic() + 20
+            goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
+            while process.poll() is None and time.monotonic() < deadline:
+                if len(list((tmp_path / "killed").rglob("*.parquet"))) >= goal:
+                    process.send_signal(signal.SIGKILL)
+                    break
+                time.sleep(0.001)
+            process.kill()
     build(tmp_path / "killed", 40)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 

@@ -274,7 +274,8 @@ class Lane:
         }
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         if self.judged.name in ("microcoder", "http-v1"):
-            environment["PYTHONPATH"] = str(Path(microcoder.__file__).parents[1])
+            keep.append(str(Path(microcoder.__file__).parents[1]))
+            environment["PYTHONPATH"] = keep[-1]
         command = [self.judged.python, str(_WORKER), json.dumps(settings)]
         pipe = subprocess.PIPE
         with log.open("ab") as said_of_it:
