@@ -26,11 +26,7 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.session import find_extensions
 
 EXAMPLES = Path(__file__).parents[1] / "examples/extensions"
-CUP = {
-    "name": "sum",
-    "task": "Print the sum of two whole numbers given on one line.",
-    "cases": [["1 2", "3"]],
-}
+CUP = {"name": "sum", "task": "Print the sum of two whole numbers given on one line.", "cases": [["1 2", "3"]]}
 PACKAGES = ("cms.py", "dmoj.py", "dodona.py", "doocs.py")
 READ_CUP = f"{EXAMPLES}/benchmark.py:read_cup"
 

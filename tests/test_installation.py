@@ -15,10 +15,7 @@ ROOT = Path(__file__).parents[1]
     ("origin", "wanted"),
     [
         ({"url": "file:///home/me/micro%20coder", "dir_info": {}}, ["/home/me/micro coder[train]"]),
-        (
-            {"url": "file:///src/microcoder", "dir_info": {"editable": True}},
-            ["--editable", "/src/microcoder[train]"],
-        ),
+        ({"url": "file:///src/microcoder", "dir_info": {"editable": True}}, ["--editable", "/src/microcoder[train]"]),
         (
             {"url": "https://git.example/m.git", "vcs_info": {"vcs": "git", "commit_id": "ab12"}},
             ["microcoder[train] @ git+https://git.example/m.git@ab12"],

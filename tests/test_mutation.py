@@ -67,11 +67,7 @@ def bare(source: str) -> str:
 
 def test_every_module_of_the_algorithm_is_tried() -> None:
     folder = Path(microcoder.__file__).parent / "train" / "algorithm"
-    names = {path.stem for path in folder.glob("*.py")} - {
-        "__init__",
-        "config",
-        "sampling",
-    }  # the keys of recipes
+    names = {path.stem for path in folder.glob("*.py")} - {"__init__", "config", "sampling"}  # the keys of recipes
     assert {name.removeprefix(ALGORITHM) for name in TESTS_OF if name.startswith(ALGORITHM)} == names
 
 

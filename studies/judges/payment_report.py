@@ -67,8 +67,12 @@ def report_errors(file: StudyFile, *, root: Path, output: Path) -> str:
     Raises:
         DataError: no run is finished.
     """
-    paid = _read(file, root)
-    clean = paid.pop(file.study.reference)
+    return _tell_errors(file, _read(file, root), output)
+
+
+def _tell_errors(file: StudyFile, found: Mapping[str, Paid], output: Path) -> str:
+    paid = {level: seeds for level, seeds in found.items() if level != file.study.reference}
+    clean = found[file.study.reference]
     effects = {level: _effect_on_accuracy(seeds, clean) for level, seeds in paid.items() if seeds.keys() & clean.keys()}
     kinds: dict[str, dict[float, Effect]] = {}
     for level, effect in effects.items():
@@ -98,8 +102,8 @@ def report_fate(file: StudyFile, *, root: Path, output: Path) -> str:
     Raises:
         DataError: no run is finished.
     """
-    table = report_errors(file, root=root, output=output)
     paid = _read(file, root)
+    table = _tell_errors(file, paid, output)
     clean = paid.pop(file.study.reference)
     seeds = sorted(set(clean).intersection(*paid.values()))
     warned = np.asarray([[_warning(runs[s]) for s in seeds] for runs in paid.values()])

@@ -147,10 +147,7 @@ def test_a_data_set_of_the_hub_is_named_with_its_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"problems": "me/mine", "heldout": "test"},
-            "the rows of me/mine look like is not known; give --format trl",
-        ),
+        ({"problems": "me/mine", "heldout": "test"}, "the rows of me/mine look like is not known; give --format trl"),
         ({"problems": "me/mine", "heldout": "test", "format": "livecodebench"}, "'livecodebench' is a benchmark"),
         ({"gpu": "h1000"}, "gpu 'h1000' is unknown; use one of h200, h100"),
         ({"engine": "megatron"}, "engine 'megatron' is unknown; use one of trl, verl"),

@@ -42,11 +42,7 @@ def test_a_profile_is_installed(own_root: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("pins", "message"),
-    [
-        ("sortedcontainers==0.0.1\n", "failed: ERROR: "),
-        ("numpy>=2\n", "write exact pins"),
-    ],
+    ("pins", "message"), [("sortedcontainers==0.0.1\n", "failed: ERROR: "), ("numpy>=2\n", "write exact pins")]
 )
 def test_what_cannot_be_had_is_said_in_one_line(
     own_root: Path, capsys: pytest.CaptureFixture[str], pins: str, message: str

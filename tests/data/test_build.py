@@ -382,11 +382,7 @@ def test_an_archive_is_a_source_and_its_links_are_left_out(
     ids=["above", "inside", "absolute", "bomb", "members"],
 )
 def test_a_hostile_archive_is_refused_and_leaves_nothing(
-    tmp_path: Path,
-    form: str,
-    files: dict[str, bytes],
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, form: str, files: dict[str, bytes], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rowfiles, "MOST_MEMBERS", 8)
     monkeypatch.setattr(rowfiles, "_ALWAYS_ALLOWED_BYTES", 1 << 20)

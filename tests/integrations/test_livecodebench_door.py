@@ -24,11 +24,7 @@ GENERATIONS = {
     "no syntax": (SUM, "def f(:", [-4]),
     "a right function": (DOUBLE, "class Solution:\n    def double(self, n): return 2 * n", [True, True]),
     "a wrong function": (DOUBLE, "class Solution:\n    def double(self, n): return 2", [True, False]),
-    "a function that fails": (
-        DOUBLE,
-        "class Solution:\n    def double(self, n): return 2 // (2 - n)",
-        [True, -4],
-    ),
+    "a function that fails": (DOUBLE, "class Solution:\n    def double(self, n): return 2 // (2 - n)", [True, -4]),
     "names without imports": (SUM, "print(reduce(operator.add, map(int, input().split())))", [True, True, True]),
 }
 

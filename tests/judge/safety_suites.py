@@ -130,9 +130,7 @@ KINDS: dict[str, Kind] = {
     "checker": _checked(_TESTLIB, "testlib"),
     "kattis": _checked(_KATTIS, "kattis"),
     "cpp": _kind(
-        '#include <cstdio>\nint main() { int a, b; scanf("%d%d", &a, &b); printf("%d", a + b); }',
-        *_SUM,
-        language="cpp",
+        '#include <cstdio>\nint main() { int a, b; scanf("%d%d", &a, &b); printf("%d", a + b); }', *_SUM, language="cpp"
     ),
 }
 

@@ -27,8 +27,7 @@ from .processes import children_of, descendants_of, wait_until_gone  # pyrefly: 
 SUM = make_problem(("1 2", "3"), ("4 5", "9"), ("-1 1", "0"))
 FUNCTION = make_problem(("[3, 1]", "[1, 3]"), ("[]", "[]"), fn_name="order")
 CHECKED = make_problem(
-    ("5", "5"),
-    checker={"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) < 5)"},
+    ("5", "5"), checker={"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) < 5)"}
 )
 CPP = SUM.model_copy(update={"language": "cpp"})
 MIXED: list[tuple[str | None, Problem]] = [
@@ -180,10 +179,7 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
 """
 
 
-@pytest.mark.parametrize(
-    ("processes", "number"),
-    [(0, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGKILL)],
-)
+@pytest.mark.parametrize(("processes", "number"), [(0, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGKILL)])
 def test_nothing_outlives_the_calling_process(processes: int, number: signal.Signals) -> None:
     command = [sys.executable, "-c", BATCH_WITHOUT_END, str(processes)]
     pipe = subprocess.PIPE

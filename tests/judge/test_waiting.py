@@ -37,9 +37,7 @@ def landing(judging: Judge, programs: list[Program], **options: object) -> list[
     landed: list[tuple[int, Outcome]] = []
     problem = make_problem(ONE_TEST, **options)
     judging.judge(
-        programs,
-        [problem] * len(programs),
-        on_verdict=lambda number, verdict: landed.append((number, verdict.outcome)),
+        programs, [problem] * len(programs), on_verdict=lambda number, verdict: landed.append((number, verdict.outcome))
     )
     return landed
 

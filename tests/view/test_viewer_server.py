@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from viewer_runs import serving
+from viewer_runs import HOSTILE, edit_rollouts, make_hostile, serving, write_training
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.view import ViewerServer, open_collection
@@ -39,6 +41,22 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
 
 
+def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
+    status, found, _ = ask(server, "/api/search?run=one&text=both%3E%20numbers")
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little")
+    assert (status, found["num"], bits.sum()) == (200, 264, 264)
+    _, none, _ = ask(server, "/api/search?run=one&text=nowhere")
+    assert not any(base64.b64decode(none["bits"]))
+    _, quoted, _ = ask(server, "/api/quotes?run=one&text=BOTH%5CS&regex=yes&places=1,2")
+    assert quoted == {"quotes": [None, None]}  # A capital letter is meant.
+    _, quoted, _ = ask(server, "/api/quotes?run=one&text=both%5CS&regex=yes&places=1")
+    quote = quoted["quotes"][0]
+    assert (quote["field"], quote["before"], quote["found"]) == ("response", "We add <", "both>")
+    assert quote["after"].startswith(" numbers & print.")
+    _, shown, _ = ask(server, "/api/rollout?run=one&id=train/1/0&text=n%5Bmu%5D&regex=yes")
+    assert shown["matches"] == ["nu"]
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -48,7 +66,7 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
         "/api/search?run=one&text=" + "x" * 600,
         "/api/test?run=one&problem=train/001&test=-1",
         "/api/rollout?run=one&id=train/1/999",
-        *(f"/api/rollout?run=one&id={name}" for name in ("", "train", "train/1", "train/x/0", "train/-1/0", "../../x")),
+        "/api/rollout?run=one&id=../../x",
         "/api/text?run=one&id=train/1/0&field=__class__",
         "/api/runs?" + "&".join(f"a{n}=1" for n in range(100)),
     ],
@@ -69,3 +87,12 @@ def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(ser
         assert ask(server, "/api/runs", method)[0] == 501, method
     with pytest.raises(ConfigError, match="choose another with --port"):
         ViewerServer(open_collection([]), port=server.server_address[1])
+
+
+def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    edit_rollouts(run, 1, make_hostile)
+    with serving(open_collection([run])) as server:
+        status, answer, headers = ask(server, "/api/rollout?run=demo&id=train/1/0")
+    assert (status, answer["completion"], answer["problem_id"]) == (200, HOSTILE, HOSTILE)
+    assert "Content-Type: application/json" in headers

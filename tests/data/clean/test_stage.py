@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from real_texts import ALL
 
 from microcoder.data.clean import process
+from microcoder.data.clean.sections import split
 from microcoder.data.clean.tests import find_order, normalise_tests
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.types import Call, Checker, TestCase
@@ -59,6 +61,18 @@ def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
         assert done.candidate is not None
 
 
+def test_real_english_problems_pass_and_chinese_ones_are_kept_apart() -> None:
+    for name in ("deepseek_en", "livecodebench"):
+        for problem in ALL[name]()[::20]:
+            done = process(problem)
+            assert isinstance(done, Candidate), done
+            assert process(done).statement == done.statement  # type: ignore[union-attr]
+    for problem in ALL["deepseek_zh"]()[::20]:
+        done = process(problem)
+        assert isinstance(done, Rejection)
+        assert (done.reason, done.detail) == ("not_english", "zh")
+
+
 def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:
     return tuple(TestCase(input=given, output=printed) for given, printed in written)
 
@@ -81,7 +95,6 @@ def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
     assert (found.tests, found.num_broken) == (pairs(('[1, 2]\n"a"', "true")), 1)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=6))
 def test_normalising_twice_changes_nothing(written: list[tuple[str, str]]) -> None:
     once = normalise_tests(pairs(*written), (), is_function=False)
@@ -113,3 +126,17 @@ def test_what_has_an_order_or_a_checker_is_left_alone() -> None:
     said, kinds = "You may return the answer in any order.", (Call(style="design"), Call(returns="TreeNode"))
     for fields in ({"fn_name": None}, {"checker": Checker(type="exact")}, *({"call": kind} for kind in kinds)):
         assert find_order(candidate(said, "[1]", **fields)) is None
+
+
+def test_every_real_package_shows_all_of_its_samples() -> None:
+    problems = [one for one in ALL["kodsport"]() if one.natural_language == "en" and one.tests][::4]
+    assert len(problems) >= 2
+    for problem in problems:
+        found = process(problem.model_copy(update={"groups": ("sample",) * len(problem.tests)}))
+        assert isinstance(found, Candidate), found
+        shown = {
+            (one.input.split().__repr__(), one.output.split().__repr__()) for one in split(found.statement).examples
+        }
+        wanted = {(repr(t.input.split()), repr(t.output.split())) for t in found.tests}
+        assert getattr(process(found), "statement", None) == found.statement
+        assert wanted <= shown or "samples_not_shown" in found.flags, problem.id

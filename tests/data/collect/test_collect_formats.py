@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -207,7 +206,7 @@ ARCHIVES = {
     "doocs": Real(f"{EXAMPLES}/doocs.py:doocs", 486, 1, 0.6, 10),
     "humaneval": Real("humaneval", 164, 0.9, 1),
     "humaneval_xl": Real("humaneval", 560, 0.9, 1, 4),
-    "kodsport": Real("kattis", 21, 1, 1),  # every fourteenth of 353 folders is unpacked, 26, of which 21 are packages
+    "kodsport": Real("kattis", 277, 1, 1, 14),
     "lcb_eval": Real("livecodebench", 2 * 880, 1, 0, 16),
     "leetcodedataset": Real("leetcodedataset", 228 + 1890, 1, 1, 20),
     "mbpp": Real("mbpp", 974, 0.75, 1, 4),
@@ -220,7 +219,7 @@ ROWS_OF = ("humaneval", "mbpp", "leetcodedataset", "deepseek_leetcode", "odex")
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_every_row_of_real_data_comes_out(tmp_path: Path, name: str) -> None:
-    folder = unpack_packages(tmp_path) if name == "kodsport" else unpack(find_archive(name), into=tmp_path, digest="")
+    folder = unpack(find_archive(name), into=tmp_path, digest="")
     real = ARCHIVES[name]
     source = open_source(folder / name, real.format_name)
     shards = list_shards(source, 5)
@@ -243,18 +242,6 @@ def test_every_row_of_real_data_comes_out(tmp_path: Path, name: str) -> None:
     assert all(row.candidate for row in rejections if row.reason == "tests_not_convertible")
     if name == "kodsport":
         check_packages(folder / name, candidates)
-
-
-def unpack_packages(folder: Path) -> Path:
-    """Unpack every fourteenth folder of Kodsport that may be a package: to write all their files takes seconds."""
-    with tarfile.open(find_archive("kodsport")) as files:
-        members = files.getmembers()
-        names = sorted(member.name for member in members)
-        packages = [name.removesuffix("problem.yaml") for name in names if name.endswith("/problem.yaml")]
-        chosen = [member for member in members if member.name.startswith(tuple(packages[::14]))]
-        files.extractall(folder, chosen, filter="data")
-    assert len(packages) == 353
-    return folder
 
 
 def check_packages(root: Path, candidates: list[Candidate]) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from microcoder.data.formats.candidates import InputKit, Origin
 from microcoder.data.formats.input_kits import _find_header, read_kit
 from microcoder.data.inputs.layouts import read_texts
-from microcoder.data.inputs.mutating import MUTATIONS, InputModel, infer_shape, learn, mutate
+from microcoder.data.inputs.mutating import MUTATIONS, InputModel, Relation, infer_shape, learn, mutate
 from microcoder.data.tests import makers
 from microcoder.data.tests.answers import MadeInput
 from microcoder.data.tests.makers import read_validators, run_kit, spoil
@@ -66,8 +66,18 @@ def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: lis
     assert [item.form for item in read.layout.items] == forms
     assert [read.layout.render(values) for values in read.values] == texts
     assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], "inputs of different layouts have none"
-    # Counts are no values.
-    assert list(read_texts(["3 7\n1 2 3\n", "2 9\n5 6\n"])[0].values) == [(7, [1, 2, 3]), (9, [5, 6])]
+
+
+def test_relations_that_hold_for_all_known_inputs_are_kept() -> None:
+    for known, kept, no_relation in (
+        ([([4, 9], 1), ([7, 5, 5], 1)], Relation("1", "<=", "0#", -1.0), "=="),
+        ([([4, 9], 2), ([7, 5, 5], 3)], Relation("0#", "==", "1"), "<="),
+        ([([0, 2], 3), ([1, 0, 0], 2)], Relation("0[]", "<=", "1", -1.0), "=="),
+    ):
+        model = learn(known)
+        assert kept in model.relations
+        assert all(one.operator != no_relation for one in model.relations)
+        assert all(map(model.fits, known))
 
 
 def test_what_all_known_values_have_in_common_is_kept() -> None:

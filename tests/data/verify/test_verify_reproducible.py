@@ -248,10 +248,7 @@ def test_seconds_are_of_the_reference_machine_and_on_steps(seconds: float, scale
 
 @pytest.mark.parametrize(
     ("stated", "python", "cpp", "limits"),
-    [
-        (None, 1.3, 0.1, {"python": 10.0, "cpp": 1.0}),
-        (2.0, 1.32, 0.6, {"python": 5.0, "cpp": 2.0}),
-    ],
+    [(None, 1.3, 0.1, {"python": 10.0, "cpp": 1.0}), (2.0, 1.32, 0.6, {"python": 5.0, "cpp": 2.0})],
 )
 def test_slow_programs_get_what_references_in_their_language_need_times_the_source_s_multiplier(
     stated: float | None, python: float, cpp: float, limits: dict[str, float]

@@ -220,10 +220,7 @@ def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredR
     values = list(rows.values())
     rollouts = [
         trainer.reader.read(
-            problem.id,
-            "?",
-            [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]],
-            max_response_tokens=LIMIT,
+            problem.id, "?", [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]], max_response_tokens=LIMIT
         )
         for n, problem in enumerate(problems)
     ]
