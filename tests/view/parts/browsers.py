@@ -77,7 +77,7 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """Give a page of a Chromium that ends with the context."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=False)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=False, args=["--disable-gpu", "--disable-software-rasterizer"])
         yield Browser(browser.new_page())
         browser.close()
 

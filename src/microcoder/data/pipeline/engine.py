@@ -123,38 +123,35 @@ class Runner:
     address: str | None = None
     """Address of a Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started."""
 
+    @property
+    def num_processes(self) -> int:
+        """Processes at the same time on this computer."""
+        return self.workers or count_processors()
 
-def run_step(step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner) -> Iterator[tuple[int, Looks]]:
+
+def run_step(
+    step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner, pool: ProcessPoolExecutor
+) -> Iterator[tuple[int, Looks]]:
     """Have each shard taken through a step, or looked at by a barrier, by as many worker processes as there may be.
 
     Args:
         given: for each shard the part that the step reads, or the description of the shard itself.
         paths: for each shard the part that the step writes; a barrier writes none.
+        pool: worker processes of this computer, the same for all steps.
 
     Yields:
         A shard's place in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
         first is asked for.
     """
+    shards = enumerate(zip(given, paths, strict=True))
     if runner.kind == "ray":
         yield from run_on_nodes(step, given, paths, runner)
-        return
-    workers = min(1 if step.runs == "alone" else runner.workers or count_processors(), len(given))
-    if workers > 1:
-        yield from _run_in_processes(step, given, paths, workers)
-        return
-    with ExitStack() as opened:
-        worker = ShardWorker(step, opened)
-        for place, (first, path) in enumerate(zip(given, paths, strict=True)):
-            yield place, worker.take(first, path)
-
-
-def _run_in_processes(
-    step: Step, given: Sequence[str], paths: Sequence[str], workers: int
-) -> Iterator[tuple[int, Looks]]:
-    # Spawned, not forked: this process has threads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker) as pool:
-        shards = enumerate(zip(given, paths, strict=True))
+    elif step.runs == "alone" or runner.num_processes == 1 or len(given) == 1:
+        with ExitStack() as opened:
+            worker = ShardWorker(step, opened)
+            for place, of_shard in shards:
+                yield place, worker.take(*of_shard)
+    else:
         places = {pool.submit(_take, (step.name, step), *of_shard): place for place, of_shard in shards}
         try:
             for future in as_completed(places):
@@ -165,8 +162,6 @@ def _run_in_processes(
                 "a worker process was killed, as a rule for want of memory; type the same command again with fewer "
                 "--workers or less --bytes-per-shard, what is done is kept"
             ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _start_worker() -> None:
@@ -251,26 +246,34 @@ def run_steps(
     num_rows = sum(shard.num_rows for shard in shards)
 
     before: list[Part] = []
-    for step in everything:
-        parts = plan[step.name]
-        missing = [index for index, part in enumerate(parts) if not part.is_there]
-        done = num_rows - sum(shards[index].num_rows for index in missing)
-        on_progress(step.name, done, num_rows)
-        places: Iterator[int] = iter(())
-        if isinstance(step, BarrierStep) and missing:
-            looks = Spilled()
-            of_rows = [str(part.path.absolute()) for part in before]
-            for place, found in run_step(step, of_rows, [""] * len(of_rows), runner):
-                looks.add(place, found)
-            places = _decide(step, looks, before, parts)
-        elif missing:
-            given = [str(before[index].path.absolute()) if before else shards[index].place for index in missing]
-            made = run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner)
-            places = (missing[place] for place, _ in made)
-        for index in places:
-            done += shards[index].num_rows
+    # Spawned, not forked: this process has threads. They start with the first shard that a step has for them.
+    pool = ProcessPoolExecutor(
+        min(runner.num_processes, len(shards)),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+    )
+    with ExitStack() as opened:
+        opened.callback(pool.shutdown, cancel_futures=True)
+        for step in everything:
+            parts = plan[step.name]
+            missing = [index for index, part in enumerate(parts) if not part.is_there]
+            done = num_rows - sum(shards[index].num_rows for index in missing)
             on_progress(step.name, done, num_rows)
-        before = parts
+            places: Iterator[int] = iter(())
+            if isinstance(step, BarrierStep) and missing:
+                looks = Spilled()
+                of_rows = [str(part.path.absolute()) for part in before]
+                for place, found in run_step(step, of_rows, [""] * len(of_rows), runner, pool):
+                    looks.add(place, found)
+                places = _decide(step, looks, before, parts)
+            elif missing:
+                given = [str(before[index].path.absolute()) if before else shards[index].place for index in missing]
+                made = run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner, pool)
+                places = (missing[place] for place, _ in made)
+            for index in places:
+                done += shards[index].num_rows
+                on_progress(step.name, done, num_rows)
+            before = parts
     return list(plan.values()), _count(shards, everything, plan, redone)
 
 
