@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import microcoder
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 
 SOURCE = Path(microcoder.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))

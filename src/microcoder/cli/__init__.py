@@ -134,7 +134,7 @@ def _print_keys(given: Sequence[str]) -> None:
     try:
         config = getattr(importlib.import_module(module), name)
     except ImportError as error:
-        from microcoder.judge.core.installation import how_to_install
+        from microcoder.judge.core.machine import how_to_install
 
         extra = "data" if command.startswith("data") else "train"
         print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")

@@ -20,7 +20,7 @@ from microcoder.judge.fleet.probes import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.interpreter import current_interpreter
 from microcoder.judge.run.isolation import DEGRADED_MEANS
-from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import LAYERS
 
 _DEFAULTS = SandboxFlags()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")

@@ -21,7 +21,7 @@ from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.cli.options import Flag, Json
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.environment import name_environment

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 
 
 def report(

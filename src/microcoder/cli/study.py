@@ -15,7 +15,7 @@ from microcoder.cli.display import StepDisplay
 from microcoder.cli.options import Flag, Json
 from microcoder.cli.train import require_training
 from microcoder.judge.core.errors import ConfigError, TrainingError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.design import StudyFile

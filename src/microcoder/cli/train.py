@@ -14,7 +14,7 @@ from microcoder.cli.display import LineDisplay, describe_seconds
 from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
 from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, describe_row
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig, count_verl_devices, describe_batches
 from microcoder.train.run.checkpoints import Observer, model_folder
