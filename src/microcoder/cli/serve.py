@@ -11,8 +11,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from microcoder.cli.display import Flag
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
-from microcoder.cli.options import Flag
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import how_to_install, require_linux

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import Flag, Json
+from microcoder.cli.display import Flag, Json, StepDisplay
 from microcoder.cli.train import require_training
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.machine import how_to_install

@@ -20,7 +20,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import require_linux
-from microcoder.judge.languages.interpreter import STANDARD_PRELOAD, current_interpreter
+from microcoder.judge.languages.definition import STANDARD_PRELOAD, current_interpreter
 from microcoder.judge.run import isolation, watch
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series, make_memory_file
