@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from microcoder.judge.core.installation import describe_requirement, how_to_install
+from microcoder.judge.core.machine import describe_requirement, how_to_install
 
 ROOT = Path(__file__).parents[1]
 

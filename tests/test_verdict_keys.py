@@ -11,8 +11,7 @@ from microcoder.judge.core.signatures import NOT_JUDGED_BY
 from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCase
 from microcoder.judge.fleet.fleet import Item
 from microcoder.judge.fleet.http import write_request
-from microcoder.judge.fleet.messages import JudgeRequest
-from microcoder.judge.fleet.remote import QueuedProgram, number_problem
+from microcoder.judge.fleet.remote import JudgeRequest, QueuedProgram, number_problem
 from microcoder.judge.run.workers import open_shelf
 
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))

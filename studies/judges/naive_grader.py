@@ -9,7 +9,7 @@ import atexit
 import json
 from functools import cache, lru_cache
 
-from microcoder.data.micro.tricks import EXPECTED, SUCCESS
+from microcoder.data.micro.chains import EXPECTED, SUCCESS
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Problem, Program, Rollout, Verdict

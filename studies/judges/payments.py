@@ -9,7 +9,7 @@ from typing import Any
 
 from noisy_judge import place_program
 
-from microcoder.data.micro.tricks import find_trick
+from microcoder.data.micro.chains import find_trick
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.history import missing_extra
 from microcoder.train.runs import RunDirectory
@@ -34,7 +34,7 @@ class Payments:
     unpaid_right: float
     """Share that our judge accepts and was not paid."""
     tricks: Mapping[str, float]
-    """Share whose program tries a trick (`microcoder.data.micro.tricks`), by trick."""
+    """Share whose program tries a trick (`microcoder.data.micro.chains`), by trick."""
     alike: float
     """Largest share of the paid programs that are one text without layout, whatever was asked; 0 if none is paid."""
 

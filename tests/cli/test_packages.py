@@ -11,8 +11,8 @@ from microcoder.cli import main
 from microcoder.cli.doctor import describe
 from microcoder.judge import Judge
 from microcoder.judge.fleet.probes import PROBES, run_probes
-from microcoder.judge.languages.interpreter import CURRENT_VERSION
-from microcoder.judge.sandbox.layers import LAYERS, SECCOMP
+from microcoder.judge.languages.definition import CURRENT_VERSION
+from microcoder.judge.sandbox.protocol import LAYERS, SECCOMP
 from wheels import keep_packages_in, make_wheel
 
 

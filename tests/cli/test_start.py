@@ -65,7 +65,6 @@ def test_help_of_a_verb_imports_no_other_verb() -> None:
         "microcoder.cli.display",
         "microcoder.cli.judge",
         "microcoder.cli.judge_options",
-        "microcoder.cli.options",
     }
     assert not modules & NEVER
 

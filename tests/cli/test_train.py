@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from microcoder.cli import main
-from microcoder.cli.options import parse_overrides
+from microcoder.cli.display import parse_overrides
 from microcoder.data.micro import generate_problems
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.config import dotted_keys, find_recipe, load_config, name_recipe

@@ -106,9 +106,9 @@ def test_our_advantages_leave_out_what_is_unscored() -> None:
     import torch
     from verl.trainer.ppo import core_algos
 
-    from microcoder.train.verl import groups
+    from microcoder.train.verl import settings
 
-    groups.register(core_algos.ADV_ESTIMATOR_REGISTRY)
+    settings.register(core_algos.ADV_ESTIMATOR_REGISTRY)
     rewards, mask = torch.zeros(6, 3), torch.tensor([[1.0, 1, 1], [1, 1, 0]]).repeat(3, 1)
     rewards[[0, 2], 2] = 1.0
     theirs = core_algos.get_adv_estimator_fn("grpo")

@@ -20,7 +20,7 @@ from microcoder.judge.run import isolation
 from microcoder.judge.run.builds import build_program
 from microcoder.judge.run.supervisor import Sandbox
 from microcoder.judge.sandbox.folders import empty_folder, measure_folder
-from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
+from microcoder.judge.sandbox.protocol import LAYERS, MOUNT_NAMESPACE
 
 from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
@@ -38,7 +38,7 @@ int main() { return A<25, 1>::v; }
 JUDGE_AND_WAIT = """
 import time
 from microcoder.judge import Judge
-from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import LAYERS
 judging = Judge(workers=1, layers=[layer for layer in LAYERS if not layer.endswith("namespace")])
 print("ready", flush=True)
 time.sleep(600)
@@ -160,7 +160,7 @@ _ON_A_FULL_DISK = """
 import os, sys, tempfile
 from pathlib import Path
 from microcoder.judge import Judge
-from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import LAYERS
 from microcoder.judge.sandbox.kernel import CLONE_NEWNS, mount, unshare
 from microcoder.judge.core.types import Problem, Program, TestCase
 unshare(CLONE_NEWNS)

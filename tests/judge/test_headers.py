@@ -34,7 +34,7 @@ from microcoder.judge.run.builds import (
     run_compiler,
 )
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
-from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import LAYERS
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 

@@ -11,7 +11,7 @@ import microcoder
 from microcoder.judge import Isolation, Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome
-from microcoder.judge.sandbox.layers import (
+from microcoder.judge.sandbox.protocol import (
     LANDLOCK,
     LAYERS,
     MOUNT_NAMESPACE,

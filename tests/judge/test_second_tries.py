@@ -17,7 +17,7 @@ from microcoder.data.verify.store import VerdictStore
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat, UncountedRun, Verdict
-from microcoder.judge.fleet.messages import JudgeResponse
+from microcoder.judge.fleet.remote import JudgeResponse
 from microcoder.judge.run import sandboxes, sharing, sharing_names
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.sandboxes import SandboxKind

@@ -1,4 +1,4 @@
-"""The command line: one file per verb, each a thin edge over the library.
+"""The command line: a file for each verb or two that belong together, each a thin edge over the library.
 
 A verb's module is imported when that verb is called, so that the list of verbs costs none of their imports. The line
 beside a verb in that list therefore stands here; a test compares it with the verb's own.
@@ -35,8 +35,8 @@ VERBS = {
     "study": "Run controlled experiments and test the paper's claims with them.",
     "serve": "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.",
 }
-"""By name: what a verb does. Its module has a function of its name, but for those of `_ATTRIBUTES`."""
-_ATTRIBUTES = {"eval": "evaluate", "data": "app"}
+"""By name: what a verb does. A module of its name has a function of its name, but for those of `_PLACES`."""
+_PLACES = {"data": "data:app", "eval": "eval:evaluate", "init": "train:init", "report": "view:report"}
 
 CONFIGS = {
     "train": "microcoder.train.recipe.recipe:TrainConfig",
@@ -113,9 +113,9 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         help_format="markdown" if named else "plaintext",
     )
     for verb, summary in VERBS.items():
-        module = verb.replace("-", "_")
-        place = f"microcoder.cli.{module}:{_ATTRIBUTES.get(verb, module)}"
-        app.command(place, name=verb, help=None if verb in named else summary)
+        name = verb.replace("-", "_")
+        place = _PLACES.get(verb, f"{name}:{name}")
+        app.command(f"microcoder.cli.{place}", name=verb, help=None if verb in named else summary)
     if not named:
         app.register_install_completion_command(
             help="Install completion for your shell: writes a script, and a line into its start-up file."
@@ -134,7 +134,7 @@ def _print_keys(given: Sequence[str]) -> None:
     try:
         config = getattr(importlib.import_module(module), name)
     except ImportError as error:
-        from microcoder.judge.core.installation import how_to_install
+        from microcoder.judge.core.machine import how_to_install
 
         extra = "data" if command.startswith("data") else "train"
         print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from microcoder.cli.options import Flag
+from microcoder.cli.display import Flag
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import require_linux
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import Flag, Json, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.display import Flag, Json, Overrides, Recipes, StepDisplay, parse_overrides, print_resolved
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:

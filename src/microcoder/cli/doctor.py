@@ -12,15 +12,15 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import microcoder
+from microcoder.cli.display import Json
 from microcoder.cli.judge_options import SandboxFlags
-from microcoder.cli.options import Json
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.fleet.probes import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
-from microcoder.judge.languages.interpreter import current_interpreter
+from microcoder.judge.languages.definition import current_interpreter
 from microcoder.judge.run.isolation import DEGRADED_MEANS
-from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import LAYERS
 
 _DEFAULTS = SandboxFlags()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import DryRun, Overrides, Recipes, parse_overrides, print_resolved
+from microcoder.cli.display import DryRun, Overrides, Recipes, StepDisplay, parse_overrides, print_resolved
 from microcoder.eval.config import EvalConfig
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError

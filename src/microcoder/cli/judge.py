@@ -16,12 +16,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import microcoder
-from microcoder.cli.display import StepDisplay, describe_counts
+from microcoder.cli.display import Flag, Json, StepDisplay, describe_counts
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
-from microcoder.cli.options import Flag, Json
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.environment import name_environment

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from microcoder.cli.options import Flag
+from microcoder.cli.display import Flag
 from microcoder.judge import Judge, JudgeOptions, StopRule
 from microcoder.judge.languages import add_language
 from microcoder.judge.languages.packages import STANDARD

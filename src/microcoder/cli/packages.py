@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from microcoder.judge.languages import LANGUAGES, find_language
-from microcoder.judge.languages.interpreter import CURRENT_VERSION
+from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import (
     PROFILES,
     find_folder,

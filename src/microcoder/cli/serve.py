@@ -11,12 +11,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from microcoder.cli.display import Flag
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
-from microcoder.cli.options import Flag
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.installation import how_to_install
-from microcoder.judge.core.machine import require_linux
+from microcoder.judge.core.machine import how_to_install, require_linux
 from microcoder.judge.fleet.probes import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens

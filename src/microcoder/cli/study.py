@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from microcoder.cli.display import StepDisplay
-from microcoder.cli.options import Flag, Json
+from microcoder.cli.display import Flag, Json, StepDisplay
 from microcoder.cli.train import require_training
 from microcoder.judge.core.errors import ConfigError, TrainingError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.design import StudyFile

@@ -1,20 +1,30 @@
-"""`microcoder train`: train a model by a recipe."""
+"""`microcoder train`: train a model by a recipe. `microcoder init`: write one for one's own model and problems."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from microcoder.cli.display import LineDisplay, describe_seconds
-from microcoder.cli.options import Flag, Overrides, Recipes, parse_overrides, print_resolved
+from cyclopts import Parameter
+
+from microcoder.cli.display import (
+    Flag,
+    LineDisplay,
+    Overrides,
+    Recipes,
+    describe_seconds,
+    parse_overrides,
+    print_resolved,
+)
 from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, describe_row
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig, count_verl_devices, describe_batches
 from microcoder.train.run.checkpoints import Observer, model_folder
@@ -27,6 +37,7 @@ from microcoder.train.run.estimate import (
     measure_room,
 )
 from microcoder.train.run.manifest import find_missing
+from microcoder.train.run.starter import Wishes, write_recipe
 from microcoder.train.runs import RunDirectory
 
 if TYPE_CHECKING:
@@ -176,3 +187,25 @@ class RunDisplay(LineDisplay, Observer):
         for reason in probe.choice.reasons:
             self.note(reason)
         self.note(f"training at temperature {probe.choice.temperature:g}")
+
+
+def init(*, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("recipe.toml")) -> None:
+    """Write a recipe for your own model and problems, with the published settings and what fits your GPU.
+
+    Parameters
+    ----------
+    out
+        The recipe file; an existing file is not overwritten.
+    """
+    if out.exists():
+        raise ConfigError(f"{out} already exists; choose another --out, or remove it first")
+    text = write_recipe(wishes, command=shlex.join(["microcoder", *sys.argv[1:]]).replace("\n", " "))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    if wishes.engine == "verl":
+        from microcoder.train.verl.translate import describe_command, translate
+
+        options = translate(load_recipe((out,), ()), RunDirectory(default_run_directory((out,))))
+        print(f"`microcoder train -c {shlex.quote(str(out))}` writes the problems for verl, and runs:")
+        print(describe_command(options))
+    print(f"wrote {out}; to see what the run costs: microcoder train -c {shlex.quote(str(out))} --dry-run")

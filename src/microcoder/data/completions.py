@@ -17,7 +17,7 @@ from pydantic import Field
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
     import httpx

@@ -32,8 +32,7 @@ from uuid import uuid4
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import read_json, shorten
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.installation import how_to_install
-from microcoder.judge.core.machine import is_disk_full
+from microcoder.judge.core.machine import how_to_install, is_disk_full
 
 _LOG = logging.getLogger(__name__)
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")

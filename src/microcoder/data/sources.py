@@ -29,7 +29,7 @@ from microcoder.data.formats.rows import load_format
 from microcoder.data.formats.text import shorten
 from microcoder.data.rowfiles import SUFFIXES, FilePart, RawRow
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 
 SCHEME = "hf://"
 MARKER = "manifest.json"

@@ -37,7 +37,7 @@ from microcoder.eval.config import (
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extract import USUAL, Extractor, is_response
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
 from microcoder.judge.core.types import Prompt, Turn

@@ -13,8 +13,7 @@ from typing import Any
 from openenv.core.env_server import Environment, create_app
 from openenv.core.env_server.types import Action, Observation, State
 
-from microcoder.integrations.corpus import read_corpus
-from microcoder.integrations.shared import SharedJudge, as_figures, shared_judge
+from microcoder.integrations.shared import SharedJudge, as_figures, read_corpus, shared_judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.prompts import instruct

@@ -1,5 +1,5 @@
-"""What all integrations share: the judge of a process (started on first use, closed at exit, not inherited by forks),
-and how its verdicts become scores."""
+"""What integrations share: the judge of a process (started on first use, closed at exit, not inherited by forks), how
+its verdicts become scores, and where problems to ask come from."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from microcoder.judge import Judge, JudgeOptions
-from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.protocols import Judging
@@ -162,3 +163,18 @@ def as_figures(verdict: Verdict) -> dict[str, float | str]:
 def fault_of(verdict: Verdict) -> EvaluatorFault:
     """Return the error of a sandbox that failed, for frameworks without a score that is none."""
     return EvaluatorFault(f"the sandbox failed, so the program has no verdict: {verdict.detail}")
+
+
+def read_corpus(path: Path, *, format: str | None = None) -> list[Problem]:
+    """Return the problems of a corpus, each of which can be asked and judged, as `microcoder eval` reads them.
+
+    Args:
+        path: a folder that `microcoder data build` finished, or a file of rows: JSON lines, a JSON list, Parquet.
+        format: what the rows are (docs/rows.md); None to recognise each by its fields.
+    """
+    from microcoder.data.benchmarks import ProblemFile  # what reads rows; most who ask for a score read none
+
+    problems = [question.load() for question in ProblemFile(kind="problems", path=path, format=format).read()]
+    if silent := [problem.id for problem in problems if not problem.statement.strip()]:
+        raise DataError(f"corpus {path}: problem {silent[0]!r} has no statement; a model cannot be asked without one")
+    return problems

@@ -9,8 +9,7 @@ from typing import Any
 import verifiers.v1 as vf
 from pydantic import Field
 
-from microcoder.integrations.corpus import read_corpus
-from microcoder.integrations.shared import as_figures, shared_judge
+from microcoder.integrations.shared import as_figures, read_corpus, shared_judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.prompts import instruct

@@ -12,13 +12,16 @@ from microcoder.data.micro import STYLES, TIERS, ThinkingShares, generate_chain_
 from microcoder.data.micro.chains import (
     MODULUS,
     NUM_STEPS_BY_TIER,
+    PROGRAMS,
     THOROUGH,
+    TRICKS,
     ChainDemonstration,
     Split,
+    Trick,
     draw_chain_tasks,
+    find_trick,
     make_chain_problem,
 )
-from microcoder.data.micro.tricks import PROGRAMS, TRICKS, Trick, find_trick
 from microcoder.judge import judge
 
 

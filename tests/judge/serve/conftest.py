@@ -19,7 +19,7 @@ pytest.importorskip("uvicorn")
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet.messages import JudgeRequest, Landed, Load
+from microcoder.judge.fleet.remote import JudgeRequest, Landed, Load
 from microcoder.judge.serve.app import JudgeServer
 from microcoder.judge.serve.service import Service
 from microcoder.judge.serve.settings import ServiceSettings

@@ -8,7 +8,7 @@ from payments import read_payments
 
 from microcoder import ConfigError, Outcome, Problem, Program, Rollout
 from microcoder.data.micro import generate_problems
-from microcoder.data.micro.tricks import PROGRAMS, TRICKS
+from microcoder.data.micro.chains import PROGRAMS, TRICKS
 from microcoder.judge import Judge
 from microcoder.judge.core.rewards import load_rewards
 from microcoder.train.algorithm.config import AlgorithmConfig

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 from microcoder.data.behaviour.runner import ProgramRun, ProgramRunner
 from microcoder.data.behaviour.values import (
@@ -44,8 +44,7 @@ _DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.
 _METHOD = re.compile(r"def\s+(\w+)\s*\(")
 
 
-@dataclass(frozen=True, slots=True)
-class ValueCase:
+class ValueCase(NamedTuple):
     """Values that go in, and what a right program gives for them."""
 
     values: Values

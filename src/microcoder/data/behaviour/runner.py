@@ -6,10 +6,9 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from microcoder.data.behaviour.values import Tokens, tokens_of_text, tokens_of_value
 from microcoder.data.verify.store import evaluator_version, open_store
@@ -35,8 +34,7 @@ _FIND = "SELECT said FROM outputs WHERE key = ?"
 _KEEP = "INSERT OR REPLACE INTO outputs VALUES (?, ?)"
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRun:
+class ProgramRun(NamedTuple):
     """A program and what it is given: arguments, or text for stdin."""
 
     code: str

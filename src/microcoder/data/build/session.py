@@ -189,8 +189,7 @@ class Finding(NamedTuple):
     """95 % interval of the share, as far as rows were drawn from more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audited:
+class Audited(NamedTuple):
     """Counts and paths of a finished audit."""
 
     num_rows: int

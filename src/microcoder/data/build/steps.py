@@ -47,7 +47,7 @@ from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json
-from microcoder.judge.languages.interpreter import CURRENT_VERSION
+from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import load_profile
 
 _TESTS_MIB = 128

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe
 from microcoder.data.formats.tests import language_of
 from microcoder.data.formats.text import read_yaml
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.syntax import parse_source
 
 _INPUT_FOLDERS = ("input_validators", "input_validator", "input_format_validators")

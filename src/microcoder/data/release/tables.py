@@ -34,7 +34,7 @@ from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_json, write_parquet, write_text
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem
 
 _ROWS_PER_FILE, _CHARACTERS_PER_FILE = 2000, 64 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
@@ -46,8 +46,7 @@ _LARGE_ENOUGH_BYTES = 100_000
 """Size of an input from which on slow compiled programs are caught too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judges:
+class Judges(NamedTuple):
     """Judges of the stage."""
 
     thorough: Judge

@@ -14,7 +14,7 @@ import json
 import reprlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from itertools import chain
@@ -75,21 +75,19 @@ def decode_value(wire: bytes) -> object:
     return value
 
 
+_UNTAG: Mapping[str, Callable[[Any], object]] = {
+    "int": lambda body: int(body, 16),
+    "float": float.fromhex,
+    "tuple": lambda body: tuple(_listed(body)),
+    "set": lambda body: ReturnedSet(_listed(body)),
+    "dict": lambda body: ReturnedDict([(key, item) for key, item in map(_listed, body)]),
+}
+
+
 def _untag(wire: dict[str, Any]) -> object:
     """Rebuild what JSON lacks; what is inside has been rebuilt before."""
     ((tag, body),) = wire.items()
-    match tag:
-        case "int":
-            return int(body, 16)
-        case "float":
-            return float.fromhex(body)
-        case "tuple":
-            return tuple(_listed(body))
-        case "set":
-            return ReturnedSet(_listed(body))
-        case "dict":
-            return ReturnedDict([(key, item) for key, item in map(_listed, body)])
-    raise KeyError(tag)
+    return _UNTAG[tag](body)
 
 
 def _listed(body: object) -> list[Any]:

@@ -1,13 +1,19 @@
-"""This machine: its system, processors, and file locks. Programs are judged on Linux."""
+"""This machine, on Linux where programs are judged: processors, locks of files; and how this package came to it."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote, urlsplit
 
 from microcoder.judge.core.errors import EvaluatorFault
 
@@ -56,3 +62,31 @@ def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
         require_linux()
     else:
         fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@cache
+def how_to_install(extras: str) -> str:
+    """Return the command that adds extras, such as `train,verl`, from where this package came: no index has it."""
+    try:
+        record = metadata.distribution("microcoder").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:  # imported from a folder that was never installed
+        record = None
+    return f"pip install {describe_requirement(json.loads(record) if record else None, extras)}"
+
+
+def describe_requirement(origin: dict[str, Any] | None, extras: str) -> str:
+    """Return what pip is to install, quoted for a shell.
+
+    Args:
+        origin: PEP 610's record of a direct URL; without one the folder that this is imported from is taken.
+        extras: names with commas between them.
+    """
+    if origin is None:
+        return shlex.quote(f"{Path(__file__).parents[4]}[{extras}]")
+    url = origin["url"]
+    if "dir_info" in origin:
+        option = "--editable " if origin["dir_info"].get("editable") else ""
+        return option + shlex.quote(f"{unquote(urlsplit(url).path)}[{extras}]")
+    if "vcs_info" in origin:
+        url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
+    return shlex.quote(f"microcoder[{extras}] @ {url}")

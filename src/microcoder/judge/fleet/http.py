@@ -35,8 +35,16 @@ from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
 from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet.fleet import Item, Place
-from microcoder.judge.fleet.messages import Failure, JudgeRequest, Landed, Load, ProgramMessage
-from microcoder.judge.fleet.remote import NumberedProblem, QueuedProgram, RemoteJudge
+from microcoder.judge.fleet.remote import (
+    Failure,
+    JudgeRequest,
+    Landed,
+    Load,
+    NumberedProblem,
+    ProgramMessage,
+    QueuedProgram,
+    RemoteJudge,
+)
 from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import longest_wall_seconds
 

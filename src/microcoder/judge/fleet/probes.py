@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
 from microcoder.judge.fleet.judge import Judge
@@ -12,8 +12,7 @@ _STOPPED = (Outcome.RUNTIME_ERROR, Outcome.PROCESS_LIMIT)
 _ADD = "print(sum(map(int, input().split())))"
 
 
-@dataclass(frozen=True, slots=True)
-class SelfTest:
+class SelfTest(NamedTuple):
     """A program with its expected verdicts."""
 
     name: str
@@ -22,8 +21,7 @@ class SelfTest:
     language: str = "python"
 
 
-@dataclass(frozen=True, slots=True)
-class SelfTestResult:
+class SelfTestResult(NamedTuple):
     """The result of a self-test."""
 
     name: str

@@ -20,8 +20,13 @@ from pydantic import ValidationError
 
 from microcoder.judge.core.errors import ConfigError, DataError, explain_fault
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.languages.definition import Language, LanguageVersion, PrecompiledHeaders, Runtime
-from microcoder.judge.languages.interpreter import CURRENT_VERSION
+from microcoder.judge.languages.definition import (
+    CURRENT_VERSION,
+    Language,
+    LanguageVersion,
+    PrecompiledHeaders,
+    Runtime,
+)
 
 __all__ = [
     "LANGUAGES",

@@ -8,7 +8,7 @@ from typing import Any
 
 from microcoder.judge.core.types import Problem
 from microcoder.judge.languages import LANGUAGES, language_of
-from microcoder.judge.languages.interpreter import current_interpreter
+from microcoder.judge.languages.definition import current_interpreter
 from microcoder.judge.languages.packages import PackageProfile, ProvidedPackages
 
 

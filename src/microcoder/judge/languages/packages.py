@@ -41,7 +41,7 @@ from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Record
-from microcoder.judge.languages.interpreter import CURRENT_VERSION, current_interpreter
+from microcoder.judge.languages.definition import CURRENT_VERSION, current_interpreter
 
 ROOT_VARIABLE = "MICROCODER_PACKAGES"
 """Environment variable: where packages are kept, such as a folder that all nodes of a cluster see."""

@@ -38,8 +38,7 @@ from microcoder.judge.languages.definition import expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
 from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Sandbox, SandboxDied, make_task
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.sandbox.layers import LAYERS
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, LAYERS, WALL_EXPIRED
 
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20

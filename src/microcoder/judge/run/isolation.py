@@ -17,7 +17,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import lock_file
-from microcoder.judge.sandbox import layers
+from microcoder.judge.sandbox import protocol
 
 PREFIX = "microcoder-sandbox-"
 _NEW_SECONDS = 60.0
@@ -80,8 +80,8 @@ def is_abandoned(path: str) -> bool:
     return True
 
 
-_FILE_PROTECTION = (layers.MOUNT_NAMESPACE, layers.LANDLOCK)
-_ALWAYS_REQUIRED = (layers.SECCOMP, layers.RESOURCE_LIMITS)
+_FILE_PROTECTION = (protocol.MOUNT_NAMESPACE, protocol.LANDLOCK)
+_ALWAYS_REQUIRED = (protocol.SECCOMP, protocol.RESOURCE_LIMITS)
 
 DEGRADED_MEANS = (
     "everything is judged, and no program reads or changes a file, signals a process or opens a socket that is not its "

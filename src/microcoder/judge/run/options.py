@@ -10,7 +10,7 @@ from microcoder.judge.core.config import Config, load_config
 from microcoder.judge.languages.packages import STANDARD
 from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import MAX_SECONDS
-from microcoder.judge.sandbox.layers import LAYERS
+from microcoder.judge.sandbox.protocol import LAYERS
 
 StopRule = Literal["first_failure", "first_limit", "never"]
 """When a program's remaining tests are skipped.

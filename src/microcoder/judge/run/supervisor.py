@@ -20,7 +20,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import require_linux
-from microcoder.judge.languages.interpreter import STANDARD_PRELOAD, current_interpreter
+from microcoder.judge.languages.definition import STANDARD_PRELOAD, current_interpreter
 from microcoder.judge.run import isolation, watch
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series, make_memory_file
@@ -28,7 +28,6 @@ from microcoder.judge.run.timing import Limits, WorkerRecord
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
 from microcoder.judge.sandbox import protocol
-from microcoder.judge.sandbox.layers import LAYERS, MOUNT_NAMESPACE
 from microcoder.judge.sandbox.protocol import NO_LIMITS, NO_RUNTIME, Request, Result, pack_seconds
 
 _SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
@@ -167,7 +166,7 @@ class Sandbox:
         *,
         packages: str = "",
         preload: Sequence[str] = (),
-        layers: Collection[str] = LAYERS,
+        layers: Collection[str] = protocol.LAYERS,
         toolchain: Sequence[str] | None = None,
         runtime: Mapping[str, Any] = NO_RUNTIME,
         scratch_mib: int = 16,
@@ -204,7 +203,7 @@ class Sandbox:
         self._folder = isolation.reserve_name()
         self._process, self._socket = _spawn(interpreter.executable, self._log)
         config = {
-            "layers": [layer for layer in LAYERS if layer in layers],
+            "layers": [layer for layer in protocol.LAYERS if layer in layers],
             "libraries": [*interpreter.libraries, *filter(os.path.exists, (*(toolchain or ()), *runtime["readable"]))],
             "hidden": interpreter.hidden,
             "packages": packages,
@@ -228,9 +227,9 @@ class Sandbox:
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
         report = json.loads(answer.removeprefix(protocol.READY))
         missing = report["missing"]
-        enforced = tuple(layer for layer in LAYERS if layer not in missing)
+        enforced = tuple(layer for layer in protocol.LAYERS if layer not in missing)
         self.isolation = Isolation(enforced, missing, str(report["call_stack"]))
-        if MOUNT_NAMESPACE in missing:
+        if protocol.MOUNT_NAMESPACE in missing:
             isolation.sweep(os.path.dirname(self._folder))
 
     @property

@@ -35,6 +35,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
@@ -239,8 +240,7 @@ _STUCK_FACTOR = 100.0
 """A test that takes this many times its wall limit ends as a fault of the machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """CPU use of a process and its children so far, as the kernel counts it."""
 
     cpu_seconds: float

@@ -1,5 +1,5 @@
 """The untrusted side of the evaluator: what runs inside the sandbox.
 
 Nothing here ever sees an expected output. The files are loaded by `zygote.py` in an interpreter of its own,
-without the rest of the package; only `protocol` and `layers` are also imported by the trusted side.
+without the rest of the package; the trusted side imports `protocol`, and names of some others.
 """

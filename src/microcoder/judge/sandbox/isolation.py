@@ -23,16 +23,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcoder.judge.sandbox import folders, kernel, layers, limits, quota, runner, seccomp, warmup
+from microcoder.judge.sandbox import folders, kernel, limits, protocol, quota, runner, seccomp, warmup
 from microcoder.judge.sandbox.kernel import SeccompFilter, prctl
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _NAMESPACES = {
-    layers.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
-    layers.PID_NAMESPACE: kernel.CLONE_NEWPID,
-    layers.NETWORK_NAMESPACE: kernel.CLONE_NEWNET,
-    layers.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
-    layers.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
+    protocol.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
+    protocol.PID_NAMESPACE: kernel.CLONE_NEWPID,
+    protocol.NETWORK_NAMESPACE: kernel.CLONE_NEWNET,
+    protocol.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
+    protocol.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
 }
 _CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
@@ -261,7 +261,7 @@ class Setup:
 
     def report(self) -> dict[str, str]:
         """Return the layers that are not in force, with the reason."""
-        return {layer: self.missing.get(layer, "switched off") for layer in layers.LAYERS if not self.has(layer)}
+        return {layer: self.missing.get(layer, "switched off") for layer in protocol.LAYERS if not self.has(layer)}
 
     def attempt(self, layer: str, action: Callable[[], object]) -> None:
         """Apply a layer of isolation, or record why it could not be."""
@@ -281,7 +281,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     # id would count against each other's limit on processes and, without that namespace, could signal each other.
     user = pick_user(os.getpid()) if is_root else None
     setup.missing, setup.in_user_namespace = enter_namespaces(setup.wanted)
-    if setup.has(layers.PID_NAMESPACE):
+    if setup.has(protocol.PID_NAMESPACE):
         _become_init(control)
         setup.is_init = os.getpid() == 1
     elif config["builds"]:
@@ -296,12 +296,12 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
-        layers.MOUNT_NAMESPACE,
+        protocol.MOUNT_NAMESPACE,
         lambda: enter_private_root(
             libraries, config["hidden"], packages, config["scratch_mib"], runtime["links"], runtime["texts"]
         ),
     )
-    if setup.has(layers.MOUNT_NAMESPACE):
+    if setup.has(protocol.MOUNT_NAMESPACE):
         setup.scratch, setup.scratch_mode = scratch_folder(libraries), SCRATCH_MODE
         packages = packages and PACKAGES
     elif runtime["links"] or runtime["texts"]:
@@ -322,7 +322,7 @@ def _take_private_folder(setup: Setup, folder: str) -> None:
     """Where nothing can be mounted, programs write to a folder of the machine's, which Landlock confines them to."""
     problem = quota.find_problem()
     if problem:
-        setup.missing[layers.RESOURCE_LIMITS] = problem
+        setup.missing[protocol.RESOURCE_LIMITS] = problem
     folders.make_private_folder(folder)
     setup.scratch = folder
     os.environ["TMPDIR"] = folder
@@ -330,9 +330,9 @@ def _take_private_folder(setup: Setup, folder: str) -> None:
 
 
 def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -> None:
-    is_private = setup.has(layers.MOUNT_NAMESPACE)
+    is_private = setup.has(protocol.MOUNT_NAMESPACE)
     setup.attempt(
-        layers.LANDLOCK,
+        protocol.LANDLOCK,
         lambda: kernel.restrict(
             readable=["/"] if is_private else readable,
             hidden=() if is_private else config["hidden"],
@@ -343,8 +343,8 @@ def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -
         ),
     )
     if not is_private:
-        has_landlock = setup.has(layers.LANDLOCK)
-        can_ask = not config["builds"] and setup.has(layers.RESOURCE_LIMITS)
+        has_landlock = setup.has(protocol.LANDLOCK)
+        can_ask = not config["builds"] and setup.has(protocol.RESOURCE_LIMITS)
         setup.file_rules = seccomp.FileRules(
             is_shared=True,
             can_write=has_landlock or bool(config["builds"]),
@@ -390,14 +390,14 @@ def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
     unreadable = [folder for folder in folders if not is_readable_by_others(folder)]
     # A namespace that could be made but not be given a map has left us without any id.
     if setup.in_user_namespace or user is None or os.geteuid() != 0:
-        setup.missing[layers.UNPRIVILEGED_USER] = "the user namespace maps no other user"
+        setup.missing[protocol.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif unreadable:
-        setup.missing[layers.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
-    elif problem := "" if setup.has(layers.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
-        setup.missing[layers.UNPRIVILEGED_USER] = problem
+        setup.missing[protocol.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
+    elif problem := "" if setup.has(protocol.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
+        setup.missing[protocol.UNPRIVILEGED_USER] = problem
     else:
-        setup.attempt(layers.UNPRIVILEGED_USER, lambda: _become(setup, user))
-        setup.owns_uid = setup.has(layers.UNPRIVILEGED_USER)
+        setup.attempt(protocol.UNPRIVILEGED_USER, lambda: _become(setup, user))
+        setup.owns_uid = setup.has(protocol.UNPRIVILEGED_USER)
 
 
 def _find_problem_with_giving(folder: str) -> str:
@@ -412,7 +412,7 @@ def _find_problem_with_giving(folder: str) -> str:
 
 def _become(setup: Setup, user: int) -> None:
     """Become an unprivileged user for good, to whom a private folder belongs."""
-    if not setup.has(layers.MOUNT_NAMESPACE):
+    if not setup.has(protocol.MOUNT_NAMESPACE):
         os.chown(setup.scratch, user, user)
     # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
     # left to return to.
@@ -425,23 +425,23 @@ def _become(setup: Setup, user: int) -> None:
 def _give_up_rights(setup: Setup) -> None:
     kernel.drop_bounding_capabilities()
     setup.owns_uid = setup.owns_uid or setup.in_user_namespace
-    setup.attempt(layers.NO_CAPABILITIES, kernel.drop_capabilities)
+    setup.attempt(protocol.NO_CAPABILITIES, kernel.drop_capabilities)
     # No other process of the same user may trace us or read our memory.
-    setup.attempt(layers.NOT_DUMPABLE, lambda: prctl(kernel.PR_SET_DUMPABLE, 0))
-    setup.attempt(layers.NO_NEW_PRIVILEGES, lambda: prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))
+    setup.attempt(protocol.NOT_DUMPABLE, lambda: prctl(kernel.PR_SET_DUMPABLE, 0))
+    setup.attempt(protocol.NO_NEW_PRIVILEGES, lambda: prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))
     # Once more: the kernel forgets it when a process changes its user id.
     prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:
     """Warm up, install the filter, settle the heap; return the address space and resident memory taken."""
-    if layers.SECCOMP in setup.wanted and not config["builds"]:
+    if protocol.SECCOMP in setup.wanted and not config["builds"]:
         setup.rehearse(lambda: warmup.rehearse(run_test))
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    if layers.SECCOMP in setup.wanted:
+    if protocol.SECCOMP in setup.wanted:
         rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
-        setup.attempt(layers.SECCOMP, SeccompFilter(rules).install)
+        setup.attempt(protocol.SECCOMP, SeccompFilter(rules).install)
         setup.prepare_filter()
     _forget_ourselves()
     gc.collect()

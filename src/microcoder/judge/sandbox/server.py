@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from microcoder.judge.sandbox import batch, folders, functions, isolation, layers, protocol, runner, seccomp
+from microcoder.judge.sandbox import batch, folders, functions, isolation, protocol, runner, seccomp
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
 from microcoder.judge.sandbox.limits import LimitSetter
 from microcoder.judge.sandbox.protocol import BUILT_FILE, NO_LIMITS, PLAIN, WIRE_FD, Request
@@ -64,7 +64,7 @@ class ForkServer:
             self._builds = bool(config["builds"])
             self._scratch_bytes = config["scratch_mib"] << 20
             self._redirects = self._setup.scratch != runner.USUAL
-            self._has_limits = self._setup.has(layers.RESOURCE_LIMITS)
+            self._has_limits = self._setup.has(protocol.RESOURCE_LIMITS)
             runtime = config["runtime"]
             self._environment = runtime["environment"]
             self._limits = LimitSetter(
@@ -76,7 +76,7 @@ class ForkServer:
             base_bytes, self._base_kib = isolation.finish(self._setup, config, self._rehearse)
             # After the heap was settled: what is in a program's module must be seen by the garbage collector.
             self._renew_modules()
-            self._has_filter, self._first_own = self._setup.has(layers.SECCOMP), WIRE_FD
+            self._has_filter, self._first_own = self._setup.has(protocol.SECCOMP), WIRE_FD
             self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
         except Exception as error:
             self._control.send(protocol.FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
@@ -164,7 +164,7 @@ class ForkServer:
 
     def _name_streams(self) -> list[int]:
         """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
-        if not self._setup.has(layers.MOUNT_NAMESPACE):
+        if not self._setup.has(protocol.MOUNT_NAMESPACE):
             return []
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         return [

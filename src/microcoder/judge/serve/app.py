@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 import microcoder
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.serve import api, dialects
+from microcoder.judge.serve.api import build_fusion_router, build_router
 from microcoder.judge.serve.guard import ACCEPTED_AT_ONCE, Connection, Connections, Guard, bound_connections
 from microcoder.judge.serve.reading import Refused, refusal_of
 from microcoder.judge.serve.service import Service
@@ -47,8 +47,8 @@ def build_app(service: Service, *, tokens: Collection[str] = ()) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
     )
-    for routes in (api, dialects):
-        app.include_router(routes.build_router(service))
+    app.include_router(build_router(service))
+    app.include_router(build_fusion_router(service))
     app.add_exception_handler(Exception, _answer_error)
     for kind in (Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)

@@ -19,7 +19,7 @@ from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet.messages import Load
+from microcoder.judge.fleet.remote import Load
 from microcoder.judge.languages import find_language
 from microcoder.judge.run.verdicts import Statistics, fault_reason
 from microcoder.judge.serve.reading import Refused

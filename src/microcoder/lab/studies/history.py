@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from microcoder.data.micro import TIERS
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory, read_rollouts
 

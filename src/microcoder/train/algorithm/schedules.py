@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from statistics import correlation, linear_regression
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from microcoder.train.algorithm.sampling import (
     AblationRamp,
@@ -28,8 +27,7 @@ STEADINESS = 0.7
 """Correlation of diversity with the step, negative, from which a fall counts as steady."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decline:
+class Decline(NamedTuple):
     """A falling regression line through the last steps."""
 
     start: float

@@ -11,7 +11,7 @@ from typing import Any
 
 from microcoder.judge import Judge, JudgingEnvironment
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet.protocols import BatchJudge, Judging, OnVerdict
 from microcoder.judge.languages.environment import digest_languages

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from microcoder.data.benchmarks.published import read_heldout, read_published, read_training_problems
 from microcoder.data.micro import generate_problems
@@ -25,8 +25,7 @@ from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A problem and the prompt that asks it."""
 
     problem: Problem

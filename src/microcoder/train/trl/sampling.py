@@ -22,7 +22,7 @@ from torch import nn
 from trl import GRPOTrainer
 
 from microcoder.judge.core.errors import ConfigError, TrainingError
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import ScoredRollout
 

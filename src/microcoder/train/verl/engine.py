@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.files import write_json, write_parquet
-from microcoder.judge.core.installation import how_to_install
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
 from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.schedules import order_problems

@@ -36,7 +36,7 @@ def _forget_trl(module: ModuleType) -> None:
 
 HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
     "verl.utils.import_utils": _forget_trl,
-    "verl.trainer.ppo.core_algos": lambda module: _own("groups").register(module.ADV_ESTIMATOR_REGISTRY),
+    "verl.trainer.ppo.core_algos": lambda module: _own("settings").register(module.ADV_ESTIMATOR_REGISTRY),
     "verl.trainer.ppo.v1": lambda _: _own("trainer").register(),
     "verl.experimental.agent_loop.agent_loop": _enter_agent_loop,
     "verl.experimental.reward_loop.reward_manager": lambda module: module.register(REWARD_MANAGER)(

@@ -1,20 +1,26 @@
 """Settings of the plug-in: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
 
 Each key is a table or key of a recipe under the same name, so that a verl user and a recipe say the same thing alike.
+
+Our advantages as verl's estimators, which leave unscored responses out: `algorithm.adv_estimator=microcoder_grpo`. verl
+has no reward that is none. A reward function says nan in its place (`microcoder.integrations.verl` does), which verl's
+own estimators would spread over the whole group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
 from microcoder.judge.core.config import Config, ConfigT
-from microcoder.judge.core.errors import ConfigError, explain_fault
+from microcoder.judge.core.errors import ConfigError, TrainingError, explain_fault
 from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, UniformChoice
-from microcoder.train.algorithm.advantages import ADVANTAGES
+from microcoder.train.algorithm.advantages import ADVANTAGES, Advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking
 from microcoder.train.algorithm.sampling import (
@@ -28,6 +34,9 @@ from microcoder.train.algorithm.sampling import (
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig
 from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, TRAINER_MODES
+
+if TYPE_CHECKING:
+    import torch
 
 ESTIMATORS = "microcoder_"
 """Our advantages among verl's estimators: this, and the name of `microcoder.train.algorithm.advantages`."""
@@ -174,3 +183,39 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
             "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
             f"{usual} without algorithm.filter_groups, or leave it out"
         )
+
+
+def estimate(
+    advantage: Advantage,
+    token_level_rewards: torch.Tensor,
+    response_mask: torch.Tensor,
+    index: Sequence[str],
+    **_: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
+
+    In `token_level_rewards` an unscored response's nan becomes the mean of its group's scored ones (of the batch's,
+    where there is none), so that means that verl reports are those of what was scored.
+    """
+    scores = token_level_rewards.sum(-1)
+    is_scored = ~scores.isnan()
+    if not is_scored.any():
+        raise TrainingError("the sandbox failed on every response of this batch; type: microcoder doctor")
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for row, group in enumerate(index):
+        groups[group].append(row)
+    advantages = scores.new_zeros(scores.shape)
+    for rows in groups.values():
+        rewards_G = [scores[row].item() if is_scored[row] else None for row in rows]
+        advantages[rows] = scores.new_tensor(advantage(rewards_G))
+        known = scores[rows][is_scored[rows]]
+        mean = (known if len(known) else scores[is_scored]).mean().item()
+        token_level_rewards[rows] = token_level_rewards[rows].nan_to_num(nan=mean)
+    spread = advantages.unsqueeze(-1) * response_mask
+    return spread, spread
+
+
+def register(registry: dict[str, Any]) -> None:
+    """Enter our advantage estimators into verl's registry by name."""
+    for name, advantage in ADVANTAGES.items():
+        registry.setdefault(ESTIMATORS + name, partial(estimate, advantage))
