@@ -77,7 +77,9 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """Give a page of a Chromium that ends with the context."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=False, args=["--disable-gpu", "--disable-software-rasterizer"])
+        # Drawn by the processor as it is: to play a graphics card to it takes most of the time.
+        flags = ["--disable-gpu", "--disable-software-rasterizer"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=False, args=flags)
         yield Browser(browser.new_page())
         browser.close()
 
