@@ -319,4 +319,6 @@ def test_the_time_of_one_submission_is_explained(tmp_path: Path, capsys: pytest.
     assert text.rstrip().splitlines()[-1].startswith(("slow: time_limit test 2: cpu 0.5", "slow: wrong_answer"))
     assert not out.exists()
     with pytest.raises(DataError, match="no submission has this id; the first ones are slow, fast"):
-        command.judge(path, output=out, explain="sloow")
+        command.judge(path, explain="sloow")
+    with pytest.raises(DataError, match=r"-o is missing; type: microcoder judge .*in\.jsonl -o VERDICTS\.jsonl"):
+        command.judge(path)

@@ -118,7 +118,7 @@ def test_lm_eval(folder: Path, model_url: str) -> None:
     filled = {
         "$(python -m microcoder.integrations.lm_eval)": str(folder),
         "microcoder_humaneval_plus": "mine",
-        "model=...,base_url=...": f"model=m,base_url={model_url}/chat/completions",
+        "model=MODEL,base_url=http://HOST/v1": f"model=m,base_url={model_url}",
     }
     line = command(block("lm-evaluation-harness", "console").text, "lm_eval", filled)
     assert re.search(r"\|pass_at_1 *\|. *\| *1", type_in(line, folder, {"OPENAI_API_KEY": "x", "HF_HUB_OFFLINE": "1"}))

@@ -75,7 +75,7 @@ def judge(
             raise DataError(f"{refused} does not go with --problems and --responses; leave it out")
         _judge_responses(problems, responses, output, options, json=json, overwrite=overwrite)
         return
-    if input_path is None or output is None:
+    if input_path is None:
         raise DataError(
             "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl, or: microcoder judge "
             "--problems PROBLEMS.jsonl --responses ANSWERS.jsonl"
@@ -85,6 +85,8 @@ def judge(
     if explain:
         _explain(submissions, explain, options.read())
         return
+    if output is None:
+        raise DataError(f"-o is missing; type: microcoder judge {input_path} -o VERDICTS.jsonl")
     _check_writable(output)
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
