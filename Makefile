@@ -46,7 +46,7 @@ demo: $(TRAINS)
 demo-ours: $(TRAINS)
 	$(DEMO) --run-dir runs/demo
 
-# What it prints is in a file: two runs' lines would be read as one's. It has a second process, and no second warm start.
+# Its lines go to a file: beside those of the other run they would be read as one run's. It waits for the warm start of that one.
 demo-baseline: $(TRAINS)
 	@mkdir -p runs; echo 'the baseline, without a mask, is trained beside it: runs/demo-baseline.log'
 	@$(DEMO) --algorithm.masking.kind none --run-dir runs/demo-baseline > runs/demo-baseline.log 2>&1 || { tail -n 20 runs/demo-baseline.log; exit 1; }

@@ -33,7 +33,7 @@ BUDGETS = {
     "data/filter": 1010,
     "data/tests": 990,
     "data/behaviour": 860,
-    "data/pipeline": 620,
+    "data/pipeline": 630,
     "data/release": 540,
     "data/benchmarks": 540,
     "data/build": 930,

@@ -71,6 +71,10 @@ def test_progress_is_told_in_rows_after_each_shard_and_processes_write_the_same_
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
 
+def test_no_row_at_all_is_no_error(tmp_path: Path) -> None:
+    assert [counts.num_in for counts in build(tmp_path, 0, runner=Runner(workers=2))[1]] == [0] * 4
+
+
 def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     build(tmp_path, 4)
     _, step_counts = build(tmp_path, 4)

@@ -13,9 +13,9 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -123,21 +123,36 @@ class Runner:
     address: str | None = None
     """Address of a Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started."""
 
-    @property
-    def num_processes(self) -> int:
-        """Processes at the same time on this computer."""
-        return self.workers or count_processors()
+
+class _LocalWorkers:
+    """Worker processes of this computer; started when first needed, kept from step to step: each takes seconds."""
+
+    def __init__(self, num: int) -> None:
+        self.num = num
+        self._pool: ProcessPoolExecutor | None = None
+
+    def submit(self, step: Step, given: str, path: str) -> Future[Looks]:
+        if self._pool is None:
+            # Spawned, not forked: this process has threads.
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.num, mp_context=context, initializer=_start_worker)
+        return self._pool.submit(_take, (step.name, step), given, path)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
 
 def run_step(
-    step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner, pool: ProcessPoolExecutor
+    step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner, workers: _LocalWorkers
 ) -> Iterator[tuple[int, Looks]]:
     """Have each shard taken through a step, or looked at by a barrier, by as many worker processes as there may be.
 
     Args:
         given: for each shard the part that the step reads, or the description of the shard itself.
         paths: for each shard the part that the step writes; a barrier writes none.
-        pool: worker processes of this computer, the same for all steps.
+        workers: processes of this computer; ended where a step runs in this one, which may need their memory.
 
     Yields:
         A shard's place in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
@@ -146,13 +161,14 @@ def run_step(
     shards = enumerate(zip(given, paths, strict=True))
     if runner.kind == "ray":
         yield from run_on_nodes(step, given, paths, runner)
-    elif step.runs == "alone" or runner.num_processes == 1 or len(given) == 1:
+    elif step.runs == "alone" or workers.num == 1 or len(given) == 1:
+        workers.close()
         with ExitStack() as opened:
             worker = ShardWorker(step, opened)
             for place, of_shard in shards:
                 yield place, worker.take(*of_shard)
     else:
-        places = {pool.submit(_take, (step.name, step), *of_shard): place for place, of_shard in shards}
+        places = {workers.submit(step, *of_shard): place for place, of_shard in shards}
         try:
             for future in as_completed(places):
                 # Taken out, so that what was found is not held here until the last shard is through.
@@ -246,14 +262,7 @@ def run_steps(
     num_rows = sum(shard.num_rows for shard in shards)
 
     before: list[Part] = []
-    # Spawned, not forked: this process has threads. They start with the first shard that a step has for them.
-    pool = ProcessPoolExecutor(
-        min(runner.num_processes, len(shards)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_worker,
-    )
-    with ExitStack() as opened:
-        opened.callback(pool.shutdown, cancel_futures=True)
+    with closing(_LocalWorkers(min(runner.workers or count_processors(), len(shards)))) as workers:
         for step in everything:
             parts = plan[step.name]
             missing = [index for index, part in enumerate(parts) if not part.is_there]
@@ -263,12 +272,12 @@ def run_steps(
             if isinstance(step, BarrierStep) and missing:
                 looks = Spilled()
                 of_rows = [str(part.path.absolute()) for part in before]
-                for place, found in run_step(step, of_rows, [""] * len(of_rows), runner, pool):
+                for place, found in run_step(step, of_rows, [""] * len(of_rows), runner, workers):
                     looks.add(place, found)
                 places = _decide(step, looks, before, parts)
             elif missing:
                 given = [str(before[index].path.absolute()) if before else shards[index].place for index in missing]
-                made = run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner, pool)
+                made = run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner, workers)
                 places = (missing[place] for place, _ in made)
             for index in places:
                 done += shards[index].num_rows
