@@ -77,9 +77,7 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """Give a page of a Chromium that ends with the context."""
     with sync_playwright() as playwright:
-        # Drawn by the processor as it is: to play a graphics card to it takes most of the time.
-        flags = ["--disable-gpu", "--disable-software-rasterizer"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=False, args=flags)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=False)
         yield Browser(browser.new_page())
         browser.close()
 
