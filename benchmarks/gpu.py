@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] [--write FILE.md]
     python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K tokens
+    python benchmarks/gpu.py model.gradient_checkpointing=false     with other keys of the recipe
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
 
 It trains on 64 problems x 8 samples at 4K tokens, ten steps or as many as the minutes allow. Without --model a
@@ -118,6 +119,7 @@ def recipe(model: str, arguments: argparse.Namespace) -> dict[str, str]:
         "checkpoint.every_steps": "100000",
         "checkpoint.keep_best": "false",
         "evaluator.workers": "2",
+        **dict(word.split("=", 1) for word in arguments.keys),
     }
 
 
@@ -215,7 +217,8 @@ def describe(figures: dict[str, Any], arguments: argparse.Namespace) -> str:
         f"## {figures['device']}, {shape}, backend {arguments.backend}",
         "",
         f"{arguments.problems} problems x {arguments.samples} samples a step, {arguments.mini or arguments.problems} "
-        f"problems an update, at most {arguments.limit:,} tokens, {arguments.micro} responses a pass.",
+        f"problems an update, at most {arguments.limit:,} tokens, {arguments.micro} responses a pass"
+        f"{''.join(f', {key}' for key in arguments.keys)}.",
         "",
         "| | |",
         "| --- | ---: |",
@@ -231,14 +234,15 @@ def main() -> None:
     parser.add_argument("--backend", choices=("vllm", "transformers"))
     parser.add_argument("--steps", type=int, default=10)
     for name, text in (
-        ("problems", "a step"), ("samples", "a problem"), ("limit", "tokens a response"),
-        ("micro", "responses a pass"), ("mini", "problems an update; left out: all of a step"),
+        ("--problems", "a step"), ("--samples", "a problem"), ("--limit", "tokens a response"),
+        ("--micro", "responses a pass"), ("--mini", "problems an update; left out: all of a step"),
     ):  # fmt: skip
-        parser.add_argument(f"--{name}", type=int, help=text)
+        parser.add_argument(name, type=int, help=text)
     parser.add_argument(
         "--minutes", type=float, default=12.0, help="of training, after loading; looked at between steps"
     )
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("keys", nargs="*", metavar="KEY=VALUE", help="other keys of the recipe")
     parser.add_argument("--write", type=Path, help="append the section to this file")
     arguments = parser.parse_args()
     for name, size in (TINY_SIZES if arguments.tiny else SIZES).items():

@@ -33,14 +33,14 @@ DOUBLE = "class Solution:\n    def double(self, a):\n        return [2 * x for x
 
 
 @pytest.fixture
-def benchmark(tmp_path: Path) -> Path:
+def bench_file(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "test.jsonl", [make_row("a"), make_row("b", difficulty="hard"), make_call_row("c")])
 
 
-def file_config(tmp_path: Path, benchmark: Path, answers: dict[str, list[str]], **changes: str) -> EvalConfig:
+def file_config(tmp_path: Path, bench_file: Path, answers: dict[str, list[str]], **changes: str) -> EvalConfig:
     path = tmp_path / f"answers{len(list(tmp_path.glob('answers*')))}.json"
     path.write_text(json.dumps([{"question_id": name, "code_list": codes} for name, codes in answers.items()]))
-    overrides = {"benchmark.path": str(benchmark), "generation.kind": "file", "generation.path": str(path)}
+    overrides = {"benchmark.path": str(bench_file), "generation.kind": "file", "generation.path": str(path)}
     return load_config(EvalConfig, (), {"judging.workers": "1", **overrides, **changes})
 
 
@@ -55,10 +55,10 @@ def cell(results: dict[str, Any], platform: str = "all", difficulty: str = "all"
 
 
 def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_judged_again(
-    tmp_path: Path, benchmark: Path
+    tmp_path: Path, bench_file: Path
 ) -> None:
     answers = {"a": [RIGHT, WRONG], "b": [WRONG, WRONG], "c": [DOUBLE, DOUBLE]}
-    config = file_config(tmp_path, benchmark, answers)
+    config = file_config(tmp_path, bench_file, answers)
     results = run(config, tmp_path / "run")
     assert cell(results)["value"] == pytest.approx(0.5)
     assert cell(results, k=2)["value"] == pytest.approx(2 / 3)
@@ -84,21 +84,21 @@ def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_
     assert len(folder.verdicts.read_text().splitlines()) == 8
 
 
-def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path: Path, benchmark: Path) -> None:
+def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path: Path, bench_file: Path) -> None:
     answers = {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}
-    config = file_config(tmp_path, benchmark, answers)
+    config = file_config(tmp_path, bench_file, answers)
     run(config, tmp_path / "run")
     path = {"generation.path": str(tmp_path / "answers0.json")}
-    other = file_config(tmp_path, benchmark, answers, **path, **{"benchmark.time_limit_seconds": "3.0"})
+    other = file_config(tmp_path, bench_file, answers, **path, **{"benchmark.time_limit_seconds": "3.0"})
     with pytest.raises(DataError, match=r"another config \(benchmark\.time_limit_seconds: 6\.0 -> 3\.0\)"):
         run(other, tmp_path / "run")
-    run(file_config(tmp_path, benchmark, answers, **path, **{"judging.workers": "2"}), tmp_path / "run")
+    run(file_config(tmp_path, bench_file, answers, **path, **{"judging.workers": "2"}), tmp_path / "run")
     written = (tmp_path / "answers0.json").read_text()
     (tmp_path / "answers0.json").write_text(written.replace("print(a + b)", "print(b + a)"))
     with pytest.raises(DataError, match="began with generations"):
         run(config, tmp_path / "run")
     (tmp_path / "answers0.json").write_text(written)
-    write_rows(benchmark, [make_row("a"), make_row("b"), make_call_row("c")])
+    write_rows(bench_file, [make_row("a"), make_row("b"), make_call_row("c")])
     with pytest.raises(DataError, match="began with benchmark"):
         run(config, tmp_path / "run")
     (tmp_path / "other").mkdir()
@@ -106,14 +106,14 @@ def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path
     with pytest.raises(DataError, match="is not empty and holds no evaluation"):
         run(config, tmp_path / "other")
     with pytest.raises(DataError, match="is not a writable folder"):
-        run(config, benchmark / "run")
+        run(config, bench_file / "run")
 
 
 def test_two_runs_are_compared_problem_by_problem_and_shown(
-    tmp_path: Path, benchmark: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, bench_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(file_config(tmp_path, benchmark, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
-    run(file_config(tmp_path, benchmark, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "new")
+    run(file_config(tmp_path, bench_file, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
+    run(file_config(tmp_path, bench_file, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "new")
     change = compare(EvaluationFolder(tmp_path / "old"), EvaluationFolder(tmp_path / "new"))
     assert (change["num_problems"], change["same_benchmark"]) == (3, True)
     assert cell(change)["value"] == pytest.approx(1 / 3)
@@ -136,18 +136,18 @@ def answer_right(body: dict[str, Any], number: int) -> Reply:
     return completion(f"Here:\n```python\n{code}\n```")
 
 
-def endpoint_words(server: Server, benchmark: Path, folder: Path) -> list[str]:
+def endpoint_words(server: Server, bench_file: Path, folder: Path) -> list[str]:
     return [
-        *("eval", "--benchmark.path", str(benchmark), "--generation.kind", "endpoint"),
+        *("eval", "--benchmark.path", str(bench_file), "--generation.kind", "endpoint"),
         *("--generation.base_url", server.url, "--generation.model", "m", "--sampling.num_samples", "3"),
         *("--generation.concurrency", "1", "--run-dir", str(folder)),
     ]
 
 
-def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, benchmark: Path) -> None:
+def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, bench_file: Path) -> None:
     folder = EvaluationFolder(tmp_path / "run")
     with serve(answer_right, seconds=0.3) as server:
-        words = endpoint_words(server, benchmark, folder.root)
+        words = endpoint_words(server, bench_file, folder.root)
         process = subprocess.Popen([sys.executable, "-m", "microcoder", *words], env={**os.environ})
         deadline = time.monotonic() + 60
         while not (folder.samples.exists() and len(folder.samples.read_bytes().splitlines()) >= 3):
@@ -164,7 +164,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, benchmark: Path) 
         recorded = json.loads(folder.manifest.read_text())
         recorded["config"]["generation"]["base_url"] = server.url
         folder.manifest.write_text(json.dumps(recorded))
-        main(endpoint_words(server, benchmark, folder.root))
+        main(endpoint_words(server, bench_file, folder.root))
         assert len(server.requests) == 9 - num_kept
         results = json.loads(folder.results.read_text())
     assert folder.samples.read_bytes().startswith(kept)
@@ -172,8 +172,8 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, benchmark: Path) 
     assert (results["num_samples"], cell(results)["value"], results["is_complete"]) == (9, 1.0, True)
 
 
-def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Path) -> None:
-    config = file_config(tmp_path, benchmark, {})
+def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Path) -> None:
+    config = file_config(tmp_path, bench_file, {})
     stdin, _, call = load_questions(config, note=print)
     system, user = build_messages(stdin, config, build_asker(config))
     assert system["content"].startswith("You are an expert Python programmer. You will be given a question")
@@ -189,7 +189,7 @@ def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, benchmark: Pat
 
 
 def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_own(
-    tmp_path: Path, benchmark: Path
+    tmp_path: Path, bench_file: Path
 ) -> None:
     with serve(answer_right) as server:
         words = [
@@ -201,9 +201,9 @@ def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_ow
             "Be brief.",
         ]
         words += ["--prompt.chat_template_options.enable_thinking", "false"]
-        main([*endpoint_words(server, benchmark, tmp_path / "one"), *words])
+        main([*endpoint_words(server, bench_file, tmp_path / "one"), *words])
         asked = list(server.requests)
-        main(endpoint_words(server, benchmark, tmp_path / "two"))
+        main(endpoint_words(server, bench_file, tmp_path / "two"))
         again = server.requests[9:]
     assert asked[0]["chat_template_kwargs"] == {"enable_thinking": False}
     assert asked[0]["messages"][0] == {"role": "system", "content": "Be brief."}

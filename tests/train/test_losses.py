@@ -98,7 +98,7 @@ def test_without_our_additions_the_step_is_plain_trl(
         trainer = build_small(tiny_checkpoint, tmp_path, judge, **plain_keys, **changes)
         torch.manual_seed(0)
         batch = trainer._generate_and_score_completions(rows_of(trainer))
-    plain_advantages = torch.tensor(list(trainer._logs["advantages"]))
+    plain_advantages = torch.tensor(list(trainer._logs["advantages"]), device=batch["advantages"].device)
     assert bool((plain_advantages != 0).any()), "all groups were flat: the test shows nothing"
     # TRL divides by std + 1e-4, we by std + 1e-6.
     torch.testing.assert_close(batch["advantages"], plain_advantages, rtol=5e-4, atol=1e-6)
@@ -113,7 +113,8 @@ def test_without_our_additions_the_step_is_plain_trl(
 @pytest.fixture(scope="module")
 def exact(tiny_checkpoint: Path) -> Any:
     """Plain transformers, in float64."""
-    return AutoModelForCausalLM.from_pretrained(tiny_checkpoint).double()
+    model = AutoModelForCausalLM.from_pretrained(tiny_checkpoint).double()
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")  # where the trainer's is
 
 
 def advantages_by_hand(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> list[float]:

@@ -45,7 +45,7 @@ def test_logps_follow_the_sampling_temperature(
 ) -> None:
     trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
     # Left-padded prompts and right-padded responses of very unequal lengths.
-    ids = torch.randint(10, 300, (6, 32), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(10, 300, (6, 32), generator=torch.Generator().manual_seed(0)).to(trainer.accelerator.device)
     mask = torch.zeros_like(ids)
     for row in range(6):
         mask[row, 2 * (row % 4) + 2 : 15 + 2 * row] = 1
