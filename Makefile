@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Common in containers; each process that the tests start would compile all that it imports, seconds of torch alone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo demo-ours demo-baseline test test-tutorials test-verl test-vllm test-integrations check docs golden
+.PHONY: setup demo demo-all demo-none demo-conditional test test-tutorials test-verl test-vllm test-integrations check docs golden
 
 setup: $(STAMP)
 
@@ -37,19 +37,19 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -c 'import microcoder.judge.serve.app, microcoder.train.trl.trainer, peft'
 	@touch $@ $(TRAINS)
 
-# MicroCoder-GRPO and its baseline, no mask, a processor each; the report compares the two.
-DEMO := $(BIN)/microcoder train -c recipes/micro/config.toml
+# A run for each truncation mask, all at a time, in the setting of a registered study (docs/insights/dose_and_response.md).
+DEMO := $(BIN)/microcoder train -c recipes/micro/config.toml -c recipes/micro/masks.toml
 demo: $(TRAINS)
-	@$(MAKE) --no-print-directory --jobs 2 demo-ours demo-baseline
-	$(BIN)/microcoder report runs/demo --against runs/demo-baseline
+	@$(MAKE) --no-print-directory --jobs 3 demo-all demo-none demo-conditional
+	$(BIN)/microcoder report runs/demo --against runs/demo-conditional --against runs/demo-none
 
-demo-ours: $(TRAINS)
-	$(DEMO) --run-dir runs/demo
+demo-all: $(TRAINS)
+	$(DEMO) --algorithm.masking.kind all --run-dir runs/demo
 
-# Its lines go to a file: beside those of the other run they would be read as one run's. It waits for the warm start of that one.
-demo-baseline: $(TRAINS)
-	@mkdir -p runs; echo 'the baseline, without a mask, is trained beside it: runs/demo-baseline.log'
-	@$(DEMO) --algorithm.masking.kind none --run-dir runs/demo-baseline > runs/demo-baseline.log 2>&1 || { tail -n 20 runs/demo-baseline.log; exit 1; }
+# Their lines go to files: beside those of the first run they would be read as its. They wait for the warm start of that one.
+demo-none demo-conditional: demo-%: $(TRAINS)
+	@mkdir -p runs; echo 'the same with mask "$*" is trained beside it: runs/demo-$*.log'
+	@$(DEMO) --algorithm.masking.kind $* --run-dir runs/demo-$* > runs/demo-$*.log 2>&1 || { tail -n 20 runs/demo-$*.log; exit 1; }
 
 # LONG= runs the long ones too: more kills, Ray, two processes, other users, mutants of the pure modules (minutes).
 LONG ?= -m 'not long'

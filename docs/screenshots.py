@@ -1,4 +1,4 @@
-"""Take the README's pictures of a finished run: `python docs/screenshots.py runs/demo` (needs Chromium)."""
+"""Take the README's pictures after `make demo`: `python docs/screenshots.py runs/demo runs/demo-*` (needs Chromium)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--v
 _SIZE = "--window-size=1100,900"
 
 
-def main(run: Path) -> None:
+def main(run: Path, *against: Path) -> None:
     """Picture the report, and the viewer on a wrong answer of the last step that others of its group got right."""
     with tempfile.TemporaryDirectory() as folder:
         write_bundle(open_collection([run]), Path(folder))
@@ -25,7 +25,7 @@ def main(run: Path) -> None:
         rows = pyarrow.parquet.read_table(last).to_pylist()
         row = next(n for n, row in enumerate(rows) if row["verdict"] == "wrong_answer" and row["advantage"] < 0)
         address = f"view=rollouts&verdict=wrong_answer&at=train/{rows[row]['step']}/{row}"
-        _picture(write_report(run).absolute().as_uri(), ASSETS / "report.png")
+        _picture(write_report(run, against=against).absolute().as_uri(), ASSETS / "report.png")
         _picture(f"{(Path(folder) / 'index.html').as_uri()}#{address}", ASSETS / "viewer.png")
 
 
@@ -35,4 +35,4 @@ def _picture(address: str, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

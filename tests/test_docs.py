@@ -120,16 +120,21 @@ def test_what_pages_of_other_programs_install_is_what_their_tests_install() -> N
         assert not missing, f"the page installs {missing}, and no test does"
 
 
-def test_the_demo_trains_and_compares_two_arms() -> None:
+def test_the_demo_trains_and_compares_three_masks() -> None:
     """README and the recipe's page say so; a merge once left one."""
     made = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     lines = [shlex.split(line.partition(" >")[0]) for line in made.splitlines() if "/microcoder " in line]
     commands = [words[1:] for words in lines if words[0].endswith("/microcoder")]
-    assert [fault_of(words, True) for words in commands] == ["", "", ""]
-    ours, baseline, report = commands
-    assert [*ours[:-2], "--algorithm.masking.kind", "none"] == baseline[:-2]
-    assert ours[-2:] == ["--run-dir", "runs/demo"]
-    assert report == ["report", "runs/demo", "--against", baseline[-1]]
+    assert [fault_of(words, True) for words in commands] == [""] * 4
+    *arms, report = commands
+    assert {tuple(words[:-4]) for words in arms} == {
+        ("train", "-c", "recipes/micro/config.toml", "-c", "recipes/micro/masks.toml")
+    }
+    assert [words[-4:] for words in arms] == [
+        ["--algorithm.masking.kind", kind, "--run-dir", run]
+        for kind, run in (("all", "runs/demo"), ("none", "runs/demo-none"), ("conditional", "runs/demo-conditional"))
+    ]
+    assert report == ["report", "runs/demo", "--against", "runs/demo-conditional", "--against", "runs/demo-none"]
 
 
 def test_commands_of_figures_can_be_typed() -> None:
