@@ -111,6 +111,10 @@ def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.
         {"question_id": "sum", "code_list": [ADD, FENCED]},
     ]
     problems, given = write(tmp_path / "problems.jsonl", *rows), write(tmp_path / "answers.jsonl", *answers)
+    misspelt = write(tmp_path / "misspelt.jsonl", {"problem_id": "Hard", "respons": FENCED})
+    with pytest.raises(DataError, match=r"\(or code; it has problem_id, respons\) is missing"):
+        command.judge(problems=problems, responses=misspelt, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
     command.judge(problems=problems, responses=given, output=tmp_path / "run", json=True)
     results = json.loads(capsys.readouterr().out)
     assert results["outcomes"] == {"accepted": 6}
@@ -258,8 +262,9 @@ def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.Captu
         while not (partial.exists() and len(partial.read_bytes().splitlines()) > 5) and time.monotonic() < deadline:
             time.sleep(0.01)
         cut_off.send_signal(number)
-        cut_off.communicate(timeout=30)
+        _, said = cut_off.communicate(timeout=30)
         assert cut_off.returncode != 0
+        assert (b"interrupted; type the same command again to resume" in said) == (number == signal.SIGINT)
         assert not resumed.exists()
         if number == signal.SIGKILL:
             with partial.open("a") as file:

@@ -112,9 +112,9 @@ def test_without_our_additions_the_step_is_plain_trl(
 
 @pytest.fixture(scope="module")
 def exact(tiny_checkpoint: Path) -> Any:
-    """Plain transformers, in float64."""
+    """Plain transformers, in float64, where the trainer is."""
     model = AutoModelForCausalLM.from_pretrained(tiny_checkpoint).double()
-    return model.to("cuda" if torch.cuda.is_available() else "cpu")  # where the trainer's is
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def advantages_by_hand(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> list[float]:

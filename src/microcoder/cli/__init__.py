@@ -111,6 +111,8 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         version_flags=["--version", "-V"],
         # The list of verbs has no markup, and what renders it is slow to import.
         help_format="markdown" if named else "plaintext",
+        # It would end the program without a word.
+        suppress_keyboard_interrupt=False,
     )
     for verb, summary in VERBS.items():
         name = verb.replace("-", "_")

@@ -179,7 +179,7 @@ def _read_answers(
                 raise Malformed("missing_field", key)
             field = next((field for field in _ANSWERS if row.has(field)), None)
             if field is None:
-                raise Malformed("missing_field", "response (or code)")
+                raise Malformed("missing_field", f"response (or code; it has {', '.join(map(str, values))[:80]})")
             texts = row.texts(field) if isinstance(row.get(field), list) else [row.text(field)]
             # Half of a surrogate pair, which JSON can hold and no file can.
             texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]

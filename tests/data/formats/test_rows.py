@@ -95,6 +95,7 @@ def without(name: str, field: str) -> dict[str, Any]:
     ("row", "why"),
     [
         ({"question": "?", "answer": "4"}, "fields answer, question is of no known format"),
+        ({"statement": "?", "testz": []}, "no known format .did you mean tests by testz.*; name it"),
         (without("livecodebench, stdin", "private_test_cases"), "field private_test_cases is missing; expected a list"),
         (verl_row('{"inputs": ["1"], "outputs": []}'), r"ground_truth: 1 inputs, but 0 outputs; expected \{\"inputs\""),
         (verl_row(""), "reward_model.ground_truth holds no test"),

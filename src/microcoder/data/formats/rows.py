@@ -21,7 +21,7 @@ from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import read_json, shorten
-from microcoder.judge.core.errors import DataError, explain_fault
+from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
 
@@ -241,11 +241,11 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
         return DataError(
             f"format {format!r} is a folder of files, not a row; build a corpus of it: microcoder data build"
         )
-    fields = sorted(values)
-    shown = ", ".join(fields[:_MOST_SHOWN]) + (", ..." if len(fields) > _MOST_SHOWN else "")
+    shown = ", ".join(sorted(values)[:_MOST_SHOWN]) + (", ..." if len(values) > _MOST_SHOWN else "")
     known = ", ".join(name for name, found in FORMATS.items() if found.folders is None)
+    hint = f" (did you mean tests by {near}?)" if (near := nearest("tests", values)) else ""
     return DataError(
-        f"a row with the fields {shown or '(none)'} is of no known format; name it, as in "
+        f"a row with the fields {shown or '(none)'} is of no known format{hint}; name it, as in "
         f'Problem.from_row(row, format="apps"), one of {known}; docs/rows.md lists their fields'
     )
 
