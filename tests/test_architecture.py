@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2460,
+    "judge/core": 2450,
     "judge/sandbox": 3770,
     "judge/compare": 1220,
     "judge/languages": 960,
@@ -46,7 +46,7 @@ BUDGETS = {
     "lab": 10,
     "lab/yardstick": 1070,
     "lab/studies": 2880,
-    "eval": 1000,
+    "eval": 1010,
     "view": 1790,
     "integrations": 930,
     "integrations/lm_eval_tasks": 10,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
@@ -35,15 +35,27 @@ from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
-from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """Bytes of tests judged at once: a LiveCodeBench release has more of them than memory."""
 
 
+class EvaluationObserver(Protocol):
+    """Receives the events of an evaluation; must not change it."""
+
+    def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
+        """A phase has begun, with its total amount of work."""
+
+    def advance(self, label: str) -> None:
+        """One more unit of this kind is done."""
+
+    def note(self, text: str) -> None:
+        """A message to show."""
+
+
 def run_evaluation(
-    config: EvalConfig, *, run_directory: Path, observer: Observer, command: Sequence[str] = ()
+    config: EvalConfig, *, run_directory: Path, observer: EvaluationObserver, command: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Start or resume an evaluation; return its results.
 
@@ -61,7 +73,7 @@ def run_evaluation(
     ask = build_asker(config)
     run = _Evaluation(folder, config, load_questions(config, note=observer.note), ask, observer)
     # Before there is a folder: a mistake in the file leaves none.
-    saved = None if folder.has_begun else run.read_answers()
+    saved = [] if folder.has_begun else run.read_answers()
     with folder.lock():
         run.open_folder(command)
         run.collect_samples(saved or run.read_answers())
@@ -83,7 +95,7 @@ class _Evaluation:
     config: EvalConfig
     questions: list[Question]
     ask: Asker
-    observer: Observer
+    observer: EvaluationObserver
 
     def open_folder(self, command: Sequence[str]) -> None:
         """Write the manifest of a new evaluation, or check that an old one has the same problems."""
@@ -117,21 +129,21 @@ class _Evaluation:
         write_json(folder.manifest, manifest)
         write_rows(folder.questions, map(question_record, self.questions))
 
-    def read_answers(self) -> list[Sample] | None:
-        """Return the answers of a file of them; None where a model gives them."""
+    def read_answers(self) -> list[Sample]:
+        """Return the answers of a file of them; none where a model gives them."""
         generation = self.config.generation
         if not isinstance(generation, GenerationFile):
-            return None
+            return []
         found = read_samples(generation, self.questions, build_extractor(self.config.extractor))
         if found.num_ignored:
             self.observer.note(f"{found.num_ignored} answers to problems outside the selection were ignored")
         return found.samples
 
-    def collect_samples(self, saved: list[Sample] | None) -> None:
+    def collect_samples(self, saved: list[Sample]) -> None:
         """Write the saved answers, or have the model give those that are not there yet."""
         folder, config, sampling = self.folder, self.config, self.config.sampling
         done, extract = folder.read_samples(), build_extractor(config.extractor)
-        if saved is not None:
+        if isinstance(config.generation, GenerationFile):
             if len(done) < len(saved):
                 write_rows(folder.samples, (sample.as_record() for sample in saved))
             return
