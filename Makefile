@@ -38,7 +38,7 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@ $(TRAINS)
 
 # A run for each truncation mask, all at a time, in the setting of a registered study (docs/insights/dose_and_response.md).
-DEMO := $(BIN)/microcoder train -c recipes/micro/config.toml -c recipes/micro/masks.toml
+DEMO := $(BIN)/microcoder train -c recipes/micro/masks.toml
 demo: $(TRAINS)
 	@$(MAKE) --no-print-directory --jobs 3 demo-all demo-none demo-conditional
 	$(BIN)/microcoder report runs/demo --against runs/demo-conditional --against runs/demo-none

@@ -127,7 +127,7 @@ def test_the_demo_trains_and_compares_three_masks() -> None:
     commands = [words[1:] for words in lines if words[0].endswith("/microcoder")]
     assert [fault_of(words, True) for words in commands] == [""] * 4
     *arms, report = commands
-    same = ["train", "-c", "recipes/micro/config.toml", "-c", "recipes/micro/masks.toml", "--algorithm.masking.kind"]
+    same = ["train", "-c", "recipes/micro/masks.toml", "--algorithm.masking.kind"]
     runs = {"all": "runs/demo", "none": "runs/demo-none", "conditional": "runs/demo-conditional"}
     assert arms == [[*same, kind, "--run-dir", run] for kind, run in runs.items()]
     assert report == ["report", "runs/demo", "--against", "runs/demo-conditional", "--against", "runs/demo-none"]

@@ -95,7 +95,6 @@ def without(name: str, field: str) -> dict[str, Any]:
     ("row", "why"),
     [
         ({"question": "?", "answer": "4"}, "fields answer, question is of no known format"),
-        ({"statement": "?", "testz": []}, "no known format .did you mean tests by testz.*; name it"),
         (without("livecodebench, stdin", "private_test_cases"), "field private_test_cases is missing; expected a list"),
         (verl_row('{"inputs": ["1"], "outputs": []}'), r"ground_truth: 1 inputs, but 0 outputs; expected \{\"inputs\""),
         (verl_row(""), "reward_model.ground_truth holds no test"),
@@ -105,6 +104,7 @@ def without(name: str, field: str) -> dict[str, Any]:
         (ROWS["kodcode"].row | {"test": LOOP}, "field test: an assertion cannot be judged: inside For"),
         ({"test_list": ["print(1)"], "task_id": 3}, "'3' .mbpp.: field test_list: the first assertion calls no"),
         (ROWS["codecontests"].row | {"input_file": "a.in"}, "its programs read and write files"),
+        ({"statement": "?", "testz": []}, "no known format .did you mean tests by testz.*; name it"),
     ],
 )
 def test_a_row_that_cannot_be_judged_says_which_field(row: dict[str, Any], why: str) -> None:
