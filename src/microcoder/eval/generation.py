@@ -26,6 +26,7 @@ from typing import Any
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.data.completions import Completion, Endpoint
 from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.text import shorten
 from microcoder.data.rowfiles import placed
 from microcoder.eval.config import (
     EndpointGeneration,
@@ -179,7 +180,8 @@ def _read_answers(
                 raise Malformed("missing_field", key)
             field = next((field for field in _ANSWERS if row.has(field)), None)
             if field is None:
-                raise Malformed("missing_field", f"response (or code; it has {', '.join(map(str, values))[:80]})")
+                found = shorten(", ".join(key for key in values if row.has(key)))
+                raise Malformed("missing_field", f"response (or code; it has {found})")
             texts = row.texts(field) if isinstance(row.get(field), list) else [row.text(field)]
             # Half of a surrogate pair, which JSON can hold and no file can.
             texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]

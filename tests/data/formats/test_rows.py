@@ -105,6 +105,7 @@ def without(name: str, field: str) -> dict[str, Any]:
         ({"test_list": ["print(1)"], "task_id": 3}, "'3' .mbpp.: field test_list: the first assertion calls no"),
         (ROWS["codecontests"].row | {"input_file": "a.in"}, "its programs read and write files"),
         ({"statement": "?", "testz": []}, "no known format .did you mean tests by testz.*; name it"),
+        ({"statement": "?", "tests": None}, "tests is of no known format; name it"),
     ],
 )
 def test_a_row_that_cannot_be_judged_says_which_field(row: dict[str, Any], why: str) -> None:

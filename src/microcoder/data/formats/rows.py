@@ -243,7 +243,7 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
         )
     shown = ", ".join(sorted(values)[:_MOST_SHOWN]) + (", ..." if len(values) > _MOST_SHOWN else "")
     known = ", ".join(name for name, found in FORMATS.items() if found.folders is None)
-    hint = f" (did you mean tests by {near}?)" if (near := nearest("tests", values)) else ""
+    hint = f" (did you mean tests by {near}?)" if "tests" not in values and (near := nearest("tests", values)) else ""
     return DataError(
         f"a row with the fields {shown or '(none)'} is of no known format{hint}; name it, as in "
         f'Problem.from_row(row, format="apps"), one of {known}; docs/rows.md lists their fields'
