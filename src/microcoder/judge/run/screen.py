@@ -510,11 +510,8 @@ def _bound_names(node: ast.AST) -> list[str]:
 def binds_constants(code: str) -> bool:
     """Whether a program without an obstacle (`find_obstacle`) binds only functions, classes and constants, once."""
     tree = parse(code)
-    return (
-        not isinstance(tree, str)
-        and all(map(_is_fixed, tree.body))
-        and not any(isinstance(node, ast.Global) for node in ast.walk(tree))
-    )
+    # Wherever the word stands: looking for the statement takes longer than a test.
+    return "global" not in code and not isinstance(tree, str) and all(map(_is_fixed, tree.body))
 
 
 def _is_fixed(statement: ast.stmt) -> bool:

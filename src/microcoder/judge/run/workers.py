@@ -86,14 +86,20 @@ class Shelf(Generic[KnownT]):
         self._known: OrderedDict[object, KnownT] = OrderedDict()
         self._numbers = count(1)
         self._num_bytes = 0
+        self._latest: tuple[Problem | None, Any] = None, None
 
     def find(self, problem: Problem) -> KnownT:
         """Return what is kept for a problem, made first if it is not there."""
+        # A group's programs come one after the other, and hashing all tests takes longer than judging one.
+        latest, known = self._latest
+        if problem is latest:
+            return known
         content = tuple(judged_by(problem).values())
         with self._lock:
             known = self._known.get(content)
             if known is not None:
                 self._known.move_to_end(content)
+                self._latest = problem, known
                 return known
             number = next(self._numbers)
         made = self._make(number, problem)
@@ -101,6 +107,7 @@ class Shelf(Generic[KnownT]):
             if content in self._known:
                 return self._known[content]
             self._known[content] = made
+            self._latest = problem, made
             self._num_bytes += made.num_bytes
             while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > self._most_bytes and len(self._known) > 1):
                 self._num_bytes -= self._known.popitem(last=False)[1].num_bytes

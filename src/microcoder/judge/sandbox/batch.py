@@ -39,6 +39,7 @@ from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from microcoder.judge.sandbox import nodes
+from microcoder.judge.sandbox.protocol import Request
 from microcoder.judge.sandbox.runner import Loaded
 
 MODULES_TEXT = """
@@ -281,25 +282,28 @@ class Batch:
         self,
         files: Files,
         library: Library,
+        request: Request,
         packed: bytes,
         renew_modules: Callable[[], None],
-        *,
-        binds_constants: bool = False,
     ) -> None:
         """Find the first test's streams and modules in place; for the others these are renewed as far as needed.
 
         Args:
             files: the descriptors.
             library: as it was before any test.
+            request: the one of the first test.
             packed: the program, as `runner.pack_code` returns it.
             renew_modules: puts fresh modules in place.
-            binds_constants: the program binds only functions, classes and constants.
         """
         self._files = files
         self._library = library
         self._packed = packed
         self._renew_modules = renew_modules
-        self._binds_constants = binds_constants
+        # A function finds its standard input read.
+        self._stdin_start = os.SEEK_END if request.fn_name else os.SEEK_SET
+        self._binds_constants = request.binds_constants
+        self._longest_until = time.monotonic() + _ENOUGH_CPU_SECONDS - time.process_time()
+        """Before then the process cannot have taken `_ENOUGH_CPU_SECONDS`; this clock needs no system call."""
         self._num_young = -1
         """Collections of what is young since the last whole one; none is known of at first."""
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
@@ -321,8 +325,9 @@ class Batch:
             self._is_defined_once = self._binds_constants and self._reach.is_rare
             os.dup2(self._files.stdin, 0)
             for content in self._inputs():
-                # What left something changed is the last of its process.
-                if not self._is_clean(is_last=False) or self._is_loud():
+                is_clean = self._is_clean(is_last=False)
+                # What left something changed is the last of its process, as is what wrote too much.
+                if not is_clean or (not self._reach.is_silent and os.fstat(2).st_size > _MOST_STDERR_BYTES):
                     break
                 self._make_new(content)
                 yield (None if self._is_defined_once else marshal.loads(self._packed)), content
@@ -351,7 +356,7 @@ class Batch:
         self._is_over = bool(status)
 
     def _write(self, status: int, output: bytes) -> None:
-        frame = memoryview(pack_frame(status | self._found, output))
+        frame = pack_frame(status | self._found, output)
         self._found = 0
         while frame:
             frame = frame[os.write(self._files.frames, frame) :]
@@ -362,7 +367,7 @@ class Batch:
 
     def _may_go_on(self) -> bool:
         """Ask, after 1, 4, 16 ... tests; a process that took long ends by itself."""
-        if time.process_time() > _ENOUGH_CPU_SECONDS:
+        if time.monotonic() > self._longest_until and time.process_time() > _ENOUGH_CPU_SECONDS:
             return False
         if not self._is_fourfold():
             return True
@@ -376,9 +381,6 @@ class Batch:
         for (length,) in _NUMBER.iter_unpack(packed[_NUMBER.size : position]):
             yield packed[position : position + length]
             position += length
-
-    def _is_loud(self) -> bool:
-        return not self._reach.is_silent and os.fstat(2).st_size > _MOST_STDERR_BYTES
 
     def _throw_away(self) -> None:
         """Throw away all that a test left, which may act once more."""
@@ -407,7 +409,7 @@ class Batch:
             # Written before it is cut: the kernel would free a page, and find and clear another.
             os.pwrite(0, content, 0)
             os.ftruncate(0, len(content))
-            os.lseek(0, 0, os.SEEK_SET)
+            os.lseek(0, 0, self._stdin_start)
             for descriptor in (1, 2):
                 os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)

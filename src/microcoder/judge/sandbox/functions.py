@@ -190,11 +190,11 @@ def run_function(
 
 
 def _read_arguments(given: bytes | None) -> list[Any]:
+    if given is None:
+        given = os.pread(0, os.lseek(0, 0, os.SEEK_END), 0)  # the program finds them read
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
-    # The program finds them read.
-    num_bytes = os.lseek(0, 0, os.SEEK_END)
-    text = (os.pread(0, num_bytes, 0) if given is None else given).decode()
+    text = given.decode()
     arguments = []
     for line in text.split("\n"):
         stripped = line.strip()

@@ -246,8 +246,8 @@ class ForkServer:
     def _run_batch(self, packed: bytes, request: Request, names: dict[str, object] | None) -> None:
         """Run all tests of a batch, as far as they end well."""
         own = self._first_own
-        files, is_fixed = batch.Files(own, own + 1, own + 2, own + 3), request.binds_constants
-        tests = batch.Batch(files, self._library, packed, self._renew_modules, binds_constants=is_fixed)
+        files = batch.Files(own, own + 1, own + 2, own + 3)
+        tests = batch.Batch(files, self._library, request, packed, self._renew_modules)
         for program, given in tests:
             if program is None or request.fn_name:
                 done = functions.run_function(program, request.fn_name, request.call, self._solution, names, given)
