@@ -51,6 +51,18 @@ USUAL_KEYS = {"train": (
     *("batch.train_batch_size", "batch.ppo_mini_batch_size", "batch.micro_batch_rollouts"),
     *("algorithm.advantage", "algorithm.masking.rho", "optimizer.learning_rate", "evaluation.every_steps"),
     *("evaluator.workers", "checkpoint.every_steps"),
+), "eval": (
+    *(f'benchmark.kind = "{kind}"' for kind in ("livecodebench", "humaneval", "mbpp", "problems")),
+    *("benchmark.path", "benchmark.release", "benchmark.start_date"),
+    *(f'generation.kind = "{kind}"' for kind in ("endpoint", "file", "transformers")),
+    *("generation.base_url", "generation.model", "generation.path", "generation.concurrency"),
+    *("sampling.num_samples", "sampling.temperature", "sampling.max_tokens", "pass_at", "prompt.style"),
+    *("extractor.name", "judging.workers"),
+), "data build": (
+    *("name", "output", "sources.path", "sources.format", "sources.inside", "sources.licence", "benchmarks.path"),
+    *("benchmarks.format", "workers", "runner", "packages", "filter.licence.unknown", "difficulty.responses"),
+    *("difficulty.selection.by", "generate.mode", "generate.endpoint.base_url", "generate.endpoint.model"),
+    *("verify.runs", "verify.max_tests"),
 )}  # fmt: skip
 """Keys that `--help` lists, where it does not list all; `--help-all` does."""
 

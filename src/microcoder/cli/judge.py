@@ -87,7 +87,11 @@ def judge(
         return
     if output is None:
         raise DataError(f"-o is missing; type: microcoder judge {input_path} -o VERDICTS.jsonl")
-    _check_writable(output)
+    nearest = next(folder for folder in output.absolute().parents if folder.exists())
+    if output.is_dir():
+        raise DataError(f"{output} is a folder; choose a file with -o")
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise DataError(f"{output} cannot be written: {nearest} is not a writable folder; choose another -o")
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
     origin = {
@@ -203,14 +207,6 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
         said.append(f"{test.verdict.value}, {used}{test.detail and f'; {test.detail}'}")
         print("\n".join(f"test {number}: {line}" for line in said))
     print(f"{name}: {verdict.outcome.value} {verdict.detail}".rstrip())
-
-
-def _check_writable(output: Path) -> None:
-    nearest = next(folder for folder in output.absolute().parents if folder.exists())
-    if output.is_dir():
-        raise DataError(f"{output} is a folder; choose a file with -o")
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise DataError(f"{output} cannot be written: {nearest} is not a writable folder; choose another -o")
 
 
 def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int) -> None:

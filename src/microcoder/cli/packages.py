@@ -44,7 +44,11 @@ def packages(
         folder = install_packages(chosen) if chosen.packages else "nothing to install"
         print(f"{chosen.label} for Python {CURRENT_VERSION}: {folder}")
     elif not headers:
-        _list_profiles()
+        for one in PROFILES.values():
+            where = find_folder(one) if one.packages else "needs nothing"
+            found = where or f"not installed; type: microcoder packages {one.name}"
+            print(f"{one.label}: {found}", *(f"  {pin}" for pin in one.pins), sep="\n")
+        print(f"kept in {' or '.join(map(str, find_roots()))}, for Python {CURRENT_VERSION}")
     known = [name for name, language in LANGUAGES.items() if language.precompiled]
     for name in known if headers == ("all",) else headers:
         language = find_language(name)
@@ -54,12 +58,3 @@ def packages(
             print(f"{language.label}: nothing to make: {why}")
         for header, folder in found.items():
             print(f"{language.label}, {header}: {folder or make_header(language, header)}")
-
-
-def _list_profiles() -> None:
-    for profile in PROFILES.values():
-        folder = find_folder(profile) if profile.packages else "needs nothing"
-        print(f"{profile.label}: {folder or f'not installed; type: microcoder packages {profile.name}'}")
-        for pin in profile.pins:
-            print(f"  {pin}")
-    print(f"kept in {' or '.join(map(str, find_roots()))}, for Python {CURRENT_VERSION}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, repeat
@@ -50,7 +50,7 @@ Node = str | list["Node"] | Braces
 
 def lexemes(text: str) -> Iterator[str]:
     """Return brackets, commas, colons, quoted strings and words; tuples as lists and constants as Python's."""
-    return chain.from_iterable(map(_respell, _windows(text)))
+    return chain.from_iterable(map(_SPELLINGS.get, window, window) for window in _windows(text))
 
 
 def is_value(text: str) -> bool:
@@ -134,10 +134,6 @@ def _windows(text: str) -> Iterator[list[str]]:
             raise Unreadable("a string that does not end")
         yield _LEXEME.findall(text, position, found.end())
         position = found.end()
-
-
-def _respell(window: list[str]) -> Iterable[str]:
-    return map(_SPELLINGS.get, window, window)
 
 
 _MAX_CHARACTERS = 1 << 22

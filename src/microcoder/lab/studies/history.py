@@ -206,7 +206,8 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         steps, rows = [step for step, _ in points], [[value] for _, value in points]
     else:
         steps = [s.step for s in history.steps]
-        rows = [[_number(getattr(s, _OF_STEP[metric].name))] for s in history.steps]
+        values = (getattr(step, _OF_STEP[metric].name) for step in history.steps)
+        rows = [[float("nan") if value is None else value] for value in values]
     if not rows:
         return None
     return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
@@ -264,10 +265,6 @@ def _mean(values_E_B: Array) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 def _share(samples: Any) -> float:

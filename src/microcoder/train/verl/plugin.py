@@ -17,10 +17,6 @@ from types import ModuleType
 from microcoder.train.verl.names import AGENT_LOOP, PACKAGE, REWARD_MANAGER
 
 
-def _enter_agent_loop(module: ModuleType) -> None:
-    module._agent_loop_registry[AGENT_LOOP] = {"_target_": f"{PACKAGE}.sampling.SingleTurn"}
-
-
 def _own(name: str) -> ModuleType:
     return importlib.import_module(f"{PACKAGE}.{name}")
 
@@ -38,7 +34,9 @@ HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
     "verl.utils.import_utils": _forget_trl,
     "verl.trainer.ppo.core_algos": lambda module: _own("settings").register(module.ADV_ESTIMATOR_REGISTRY),
     "verl.trainer.ppo.v1": lambda _: _own("trainer").register(),
-    "verl.experimental.agent_loop.agent_loop": _enter_agent_loop,
+    "verl.experimental.agent_loop.agent_loop": lambda module: module._agent_loop_registry.update(
+        {AGENT_LOOP: {"_target_": f"{PACKAGE}.sampling.SingleTurn"}}
+    ),
     "verl.experimental.reward_loop.reward_manager": lambda module: module.register(REWARD_MANAGER)(
         _own("reward").JudgeRewardManager
     ),
