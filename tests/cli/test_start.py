@@ -117,7 +117,6 @@ def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
         ("train --help-all", ("--algorithm.masking.rho = ", "[rollout]")),
         ("eval", ('--generation.kind = "file" Read the answers from a file.', "Every key: microcoder eval --help-all")),
         ("data build", ("--sources.path A file, ", "Every key: microcoder data build --help-all")),
-        ("data build --help-all", ("--filter.", "[verify]")),
     ],
 )
 def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
