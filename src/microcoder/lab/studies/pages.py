@@ -286,7 +286,8 @@ def format_value(value: float, unit: Unit) -> str:
     """Return a number of a unit, without the unit: points for shares."""
     if not math.isfinite(value):
         return "any" if value > 0 else "-any"
-    scaled = 100 * value if unit == "share" else value
+    # The order in which a processor adds is not to decide which way a half is rounded.
+    scaled = round(100 * value if unit == "share" else value, 9)
     is_coarse = unit in ("share", "tokens") and abs(scaled) >= 0.1
     digits = 1 if is_coarse else max(0, 2 - math.floor(math.log10(abs(scaled) or 1)))
     text = f"{scaled:+.{min(digits, 6)}f}"
