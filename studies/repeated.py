@@ -37,7 +37,8 @@ def write_records(runs: Path) -> None:
 def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
     """Return the studies judged by the published records, and by those of the repeat."""
     files = find_studies(None)
-    published = judge_studies(files, scale=QUICK, root=INSIGHTS_FOLDER / "results.json")
+    with unpacked(INSIGHTS_FOLDER / "all-records.tar.xz") as runs:
+        published = judge_studies(files, scale=QUICK, root=runs.parent, code=runs.name)
     with unpacked(RECORDS) as runs:
         repeated = judge_studies(files, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM)
     return published, repeated
@@ -92,7 +93,7 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
             "",
             *missed,
             "",
-            f"Every number comes from [results.json](results.json) and the [records of the repeat]({RECORDS.name}):",
+            f"Every number comes from the [records](all-records.tar.xz) and [those of the repeat]({RECORDS.name}):",
             "",
             "```console",
             f"microcoder study --all --quick --seeds-from {SEEDS_FROM}",

@@ -37,8 +37,7 @@ class Chosen:
     seeds_from: int = 0
     """Added to every seed, also that of a tiny model's warm start, to repeat a study elsewhere."""
     runs: Path = Path("runs/studies")
-    """Folder of all studies' runs; for a report also what another one wrote: a study's records (`NAME-records.tar.xz`),
-    or the `results.json` of all, to judge its effects anew."""
+    """Folder of all studies' runs; for a report also the records that another one wrote, `NAME-records.tar.xz`."""
 
     @property
     def size(self) -> str:

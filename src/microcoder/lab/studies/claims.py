@@ -1,7 +1,6 @@
 """Claims judged by finished work: contrasts measured into records, and verdicts from records, corrected for all claims.
 
-The records hold every effect with its interval and what each level came out at: pages are written from them alone, and
-a changed rule, or a reader's own, can be asked of runs that are long gone.
+A record holds every effect with its interval and what each level came out at: pages are written from it alone.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study, StudyFile
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
 from microcoder.lab.studies.history import History, MetricSeries, measure, read_history, read_series
@@ -85,7 +82,7 @@ class JudgedStudy:
     claims: Sequence[ClaimResult]
     works: Sequence[Work] = ()
     data: StudyData | None = None
-    """The runs themselves; None for a study that is judged by published records."""
+    """The runs themselves; None for a study that is judged by its record alone."""
 
 
 def judge_studies(
@@ -95,16 +92,11 @@ def judge_studies(
 
     Args:
         files: the studies.
-        scale: as in `plan_runs`; also of records.
-        root: folder of all studies' runs, or the records that a report wrote, a JSON file.
+        scale: as in `plan_runs`.
+        root: folder of all studies' runs.
         code: as in `plan_runs`.
         seeds_from: as in `plan_runs`.
     """
-    if root.suffix == ".json":
-        records = read_results(root)["studies"]
-        return correct(
-            judge_record(file, StudyRecord(**records[file.name]), scale=scale) for file in files if file.name in records
-        )
     return correct(
         judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
         for file in files
@@ -303,13 +295,3 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
             for result in study.claims
         ],
     }
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """Return the records that a report wrote to its `results.json`."""
-    found = read_json(path, what="report of studies")
-    if found.get("format") != FORMAT:
-        raise DataError(
-            f"{path} has format {found.get('format')}, not {FORMAT}; write it again with `microcoder study --report`"
-        )
-    return found

@@ -31,7 +31,7 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
     Args:
         judged: the studies, judged among all. A figure is drawn of runs that are at hand.
         output: where the pages go.
-        has_index: also write the index and the records.
+        has_index: these are all studies: also write the index, and all records in one file.
     """
     if not any(study.record.seeds for study in judged):
         folder = next(work.folder.parent for study in judged for work in study.works)
@@ -45,15 +45,12 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
         drawn = [_draw_figure(study, output) for study in judged]
     except ImportError as error:
         raise missing_extra(error) from None
+    name = "all" if has_index else judged[0].file.name
+    records = output / f"{name}-records{SUFFIX}"
+    pack_records([work for study in drawn for work in study.works], records)
     for study in drawn:
-        if study.data is not None and study.record.seeds:
-            pack_records(study.works, _records_of(study, output))
-        _write_page(study, output)
-    return _write_index(drawn, output) if has_index else output / f"{judged[0].file.name}.md"
-
-
-def _records_of(judged: JudgedStudy, output: Path) -> Path:
-    return output / f"{judged.file.name}-records{SUFFIX}"
+        _write_page(study, records)
+    return _write_index(drawn, records) if has_index else output / f"{judged[0].file.name}.md"
 
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
@@ -77,13 +74,13 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
     return replace(judged, record=replace(judged.record, figure=figure))
 
 
-def _write_page(judged: JudgedStudy, output: Path) -> None:
+def _write_page(judged: JudgedStudy, records: Path) -> None:
     name, study, figure, path = judged.file.name, judged.file.study, judged.record.figure, judged.file.path
     # As `study run` takes it: by its name from the folder of studies, else by its path.
     typed = name if path.parent.name == "studies" else path.as_posix()
     quick = " --quick" if judged.scale == QUICK else ""
-    records = _records_of(judged, output)
-    again = f"microcoder study {typed} --report{quick} -o docs/insights"
+    reported = typed if records.name == f"{name}-records{SUFFIX}" else "--all"
+    again = f"microcoder study {reported} --report{quick} -o docs/insights"
     lines = [
         f"# {_capital(study.factor)}",
         "",
@@ -114,19 +111,16 @@ def _write_page(judged: JudgedStudy, output: Path) -> None:
         "```console",
         f"microcoder study {typed}{quick}",
         again,
-        *(
-            [f"{again} --runs docs/insights/{records.name}  # without running: from these runs' records"]
-            * records.exists()
-        ),
+        f"{again} --runs docs/insights/{records.name}  # without running: from these runs' records",
         "```",
         "",
-        *([f"Every number above comes from the [records of the runs]({records.name})."] * records.exists()),
+        f"Every number above comes from the [records of the runs]({records.name}).",
         judged.record.made,
     ]
-    write_text(output / f"{name}.md", "\n".join(lines).rstrip() + "\n")
+    write_text(records.with_name(f"{name}.md"), "\n".join(lines).rstrip() + "\n")
 
 
-def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
+def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
     found = {result.claim.id: (study, result) for study in judged for result in study.claims}
     results = [result for _, result in found.values() if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
@@ -140,7 +134,7 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
         f"{len(INSIGHTS)} claims: {counts}. {num_precise} intervals are as narrow as the smallest effect of "
         "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
-        *([learnt] if (output / LEARNT).exists() else []),
+        *([learnt] if (records.parent / LEARNT).exists() else []),
         "How to read this: [insights.md](../insights.md).",
         "",
         *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", ""),
@@ -151,18 +145,18 @@ def _write_index(judged: Sequence[JudgedStudy], output: Path) -> Path:
             for study, result in [found[name]]
         ),
         "",
-        "Each study's page says its seeds, runs, code and machines. All effects are in [results.json](results.json);",
-        "the last line judges these again, by the rule that is installed:",
+        "Each study's page says its seeds, runs, code and machines. Effects are in [results.json](results.json), what",
+        f"the runs recorded in [{records.name}]({records.name}); the last line judges these by the installed rule:",
         "",
         "```console",
         f"microcoder study --all{quick}",
         f"microcoder study --all --report{quick} -o docs/insights",
-        f"microcoder study --all --report{quick} -o docs/insights --runs docs/insights/results.json",
+        f"microcoder study --all --report{quick} -o docs/insights --runs docs/insights/{records.name}",
         "```",
     ]
-    path = output / "README.md"
+    path = records.with_name("README.md")
     write_text(path, "\n".join(lines).rstrip() + "\n")
-    write_json(output / "results.json", as_records(judged))
+    write_json(records.with_name("results.json"), as_records(judged))
     return path
 
 
