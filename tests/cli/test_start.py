@@ -84,8 +84,7 @@ def test_judging_imports_no_more_than_it_needs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_line_in_the_list_is_the_verbs_own(verb: str) -> None:
-    own = build_app([verb])[verb].help
-    assert own.strip().splitlines()[0] == VERBS[verb]
+    assert build_app([verb])[verb].help.strip().splitlines()[0] == VERBS[verb]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]], ids=" ".join)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -212,7 +213,7 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
     (claim,) = file.study.claims
     assert claim.primary is not None
     assert claim.check is not None
-    effect = Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0).as_row()
+    effect = Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0)
     for value, share, verdict in (
         (1.0, 0.04, ClaimFinding.CANNOT_APPEAR),
         (1.0, 0.06, ClaimFinding.SUPPORTED),
@@ -221,8 +222,8 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
         # That an effect is absent says something of a known dose alone.
         (-1.0, None, ClaimFinding.INCONCLUSIVE),
     ):
-        found = {claim.primary.name: effect | {"value": value, "low": value - 0.1, "high": value + 0.1}}
-        found |= {} if share is None else {claim.check.name: effect | {"value": share}}
+        found = {claim.primary.name: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
+        found |= {} if share is None else {claim.check.name: replace(effect, value=share)}
         (result,) = judge_record(file, StudyRecord([0], found, {}, ""), scale=QUICK).claims
         assert result.raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})

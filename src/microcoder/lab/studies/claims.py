@@ -43,8 +43,8 @@ class StudyRecord:
 
     seeds: Sequence[int]
     """Seeds with finished work."""
-    effects: Mapping[str, Mapping[str, Any]]
-    """Name of a contrast -> its effect, as `Effect.as_row` has it; only of those with finished work."""
+    effects: Mapping[str, Effect]
+    """By the name of a contrast; only of those with finished work."""
     levels: Mapping[str, Mapping[str, Sequence[float]]]
     """Level -> held-out accuracy `before` and `after`, run by run."""
     made: str
@@ -140,7 +140,7 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
             summaries.append(summary)
     data = StudyData(file.study, histories, measured)
     contrasts = {contrast.name: contrast for claim in file.study.claims for contrast in _contrasts(claim, file.study)}
-    effects = {name: effect.as_row() for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
+    effects = {name: effect for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
     levels = {
         level: {
             side: [one.accuracy for history in by_seed.values() if (one := getattr(history, side))]
@@ -176,8 +176,7 @@ def judge_record(file: StudyFile, record: StudyRecord, *, scale: str) -> JudgedS
     """Judge each claim of a study by itself, by its records."""
 
     def find(contrast: Contrast) -> ContrastResult:
-        row = record.effects.get(contrast.name)
-        return judge_contrast(contrast, Effect.from_row(row) if row else None)
+        return judge_contrast(contrast, record.effects.get(contrast.name))
 
     return JudgedStudy(file, scale, record, [_judge_claim(claim, file.study, find) for claim in file.study.claims])
 
@@ -279,7 +278,11 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "scale": judged[0].scale if judged else "",
-        "studies": {study.file.name: asdict(study.record) for study in judged},
+        "studies": {
+            study.file.name: asdict(of) | {"effects": {name: effect.as_row() for name, effect in of.effects.items()}}
+            for study in judged
+            for of in [study.record]
+        },
         "claims": [
             {
                 "id": result.claim.id,

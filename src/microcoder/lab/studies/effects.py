@@ -157,14 +157,6 @@ class Effect:
         """Return it for a JSON file: an end or a freedom without bound is None."""
         return {name: None if value in (math.inf, -math.inf) else value for name, value in asdict(self).items()}
 
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Effect:
-        """Return the effect that a row holds."""
-        values: dict[str, Any] = {"low": -math.inf, "high": math.inf, "freedom": math.inf}
-        values.update({name: value for name, value in row.items() if value is not None})
-        values["by_seed"] = tuple(row["by_seed"])
-        return cls(**values)
-
     def p_above(self, bound: float) -> float:
         """Return the one-sided p-value of "the true effect is at most `bound`"."""
         return self._tail(self.value - bound, self.value - self.low)
