@@ -66,26 +66,29 @@ def do_work(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(logs, jobs))
     try:
-        while waiting := missing_work(works, failed=failed):
-            running: dict[Future[str], Work] = {}
-            while waiting or running:
-                # No more than run at once: what is handed over can no longer be called back.
-                while waiting and len(running) < jobs:
-                    work = waiting.pop(0)
-                    running[pool.submit(_do, work, list(command))] = work
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    work = running.pop(future)
-                    labels[work.folder] = work.label
-                    try:
-                        result = future.result()
-                    except BrokenProcessPool:
-                        raise TrainingError(
-                            f"the process of {work.label} died, of memory, say; see {logs}, and type the same command "
-                            "again, with fewer --jobs"
-                        ) from None
-                    except Exception as error:
-                        result = failed[work.folder] = " ".join(f"{type(error).__name__}: {error}".split())
-                    on_end(work, f"FAILED: {result}" if work.folder in failed else result)
+        running: dict[Future[str], Work] = {}
+        while True:
+            # Asked again and again: what reads a run comes as soon as that is finished, before the runs of later seeds.
+            busy = {work.folder for work in running.values()}
+            waiting = [work for work in missing_work(works, failed=failed) if work.folder not in busy]
+            # No more than run at once: what is handed over can no longer be called back.
+            for work in waiting[: jobs - len(running)]:
+                running[pool.submit(_do, work, list(command))] = work
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                work = running.pop(future)
+                labels[work.folder] = work.label
+                try:
+                    result = future.result()
+                except BrokenProcessPool:
+                    raise TrainingError(
+                        f"the process of {work.label} died, of memory, say; see {logs}, and type the same command "
+                        "again, with fewer --jobs"
+                    ) from None
+                except Exception as error:
+                    result = failed[work.folder] = " ".join(f"{type(error).__name__}: {error}".split())
+                on_end(work, f"FAILED: {result}" if work.folder in failed else result)
     except KeyboardInterrupt:
         for process in multiprocessing.active_children():
             if process.pid:
