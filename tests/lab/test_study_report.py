@@ -89,7 +89,7 @@ def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> N
     assert index.startswith("# The 34 insights on the micro lab\n\n34 claims: ")
     assert [name for name in INSIGHTS if f"\n| {name} | " not in index] == []
     assert len(index.splitlines()) < 60
-    results = json.loads((folder / "a" / "results.json").read_text())
+    results = json.loads((folder / "a" / "results.json").read_text(), parse_constant=pytest.fail)
     verdicts = {claim["id"]: claim["verdict"] for claim in results["claims"]}
     assert set(INSIGHTS) <= set(verdicts)
     assert (verdicts["B3"], verdicts["T1"]) == ("cannot appear here", "not run")

@@ -274,27 +274,36 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
-    """Return the records and the verdicts as plain values."""
-    return {
-        "format": FORMAT,
-        "scale": judged[0].scale if judged else "",
-        "studies": {
-            study.file.name: asdict(of) | {"effects": {name: effect.as_row() for name, effect in of.effects.items()}}
-            for study in judged
-            for of in [study.record]
-        },
-        "claims": [
-            {
-                "id": result.claim.id,
-                "study": study.file.name,
-                "short": result.claim.short,
-                "primary": result.claim.primary.name if result.claim.primary else None,
-                "verdict": result.verdict.value,
-                "verdict_alone": result.raw.value,
-                "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
-                "p_size_holm": result.adjusted.p_size if result.adjusted else None,
-            }
-            for study in judged
-            for result in study.claims
-        ],
-    }
+    """Return the records and the verdicts as values of JSON."""
+    return _plain(
+        {
+            "format": FORMAT,
+            "scale": judged[0].scale if judged else "",
+            "studies": {study.file.name: asdict(study.record) for study in judged},
+            "claims": [
+                {
+                    "id": result.claim.id,
+                    "study": study.file.name,
+                    "short": result.claim.short,
+                    "primary": result.claim.primary.name if result.claim.primary else None,
+                    "verdict": result.verdict.value,
+                    "verdict_alone": result.raw.value,
+                    "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
+                    "p_size_holm": result.adjusted.p_size if result.adjusted else None,
+                }
+                for study in judged
+                for result in study.claims
+            ],
+        }
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Nine digits of a number: the order in which a processor adds changes the others. None for one without bound."""
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.9g}") if math.isfinite(value) else None
+    return value

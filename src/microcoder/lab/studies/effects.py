@@ -25,9 +25,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 Solved = Mapping[str, Sequence[bool | None]]
 """Problem id -> solved or not, sample by sample; None is unscored."""
@@ -152,10 +152,6 @@ class Effect:
     def is_nothing(self) -> bool:
         """Whether every seed gave zero."""
         return all(abs(value) < _ROUNDING for value in self.by_seed)
-
-    def as_row(self) -> dict[str, Any]:
-        """Return it for a JSON file: an end or a freedom without bound is None."""
-        return {name: None if value in (math.inf, -math.inf) else value for name, value in asdict(self).items()}
 
     def p_above(self, bound: float) -> float:
         """Return the one-sided p-value of "the true effect is at most `bound`"."""
