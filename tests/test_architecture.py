@@ -45,7 +45,7 @@ BUDGETS = {
     "train/verl": 1710,
     "lab": 10,
     "lab/yardstick": 1070,
-    "lab/studies": 2880,
+    "lab/studies": 2860,
     "eval": 1010,
     "view": 1790,
     "integrations": 930,
