@@ -74,9 +74,10 @@ def test_a_page_opens_with_five_sentences_and_one_figure_and_is_made_again_from_
     for name in (records.name, "007_batch_size.md", "007_batch_size-figure.svg"):
         assert (folder / "b" / name).read_bytes() == (folder / "a" / name).read_bytes()
     records.write_bytes(records.read_bytes()[:-1])
-    with pytest.raises(SystemExit):
-        main(["study", "--report", "batch_size", "--quick", "--runs", str(records)])
-    assert "holds no records of a study" in capsys.readouterr().err
+    for path, told in ((records, "holds no records of a study"), (Path("README.md"), "is a file; pass a folder")):
+        with pytest.raises(SystemExit):
+            main(["study", "--report", "batch_size", "--quick", "--runs", str(path)])
+        assert told in capsys.readouterr().err
 
 
 def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> None:

@@ -157,6 +157,8 @@ def _report(name: str | None, chosen: Chosen, output: Path, code: str | None, *,
         with unpacked(chosen.runs) as runs:
             _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, json=json)
         return
+    if chosen.runs.is_file():
+        raise ConfigError(f"--runs {chosen.runs} is a file; pass a folder of runs, or a report's NAME-records{SUFFIX}")
     studies = _choose(name, chosen.all)
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
