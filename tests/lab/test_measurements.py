@@ -19,7 +19,7 @@ from synthetic_run import Recipe, write_run
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import StudyData, StudyRecord, judge_record, measure_contrast, pair_rows
+from microcoder.lab.studies.claims import StudyData, judge_effects, measure_contrast, pair_rows
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, StudyFile, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.history import History, read_history
@@ -224,9 +224,9 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
     ):
         found = {claim.primary.name: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
         found |= {} if share is None else {claim.check.name: replace(effect, value=share)}
-        (result,) = judge_record(file, StudyRecord([0], found, {}, ""), scale=QUICK).claims
+        (result,) = judge_effects(file.study, found)
         assert result.raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
     file = StudyFile(file.path, file.study.model_copy(update={"claims": (built,)}))
-    (result,) = judge_record(file, StudyRecord([0], {claim.primary.name: effect}, {}, ""), scale=QUICK).claims
+    (result,) = judge_effects(file.study, {claim.primary.name: effect})
     assert result.raw is ClaimFinding.CONSTRUCTED

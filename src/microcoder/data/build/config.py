@@ -98,7 +98,7 @@ class BuildConfig(Config):
     """Bytes of rows, unpacked, from which fewer are worked on together: a process needs several times as much memory
     (our choice)."""
     runner: Literal["native", "ray"] = "native"
-    """Processes of this machine, or of a Ray cluster's."""
+    """`native`: processes of this machine; `ray`: of a cluster."""
     ray_address: str | None = None
     """Address of a running Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started;
     `local` always starts one."""

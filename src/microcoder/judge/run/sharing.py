@@ -86,7 +86,7 @@ class Tries:
 
     def add(self, result: TestResult) -> None:
         """Note the run of the next test that counts."""
-        loss = self.losses.pop(self.next_test, None) if self.losses else None
+        loss = self.losses.pop(self.next_test, None)
         if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
             self.is_doubtful = True
         self.results.append(result)

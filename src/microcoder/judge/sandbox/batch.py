@@ -303,7 +303,7 @@ class Batch:
         self._stdin_start = os.SEEK_END if request.fn_name else os.SEEK_SET
         self._binds_constants = request.binds_constants
         self._longest_until = time.monotonic() + _ENOUGH_CPU_SECONDS - time.process_time()
-        """Before then the process cannot have taken `_ENOUGH_CPU_SECONDS`; this clock needs no system call."""
+        """Before then no thread can have taken `_ENOUGH_CPU_SECONDS`; this clock needs no system call."""
         self._num_young = -1
         """Collections of what is young since the last whole one; none is known of at first."""
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()

@@ -1,7 +1,4 @@
-"""Claims judged by finished work: contrasts measured into records, and verdicts from records, corrected for all claims.
-
-A record holds every effect with its interval and what each level came out at: pages are written from it alone.
-"""
+"""Claims judged by finished work: contrasts measured as effects, and verdicts by these, corrected for all claims."""
 
 from __future__ import annotations
 
@@ -17,8 +14,6 @@ from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_eff
 from microcoder.lab.studies.history import History, MetricSeries, measure, read_history, read_series
 from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
-
-FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +34,7 @@ class ClaimResult:
 
 @dataclass(frozen=True, slots=True)
 class StudyRecord:
-    """The finished work of a study, as published: all that its page says beyond the study's file."""
+    """The finished work of a study: all that its page says beyond the study's file."""
 
     seeds: Sequence[int]
     """Seeds with finished work."""
@@ -80,9 +75,9 @@ class JudgedStudy:
     scale: str
     record: StudyRecord
     claims: Sequence[ClaimResult]
-    works: Sequence[Work] = ()
-    data: StudyData | None = None
-    """The runs themselves; None for a study that is judged by its record alone."""
+    works: Sequence[Work]
+    data: StudyData
+    """The runs themselves."""
 
 
 def judge_studies(
@@ -151,7 +146,7 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
     runs = [history for by_seed in histories.values() for history in by_seed.values()]
     seeds = sorted({work.seed for work in done})
     record = StudyRecord(seeds, effects, levels, _describe_origin(seeds, runs, summaries, done))
-    return replace(judge_record(file, record, scale=scale), works=works, data=data)
+    return JudgedStudy(file, scale, record, judge_effects(file.study, effects), works, data)
 
 
 def _describe_origin(
@@ -172,13 +167,13 @@ def _describe_origin(
     )
 
 
-def judge_record(file: StudyFile, record: StudyRecord, *, scale: str) -> JudgedStudy:
-    """Judge each claim of a study by itself, by its records."""
+def judge_effects(study: Study, effects: Mapping[str, Effect]) -> list[ClaimResult]:
+    """Judge each claim of a study by itself, by the effects of its contrasts, by name."""
 
     def find(contrast: Contrast) -> ContrastResult:
-        return judge_contrast(contrast, record.effects.get(contrast.name))
+        return judge_contrast(contrast, effects.get(contrast.name))
 
-    return JudgedStudy(file, scale, record, [_judge_claim(claim, file.study, find) for claim in file.study.claims])
+    return [_judge_claim(claim, study, find) for claim in study.claims]
 
 
 def _contrasts(claim: Claim, study: Study) -> list[Contrast]:
@@ -277,7 +272,6 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
     """Return the records and the verdicts as values of JSON."""
     return _plain(
         {
-            "format": FORMAT,
             "scale": judged[0].scale if judged else "",
             "studies": {study.file.name: asdict(study.record) for study in judged},
             "claims": [

@@ -29,7 +29,7 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
     """Write the pages of some studies; return the page to begin with.
 
     Args:
-        judged: the studies, judged among all. A figure is drawn of runs that are at hand.
+        judged: the studies, judged among all.
         output: where the pages go.
         has_index: these are all studies: also write the index, and all records in one file.
     """
@@ -56,7 +56,7 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
 def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
     """Draw the figure that a study chose, if its runs are at hand."""
     study, data, chosen = judged.file.study, judged.data, judged.file.study.figure
-    if data is None or chosen is None:
+    if chosen is None:
         return judged
     for old in output.glob(f"{judged.file.name}*.svg"):
         old.unlink()
@@ -76,7 +76,7 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
 
 def _write_page(judged: JudgedStudy, records: Path) -> None:
     name, study, figure, path = judged.file.name, judged.file.study, judged.record.figure, judged.file.path
-    # As `study run` takes it: by its name from the folder of studies, else by its path.
+    # As `microcoder study` takes it: by its name from the folder of studies, else by its path.
     typed = name if path.parent.name == "studies" else path.as_posix()
     quick = " --quick" if judged.scale == QUICK else ""
     reported = typed if records.name == f"{name}-records{SUFFIX}" else "--all"
@@ -316,7 +316,8 @@ def format_check(found: ContrastResult, study: Study) -> str:
     unit = study.unit_of(check)
     is_plain = unit == "share" and not check.against
     said, least = (
-        "not run" if x is None else f"{x:.1%}" if is_plain else format_amount(x, unit) for x in (value, check.least)
+        "not run" if x is None else f"{100 * x:.3g}%" if is_plain else format_amount(x, unit)
+        for x in (value, check.least)
     )
     return f"{name_comparison(check, study)}: {said}, at least {least} needed"
 
