@@ -1,13 +1,14 @@
 """Parsing source in many threads at once."""
 
 import ast
-import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from microcoder.judge.core.syntax import dump_meaning, evaluate_literal, parse_source
+from microcoder.judge.core.syntax import attribute_docstrings, dump_meaning, evaluate_literal, parse_source
+from microcoder.judge.core.types import Verdict
 
 SOURCE = "def solve(a, b):\n" + "\n".join(f"    x{n} = [(a + {n}) * (b - {n}), {{{n}: 'x'}}]" for n in range(60))
 DEEP = "x = " + "[" * 60 + "]" * 60
@@ -31,16 +32,15 @@ def test_many_threads_parse_while_garbage_is_collected() -> None:
         try:
             for _ in range(20):
                 Parses()
-                seen.append(ast.dump(parse_source(SOURCE)) == wanted)
+                texts = attribute_docstrings.__wrapped__(Verdict)  # as it is asked for the first time
+                seen.append(ast.dump(parse_source(SOURCE)) == wanted and bool(texts))
         except BaseException as error:
             seen.append(error)
             raise
 
-    threads = [threading.Thread(target=parse_often) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(parse_often)
     assert seen == [True] * 80
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 import threading
 import warnings
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -77,14 +77,15 @@ def attribute_docstrings(owner: type) -> dict[str, str]:
 
 
 def _own_docstrings(owner: type) -> dict[str, str]:
-    try:
-        definition = parse_source(textwrap.dedent(inspect.getsource(owner))).body[0]
-    except OSError:  # made without a file: at a prompt, by exec
+    try:  # not by `inspect.getsource`, which parses by itself
+        body = parse_source(Path(inspect.getfile(owner)).read_text(encoding="utf-8")).body
+    except (OSError, TypeError):  # made without a file: at a prompt, by exec
         return {}
-    assert isinstance(definition, ast.ClassDef)
+    for name in owner.__qualname__.replace("<locals>.", "").split("."):
+        body = next((node.body for node in body if getattr(node, "name", "") == name and hasattr(node, "body")), [])
     return {
         named.target.id: " ".join(str(text.value.value).split())
-        for named, text in zip(definition.body, definition.body[1:], strict=False)
+        for named, text in pairwise(body)
         if isinstance(named, ast.AnnAssign) and isinstance(named.target, ast.Name)
         if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
     }
