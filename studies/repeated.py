@@ -79,7 +79,7 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
             "# The claims repeated",
             "",
             f"All studies were run again with other seeds ({seeds[1]} in place of {seeds[0]}) and another warm-started",
-            f"model, by an earlier version of the code. **{kept}**, {sum(constructed)} of {len(constructed)} by construction;",
+            f"model, by earlier code. **{kept}**, {sum(constructed)} of {len(constructed)} by construction;",
             f"{sum(signs)} of {len(signs)} effects have the sign of before.",
             "",
             "Verdicts are corrected for all 34 claims on either side. The last column says of a concluded claim",
