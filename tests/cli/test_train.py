@@ -154,8 +154,7 @@ def test_help_is_one_screen_of_the_usual_keys_and_lists_every_key_under_its_tabl
         main([*words, "--help"])
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) <= 50
-    # Of the others a process keeps the width of their first time.
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 100  # of the others a process keeps the width of their first time
     assert any(re.match(r"  --rollout.num_samples = 8 +Responses per problem", line) for line in lines)
     assert lines[-1] == "Every key: microcoder train --help-all, docs/reference.md"
     main(["train", "--help-all"])

@@ -20,7 +20,7 @@ from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.lab.studies.claims import StudyData, judge_effects, measure_contrast, pair_rows
-from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, StudyFile, load_study
+from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.studies.verdicts import ClaimFinding
@@ -227,6 +227,5 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
         (result,) = judge_effects(file.study, found)
         assert result.raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
-    file = StudyFile(file.path, file.study.model_copy(update={"claims": (built,)}))
-    (result,) = judge_effects(file.study, {claim.primary.name: effect})
+    (result,) = judge_effects(file.study.model_copy(update={"claims": (built,)}), {claim.primary.name: effect})
     assert result.raw is ClaimFinding.CONSTRUCTED

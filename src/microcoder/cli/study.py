@@ -105,11 +105,11 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         for work in plan_work(file, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)
     ]
     works = distinct_work(planned)
-    missing, num_finished = missing_work(works), sum(work.is_finished for work in works)
+    missing, num_left = missing_work(works), sum(not work.is_finished for work in works)
     summary = {
         "num_studies": len(studies),
         "num_planned": len(works),
-        "num_finished": num_finished,
+        "num_finished": len(works) - num_left,
         "next": [{"folder": str(work.folder), "label": work.label} for work in missing],
         "jobs": jobs,
     }
@@ -117,8 +117,8 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         for line in _describe(studies, works, scale) if dry_run else ():
             print(line)
         print(
-            f"{len(works)} distinct runs and measurements of {len(studies)} studies; {num_finished} "
-            f"finished; {len(works) - num_finished} to do, {jobs} in parallel",
+            f"{len(works)} distinct runs and measurements of {len(studies)} studies; "
+            f"{summary['num_finished']} finished; {num_left} to do, {jobs} in parallel",
             flush=True,
         )
     if dry_run or not missing:
@@ -134,9 +134,9 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         def end(work: Work, result: str) -> None:
             ended.append(work)
             display.note(f"{work.label}: {result}")
-            display.show("done", len(ended), len(works) - num_finished)
+            display.show("done", len(ended), num_left)
 
-        display.show("done", 0, len(works) - num_finished)
+        display.show("done", 0, num_left)
         failed = do_work(works, jobs=jobs, logs=chosen.runs / "logs", on_end=end, command=command)
     if json:
         summary |= {"num_finished": sum(work.is_finished for work in works), "failed": sorted(failed)}
