@@ -55,10 +55,10 @@ def sample(trainer: MicroCoderTrainer, *, temperature: float = 1.0, limit: int =
 @torch.no_grad()
 def expected_logps(trainer: MicroCoderTrainer, prompt: Any, response: Any, temperature: float) -> torch.Tensor:
     """The log-probs of a response by the trained weights, taken plainly."""
-    ids = torch.tensor([[*prompt, *response]])
     base: Any = trainer.model
+    ids = torch.tensor([[*prompt, *response]], device=base.device)
     hidden = base.model(input_ids=ids).last_hidden_state
-    logits = base.lm_head(hidden)[0, len(prompt) - 1 : -1].float() / temperature
+    logits = base.lm_head(hidden)[0, len(prompt) - 1 : -1].float().cpu() / temperature
     return torch.log_softmax(logits, -1).gather(-1, torch.tensor(response)[:, None])[:, 0]
 
 
@@ -123,7 +123,7 @@ def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer
     # float32 on both sides: next to no mismatch, and every token's loss counts once.
     assert all(sample.mismatch and sample.mismatch.logp_difference < 1e-4 for sample in scored)
     torch.testing.assert_close(
-        output["importance_sampling_ratio"][masks], torch.ones(int(masks.sum())), atol=1e-3, rtol=0
+        output["importance_sampling_ratio"][masks].cpu(), torch.ones(int(masks.sum())), atol=1e-3, rtol=0
     )
 
 
@@ -274,5 +274,5 @@ def test_both_samplers_draw_from_the_trainers_distribution(
 def first_token_shares(trainer: MicroCoderTrainer, prompt: Any, temperature: float) -> torch.Tensor:
     """Return the probability of each token after a prompt, by the weights that are trained."""
     base: Any = trainer.model
-    hidden = base.model(input_ids=torch.tensor([prompt])).last_hidden_state
-    return torch.softmax(base.lm_head(hidden)[0, -1].double() / temperature, -1)
+    hidden = base.model(input_ids=torch.tensor([prompt], device=base.device)).last_hidden_state
+    return torch.softmax(base.lm_head(hidden)[0, -1].double().cpu() / temperature, -1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -64,6 +66,9 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     """Load the starting weights; the micro lab's are built first when they are not cached."""
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
+    if config.rollout.backend == "transformers" and "PYTORCH_ALLOC_CONF" not in os.environ:
+        # Before CUDA starts. Its cache grows by a token at a time and leaves holes; vLLM's sleep mode refuses this.
+        os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     silence_transformers()
     cut_batches(config, num_processes=_processes().num_processes)
     require_optimizer(config.optimizer)
@@ -106,6 +111,8 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
         longest = max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
         model_tokens = getattr(policy.model.config, "max_position_embeddings", None)
         sampler = vllm_arguments(config, longest_prompt_tokens=longest, model_tokens=model_tokens)
+        with socket.create_server(("localhost", 0)) as some:  # TRL's first choice is the same in each run of a machine
+            os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
     try:
         return MicroCoderTrainer(
             inputs,
