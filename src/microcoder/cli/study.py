@@ -146,19 +146,20 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         raise TrainingError(f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}")
 
 
-def _report(name: str | None, chosen: Chosen, output: Path, code: str | None, *, json: bool) -> None:
+def _report(
+    name: str | None, chosen: Chosen, output: Path, code: str | None, *, json: bool, records: Path | None = None
+) -> None:
     from microcoder.lab.studies.claims import as_records, judge_studies
     from microcoder.lab.studies.design import find_studies
     from microcoder.lab.studies.pages import describe_claim, write_study_report
     from microcoder.lab.studies.work import SUFFIX, unpacked
 
     _require_statistics()
-    if chosen.runs.name.endswith(SUFFIX):
+    if chosen.runs.is_file() or chosen.runs.name.endswith(SUFFIX):
         with unpacked(chosen.runs) as runs:
-            _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, json=json)
+            inside = replace(chosen, runs=runs.parent)
+            _report(name, inside, output, code or runs.name, json=json, records=chosen.runs)
         return
-    if chosen.runs.is_file():
-        raise ConfigError(f"--runs {chosen.runs} is a file; pass a folder of runs, or a report's NAME-records{SUFFIX}")
     studies = _choose(name, chosen.all)
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
@@ -168,7 +169,7 @@ def _report(name: str | None, chosen: Chosen, output: Path, code: str | None, *,
     if json:
         print(json_module.dumps(as_records(judged), indent=2))
     else:
-        page = write_study_report(judged, output=output, has_index=name is None)
+        page = write_study_report(judged, output=output, has_index=name is None, records=records)
         for study in judged:
             for result in study.claims:
                 print(describe_claim(result, study.file.study))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,13 +26,16 @@ _MOST_NAMED = 4
 """Claims that a sentence names one by one."""
 
 
-def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index: bool = True) -> Path:
-    """Write the pages of some studies; return the page to begin with.
+def write_study_report(
+    judged: Sequence[JudgedStudy], *, output: Path, has_index: bool = True, records: Path | None = None
+) -> Path:
+    """Write the pages of some studies, with the records of their runs; return the page to begin with.
 
     Args:
         judged: the studies, judged among all.
         output: where the pages go.
         has_index: these are all studies: also write the index, and all records in one file.
+        records: the file that the runs were read from, of which the pages then have a copy.
     """
     if not any(study.record.seeds for study in judged):
         folder = next(work.folder.parent for study in judged for work in study.works)
@@ -46,11 +50,14 @@ def write_study_report(judged: Sequence[JudgedStudy], *, output: Path, has_index
     except ImportError as error:
         raise missing_extra(error) from None
     name = "all" if has_index else judged[0].file.name
-    records = output / f"{name}-records{SUFFIX}"
-    pack_records([work for study in drawn for work in study.works], records)
+    beside = output / (records.name if records else f"{name}-records{SUFFIX}")
+    if records is None:
+        pack_records([work for study in drawn for work in study.works], beside)
+    elif records.resolve() != beside.resolve():
+        shutil.copyfile(records, beside)
     for study in drawn:
-        _write_page(study, records)
-    return _write_index(drawn, records) if has_index else output / f"{judged[0].file.name}.md"
+        _write_page(study, beside)
+    return _write_index(drawn, beside) if has_index else output / f"{judged[0].file.name}.md"
 
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
@@ -79,7 +86,7 @@ def _write_page(judged: JudgedStudy, records: Path) -> None:
     # As `microcoder study` takes it: by its name from the folder of studies, else by its path.
     typed = name if path.parent.name == "studies" else path.as_posix()
     quick = " --quick" if judged.scale == QUICK else ""
-    reported = typed if records.name == f"{name}-records{SUFFIX}" else "--all"
+    reported = "--all" if records.name == f"all-records{SUFFIX}" else typed
     again = f"microcoder study {reported} --report{quick} -o docs/insights"
     lines = [
         f"# {_capital(study.factor)}",

@@ -327,7 +327,10 @@ def unpacked(path: Path) -> Iterator[Path]:
                 archive.extractall(folder, filter="data")
             (runs,) = (found.parent for found in Path(folder).glob(f"*/{CATALOGUE}"))
         except (OSError, ValueError, lzma.LZMAError, tarfile.TarError) as error:
-            raise DataError(f"{path} holds no records of a study ({error}); pass a file that a report wrote") from None
+            raise DataError(
+                f"{path} holds no records of a study ({error}); pass a NAME-records{SUFFIX} that a report wrote, or a "
+                "folder of runs"
+            ) from None
         yield runs
 
 
