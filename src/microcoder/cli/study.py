@@ -157,8 +157,7 @@ def _report(
     _require_statistics()
     if chosen.runs.is_file() or chosen.runs.name.endswith(SUFFIX):
         with unpacked(chosen.runs) as runs:
-            inside = replace(chosen, runs=runs.parent)
-            _report(name, inside, output, code or runs.name, json=json, records=chosen.runs)
+            _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, json=json, records=chosen.runs)
         return
     studies = _choose(name, chosen.all)
     # A claim is judged among all of them, also if one study alone is reported.
