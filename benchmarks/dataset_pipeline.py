@@ -123,13 +123,7 @@ def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
     name = "dataset_pipeline"
     steps = [
         MapStep("normalise", "process", Nothing(), open_normalise, (name,)),
-        BarrierStep(
-            "deduplicate",
-            "filter",
-            NoSettings(),
-            DuplicateBarrier,
-            ("microcoder.data.filter",),
-        ),
+        BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, ("microcoder.data.filter",)),
     ]
     _, step_counts = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))
     return {

@@ -96,10 +96,7 @@ class LiveCodeBench:
         def work() -> Verdicts:
             start = time.perf_counter()
             results, _ = self._metrics.evaluate_generations(
-                samples,
-                sources,
-                num_process_evaluate=options["workers"],
-                timeout=int(workload.limit_seconds),
+                samples, sources, num_process_evaluate=options["workers"], timeout=int(workload.limit_seconds)
             )
             ended = [results[number][0] for number in range(len(sources))]
             return [self.name_outcome(result) for result in ended], [

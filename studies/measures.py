@@ -341,10 +341,7 @@ def _probe(
     }
     # The probe samples under the seed of evaluation, which is one for all runs: here each seed is to sample its own.
     seed = job.config.evaluation.seed + 1000 * job.seed
-    layers = [
-        job.config.model_dump(mode="json"),
-        {**keys, "rollout.temperature": temperature, "evaluation.seed": seed},
-    ]
+    layers = [job.config.model_dump(mode="json"), {**keys, "rollout.temperature": temperature, "evaluation.seed": seed}]
     run = RunDirectory(job.folder / f"probe-{label}")
     if not run.probe.exists():
         with suppress(_ProbeMade):

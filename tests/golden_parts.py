@@ -116,13 +116,7 @@ def judge_hostile(_: Path) -> Values:
 
 def judge_forging(_: Path) -> Values:
     """Programs that try to be accepted: the verdict on each test."""
-    from judge.safety_suites import (  # pyrefly: ignore[missing-import]
-        _ENDLESS_FORGERIES,
-        FORGERIES,
-        KINDS,
-        can_be_judged,
-        forging_case,
-    )
+    from judge.safety_suites import _ENDLESS_FORGERIES, FORGERIES, KINDS, can_be_judged, forging_case  # pyrefly: ignore[missing-import]
 
     cases = {name: forging_case(name) for name in FORGERIES}
     if not all(map(can_be_judged, cases.values())):

@@ -25,6 +25,17 @@ _COMMENT = f"# </think> was here\n{CODE}"
 _TEXT = "s = '<think>'\nprint(s, '</think>')\n"
 _SOLVE = "def solve(n):\n    return n + 1\n"
 _BRANCH = "if int(input()):\n   print(1)\n"
+_DRAFT = f"```python\n{_SOLVE}\nprint(solve(int(input())))\n```"
+_METHOD = "class Solution:\n    def f(self, head: ListNode):\n        return head\n"
+_OPENS_FINAL = "<|end|><|start|>assistant<|channel|>final<|message|>"
+_THINKING = {
+    "<|channel|>analysis<|message|>": _OPENS_FINAL,
+    "analysis": "assistantfinal",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    **{f"<{tag}>": f"</{tag}>" for tag in ("seed:think", "mm:think", "thought", "reasoning")},
+    **{"[THINK]": "[/THINK]", "◁think▷": "◁/think▷"},
+}
 
 
 def _indent(code: str, by: str) -> str:
@@ -102,6 +113,11 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "thinking that ends in an open draft": (f"<think>\n```python\nprint(0)\n</think>\n{_BLOCK}\n", CODE),
     "an open draft that the prompt began": (f"So:\n```python\nprint(0)\n</think>\n{_BLOCK}\n", CODE),
     "a draft whose comment names the mark": (f"<think>\n```python\n# </think>\n```\n</think>\n{_BLOCK}\n", CODE),
+    **{
+        f"thinking by {opens}": (f"{opens}\n{_DRAFT}{ends}\n```python\nprint(5)\n```\n", "print(5)\n")
+        for opens, ends in _THINKING.items()
+    },
+    "a draft that ends on the answer's line": (f"<|channel|>analysis<|message|>{_DRAFT}{_OPENS_FINAL}{_BLOCK}", CODE),
     # What follows the program.
     "the output behind it": (f"{_BLOCK}\nOutput:\n```\n3\n```\n", CODE),
     "a tagged output behind it": (f"{_BLOCK}\nOutput:\n```text\n3\n```\n", CODE),
@@ -117,6 +133,19 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "an untagged program, and its output": (f"```\n{CODE}```\nOutput:\n```\n3\n```\n", CODE),
     "the same program in C++ behind it": (f"{_BLOCK}\nIn C++:\n```cpp\nint main() {{}}\n```\n", CODE),
     "an empty block behind it": (f"{_BLOCK}\n```python\n```\n", CODE),
+    "a draft whose function is a variable of it": (f"```python\ndef n():\n    pass\n```\nBetter:\n{_BLOCK}\n", CODE),
+    "a draft, and a program that reads by os": (
+        f"{_DRAFT}\n```python\nimport os\nprint(os.read(0, 9))\n```",
+        "import os\nprint(os.read(0, 9))\n",
+    ),
+    "the given class before it": (
+        f"```python\nclass ListNode:\n    pass\n```\nSo:\n```python\n{_METHOD}```\n",
+        _METHOD,
+    ),
+    "a function of it again": (
+        f"```python\n{_DOCSTRING}\ndef g():\n    pass\n```\nHere\n```python\ndef g():\n    pass\n```\n",
+        f"{_DOCSTRING}\ndef g():\n    pass\n",
+    ),
     "a draft before it": (f"```python\nprint(0)\n```\nBetter:\n{_BLOCK}\n", CODE),
     "a tagged brute force, and an untagged final program": (
         f"```python\nn = int(input())\nprint(sum([n, 1]))\n```\nFinal, faster:\n```\n{CODE}```\n",

@@ -130,7 +130,7 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
         ([{"question_id": "a", "code_list": [1]}], "line 1: an item of code_list is int, not text"),
         ([{"code_list": ["x"]}], "line 1: problem_id is missing"),
         ('{"task_id": "a", "solution": 1}', "line 1: solution is int, not text"),
-        ('{"problem_id": "a", "response": null}', r"line 1: response \(or code; it has problem_id\) is missing"),
+        ('{"problem_id": "a", "reply": "x"}', r"line 1: response \(or code; it has problem_id, reply\) is missing"),
     ],
 )
 def test_a_broken_file_is_refused_by_line(tmp_path: Path, questions: list[Question], content: object, why: str) -> None:

@@ -17,14 +17,7 @@ from microcoder.judge.run.reference import judge_by_reference
 from wheels import keep_packages_in
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
-from .safety_suites import (  # pyrefly: ignore[missing-import]
-    FORGERIES,
-    HOSTILE,
-    KINDS,
-    can_be_judged,
-    forging_case,
-    hostile_case,
-)
+from .safety_suites import FORGERIES, HOSTILE, KINDS, can_be_judged, forging_case, hostile_case  # pyrefly: ignore[missing-import]
 from .stateful_programs import SCREENED  # pyrefly: ignore[missing-import]
 
 MAY_IMPORT = {

@@ -280,7 +280,7 @@ def test_another_config_or_other_problems_than_a_run_began_with_are_refused(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     """Another problem set would be asked in another order: the resumed run would be neither the old nor a new one."""
-    with pytest.raises(TrainingError, match=r"algorithm\.loss\.clip_high: 0\.28 -> 0\.3.*another --run-dir"):
+    with pytest.raises(TrainingError, match=r"algorithm\.loss\.clip_high: 0\.28 -> 0\.3.*another folder"):
         train(tiny_checkpoint, finished.root, **{"algorithm.loss.clip_high": "0.3"})
     run = interrupt(finished, tmp_path)
     manifest = run.read_manifest()

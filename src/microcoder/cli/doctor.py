@@ -26,11 +26,7 @@ _DEFAULTS = SandboxFlags()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 
 
-def doctor(
-    *,
-    json: Json = False,
-    options: Annotated[SandboxFlags, Parameter(name="*")] = _DEFAULTS,
-) -> None:
+def doctor(*, json: Json = False, options: Annotated[SandboxFlags, Parameter(name="*")] = _DEFAULTS) -> None:
     """Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.
 
     Exits with code 1 if programs cannot be judged safely or a self-test fails.

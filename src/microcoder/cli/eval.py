@@ -11,12 +11,7 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 
 
-def evaluate(
-    *overrides: Overrides,
-    config: Recipes = (),
-    run_dir: Path | None = None,
-    dry_run: DryRun = False,
-) -> None:
+def evaluate(*overrides: Overrides, config: Recipes = (), run_dir: Path | None = None, dry_run: DryRun = False) -> None:
     """Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.
 
     The same command resumes an interrupted run. Any key of the config can be given as a flag:

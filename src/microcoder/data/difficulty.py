@@ -54,10 +54,7 @@ DIMENSIONS: Mapping[str, tuple[float, str]] = {
         "How far do the limits push beyond the obvious program? "
         "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too.",
     ),
-    "edge_cases": (
-        0.1,
-        "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it.",
-    ),
+    "edge_cases": (0.1, "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it."),
 }
 """Weight of each, which add up to 1, and what it asks."""
 _SCALE = "\n".join(f"- {name}: {question}" for name, (_, question) in DIMENSIONS.items())

@@ -28,13 +28,7 @@ from microcoder.data.completions import Completion, Endpoint
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import shorten
 from microcoder.data.rowfiles import placed
-from microcoder.eval.config import (
-    EndpointGeneration,
-    EvalConfig,
-    GenerationFile,
-    ResponseSampling,
-    Transformers,
-)
+from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling, Transformers
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extract import USUAL, Extractor, is_response
@@ -178,11 +172,13 @@ def _read_answers(
             key = next((key for key in _IDS if row.has(key)), "problem_id")
             if not (name := row.name(key)):
                 raise Malformed("missing_field", key)
-            field = next((field for field in _ANSWERS if row.has(field)), None)
+            # A model that said nothing has null there.
+            field = next((f for f in (*filter(row.has, _ANSWERS), *_ANSWERS) if f in values), None)
             if field is None:
                 found = shorten(", ".join(key for key in values if row.has(key)))
                 raise Malformed("missing_field", f"response (or code; it has {found})")
-            texts = row.texts(field) if isinstance(row.get(field), list) else [row.text(field)]
+            given = row.get(field)
+            texts = row.texts(field) if isinstance(given, list) else [row.text(field) if given is not None else ""]
             # Half of a surrogate pair, which JSON can hold and no file can.
             texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
             question = by_name.get(name)

@@ -100,7 +100,7 @@ class EvaluationFolder(WorkFolder):
         check_writable(self.root, DataError)
         ours = {self.manifest.name, self.questions.name, self.lock_file.name}
         if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
-            raise DataError(f"{self.root} is not empty and holds no evaluation; use another --run-dir")
+            raise DataError(f"{self.root} is not empty and holds no evaluation; use another folder")
 
     def read_manifest(self) -> Row:
         """Return the manifest."""

@@ -6,7 +6,6 @@ What is wrong with a published set: a build whose steps turn nothing away, and a
 from __future__ import annotations
 
 import errno
-import json
 import os
 import random
 import sqlite3
@@ -37,7 +36,7 @@ from microcoder.data.release.tables import CARD, find_licence, write_card, write
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import rate_with_interval
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import check_folder, hold_lock, write_json, write_rows, write_text
+from microcoder.judge.core.files import check_folder, hold_lock, read_json, write_json, write_rows, write_text
 from microcoder.judge.core.machine import is_disk_full
 
 _RELEASE_CODE = "microcoder.data.release"
@@ -74,15 +73,19 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     """Find all input, and what of the work is done."""
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
-    if (config.output / CARD).exists() and not (config.output / MARKER).exists() and not config.work_folder.exists():
+    card, marker = config.output / CARD, config.output / MARKER
+    is_foreign = marker.exists() and "key" not in read_json(marker, what="manifest")
+    if is_foreign or (card.exists() and not marker.exists() and not config.work_folder.exists()):
         raise DataError(
-            f"output = {str(config.output)!r} has a {CARD} that is of no build and would be overwritten; name a folder "
-            "of its own"
+            f"output = {str(config.output)!r} has a {MARKER if is_foreign else CARD} that is of no build and would be "
+            "overwritten; name a folder of its own"
         )
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked)
     benchmarks = unpack_sources(config.benchmarks, into=unpacked)
     shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=config.bytes_per_shard)
+    if not sum(shard.num_rows for shard in shards):
+        raise DataError(f"source {config.sources[0].path} holds no rows; check that the file is whole")
     wanted = STAGES[: STAGES.index(last) + 1]
     steps = [s for s in later_steps(config, benchmarks=benchmarks) if s.stage in wanted]
     missing = count_missing(shards, collect_step(), steps, work=config.work_folder / "parts")
@@ -100,7 +103,7 @@ def run_build(
         keys = (part.key for of_step in parts for part in of_step)
         key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
         marker = config.output / MARKER
-        was_finished = marker.exists() and json.loads(marker.read_text(encoding="utf-8"))["key"] == key
+        was_finished = marker.exists() and read_json(marker, what="manifest")["key"] == key
         if not was_finished:
             on_progress("release", 0, 1)
             _release(config, plan, parts, step_counts, key)
@@ -216,8 +219,6 @@ def audit(
     if limit is not None:
         config = config.model_copy(update={"rows_per_shard": 1})
     plan = plan_build(config)
-    if not plan.num_rows:
-        raise DataError(f"source {config.sources[0].path} holds no rows; check that the file is whole")
     shards = list(plan.shards)
     random.Random(seed).shuffle(shards)
     by_name = {step.name: step for step in plan.steps}

@@ -175,12 +175,7 @@ def draw_chain_tasks(
 
 
 def generate_problems(
-    *,
-    split: Split,
-    num_problems: int,
-    seed: int = 0,
-    tiers: Sequence[Tier] = TIERS,
-    styles: Sequence[Style] = STYLES,
+    *, split: Split, num_problems: int, seed: int = 0, tiers: Sequence[Tier] = TIERS, styles: Sequence[Style] = STYLES
 ) -> list[Problem]:
     """Generate problems of distinct chains.
 

@@ -140,24 +140,25 @@ _MAX_CHARACTERS = 1 << 22
 """Longest text of a value that has to be built."""
 _MOST_TIMES_ESCAPED = 12
 """A character may be written as two escapes of six."""
+_TUPLE = re.compile(r"[()]")
 _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
 
 
 def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
     """Compare two texts as values; False if the expected one is neither a container nor a quoted string."""
     text, expected = text.strip(WHITE_SPACE), expected.strip(WHITE_SPACE)
-    if len(expected) < 2 or not text:
+    if len(expected) < 2:
         return False
     if expected[0] in QUOTES and expected[-1] == expected[0]:
         return _same_string(text, expected)
-    if _CLOSERS.get(expected[0]) != expected[-1] or _CLOSERS.get(text[0]) != text[-1]:
+    if not text or _CLOSERS.get(expected[0]) != expected[-1] or _CLOSERS.get(text[0]) != text[-1]:
         return False
     try:
         # Tuples are read as lists: what opens as a tuple must end as one.
         if (
             agree_in_step(lexemes(text), lexemes(expected), lambda one, other: _leaves_agree(one, other, numbers_agree))
             and is_value(expected)
-            and ("(" not in text or is_value(text))
+            and (not _TUPLE.search(text) or is_value(text))
         ):
             return True
         may_differ = "{" in expected or _LAST_COMMA.search(expected) or _LAST_COMMA.search(text)

@@ -171,7 +171,7 @@ def read_expected(text: str, *, problem_id: str, test: int) -> object:
 def name_of(key: object) -> str:
     """Return the name that a returned dict's key has in JSON, where names are strings: an integer's are its digits."""
     try:
-        return key if isinstance(key, str) else repr(key)
+        return key if isinstance(key, str) else json.dumps(key) if key is None or isinstance(key, bool) else repr(key)
     except ValueError:
         return show(key)
 

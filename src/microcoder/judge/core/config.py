@@ -139,7 +139,7 @@ def _recipe_names() -> dict[str, Path]:
 def _read_recipe(path: Path) -> dict[str, Any]:
     path = find_recipe(path)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
     except IsADirectoryError:

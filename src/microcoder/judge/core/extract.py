@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 import html
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,8 +50,15 @@ _SPACE = " \t\r\f\v" + "".join(_ODD_SPACES)
 _AT_START = re.compile(rf"(?P<before>[{_SPACE}>]*+)(?P<run>`{{3,}}+|~{{3,}}+)(?P<rest>[^`\n]*+)")
 _BEHIND_TEXT = re.compile(rf"(?P<before>(?:[^`\n]|`{{1,2}}+(?!`))++)(?P<run>`{{3,}}+)(?P<rest>[\w+#.-]*+[{_SPACE}]*+)")
 _TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
-_THINKING = re.compile(r"<(?P<end>/?)think(?:ing)?>", re.IGNORECASE)
-_MENTION_BEFORE, _MENTION_AFTER = re.compile(r"[`'\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
+_THINKING = re.compile(
+    r"<(?P<end>/?)(?:(?:seed:|mm:)?think(?:ing)?|thought|reasoning)>|\[(?P<end_2>/?)THINK\]|◁(?P<end_3>/?)think▷"
+    r"|<\|(?:begin|start|(?P<end_4>end))_(?:of_thought|thinking)\|>"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|(?P<end_5>final))<\|message\|>|(?P<end_6>assistantfinal)",
+    re.IGNORECASE,
+)
+"""Marks of reasoning models: tags, tokens, the channels of gpt-oss (`assistantfinal` without their tokens)."""
+_WHOLE = re.compile(r"\bmain\s*\(|\bclass\s+\w|\brequire\s*\(|\bstdin\b|=>")
+_MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!`)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
@@ -114,33 +122,50 @@ class Sketch:
     """It does something when it is run: a sample output such as `[1, 2]` compiles, but does not."""
     stands: bool = False
     """It defines something or reads input, as whole programs do and lines that show how to use one do not."""
+    is_whole: bool = False
+    """It reads input; outside of Python: it has a class or an entry point, as a fragment has not."""
     defines: frozenset[str] = frozenset()
     """Functions and classes."""
     uses: frozenset[str] = frozenset()
-    """Names that it does not define itself."""
+    """Names that are bound nowhere in it, or come from a module that Python does not have."""
 
 
 def sketch(code: str, language: str) -> Sketch:
     """Return what a text does when run; outside of Python `{` stands for a definition, `;` for a statement."""
     if language != "python":
-        return Sketch("{" in code or ";" in code, "{" in code)
+        is_whole = bool(_WHOLE.search(code))
+        return Sketch("{" in code or ";" in code or is_whole, "{" in code or is_whole, is_whole)
     if code.lstrip()[:1] in ("+", "-"):  # Lines of a diff.
         return Sketch()
     tree = try_parse(code)
     if tree is None:
         return Sketch()
-    is_active = any(
-        not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign))
-        or (node.value is not None and any(isinstance(inner, ast.Call) for inner in ast.walk(node.value)))
-        for node in tree.body
+    acts, defines, loaded, bound, is_reading = False, set[str](), set[str](), set[str](), False
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            defines.add(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+            defines |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
+            acts = True
+        elif node.value is not None:
+            acts = acts or any(isinstance(inner, ast.Call) for inner in ast.walk(node.value))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(ctx=ast.Load()):
+                loaded.add(node.id)
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
+            case ast.ImportFrom(module=module):
+                is_known = (module or "").partition(".")[0] in sys.stdlib_module_names
+                (bound if is_known else loaded).update(alias.name for alias in node.names)
+            case ast.Attribute(attr="stdin") | ast.Attribute(value=ast.Name(id="os"), attr="read"):
+                is_reading = True
+    is_reading = is_reading or not loaded.isdisjoint(("input", "open", "stdin", "fileinput"))
+    acts = acts or bool(defines)
+    return Sketch(
+        acts, acts and (bool(defines) or is_reading), is_reading, frozenset(defines), frozenset(loaded - bound)
     )
-    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defines = frozenset(node.name for node in tree.body if isinstance(node, definitions))
-    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    is_reading = not named.isdisjoint(("input", "open", "stdin")) or any(
-        isinstance(node, ast.Attribute) and node.attr == "stdin" for node in ast.walk(tree)
-    )
-    return Sketch(is_active, is_active and (bool(defines) or is_reading), defines, frozenset(named - defines))
 
 
 def _find_answer(response: str, language: str) -> tuple[int, bool]:
@@ -163,7 +188,7 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
         line_end = response.find("\n", mark.end())
         before = response[response.rfind("\n", 0, mark.start()) + 1 : mark.start()]
         behind = response[mark.end() : line_end if line_end >= 0 else len(response)]
-        if not mark["end"]:
+        if not any(mark.groups()):
             is_open = is_open or (not before.strip() and not is_in_program(mark.start(), before))
         elif is_open or not (
             (_MENTION_BEFORE.search(before) and _MENTION_AFTER.match(behind)) or is_in_program(mark.start(), before)
@@ -318,28 +343,32 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
     """Return the closed block that a human would take for the program; None if all are empty.
 
     The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads input,
-    unless it only uses what the one before defines; else one that compiles and does something; else one tagged with
-    the language; else any but what is shown beside programs (outputs, shell lines). Where nothing is compiled, for
-    languages other than Python, what holds `{` or `;` stands for what compiles.
+    unless it only uses what the one before defines, or shows some functions of one that reads input again; else one
+    that compiles and does something; else one tagged with the language; else any but what is shown beside programs
+    (outputs, shell lines). Where nothing is compiled, for languages other than Python, what holds `{` or `;` stands for
+    what compiles, and one with a class or an entry point comes first.
     """
     best: tuple[int, CodeBlock] | None = None
-    defined: frozenset[str] = frozenset()
+    before = Sketch()
     for block in blocks:
         code = read_block(response, block) if block.is_closed else ""
         if not code.strip():
             continue
         does = sketch(code, language) if block.compiles is not False else Sketch()
-        stands = does.stands and does.uses.isdisjoint(defined)
+        is_example = "Solution" not in does.defines and not does.uses.isdisjoint(before.defines)
+        is_repeated = before.is_whole and not does.is_whole and bool(does.defines) and does.defines < before.defines
+        stands = does.stands and not is_example and not is_repeated
+        full = 8 + (does.is_whole and language != "python")
         if block.tag == language or block.tag in ALIASES.get(language, ()):
-            rank = (8 if stands else 6) if does.acts else 4 - bool(block.compiles)
+            rank = (full if stands else 6) if does.acts else 4 - bool(block.compiles)
         elif block.tag in NO_PROGRAM:
             rank = 0
         elif block.tag in TAGS:
             rank = 2
         else:
-            rank = (8 if stands else 5) if does.acts else 1
+            rank = (full if stands else 5) if does.acts else 1
         if best is None or rank >= best[0]:
-            best, defined = (rank, block), does.defines
+            best, before = (rank, block), does
     return best[1] if best else None
 
 

@@ -49,7 +49,7 @@ def check_writable(root: Path, error: type[MicroCoderError]) -> None:
     """Refuse a folder that could not be made or written."""
     nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another --run-dir")
+        raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another folder")
 
 
 def check_folder(folder: Path, name: str) -> None:
@@ -68,7 +68,7 @@ def check_unchanged(
         if recorded.get(what) != value:
             raise error(
                 f"{root} began with {what} {json.dumps(recorded.get(what))}, now they are {json.dumps(value)}; "
-                "restore the original, or use another --run-dir"
+                "restore the original, or use another folder"
             )
 
 
@@ -86,7 +86,7 @@ class WorkFolder:
     def lock(self) -> AbstractContextManager[None]:
         """Lock the folder against other processes; the kernel releases the lock when the holder dies."""
         return hold_lock(
-            self.lock_file, self.error(f"another process is writing {self.root}; wait, or use another --run-dir")
+            self.lock_file, self.error(f"another process is writing {self.root}; wait, or use another folder")
         )
 
 

@@ -90,11 +90,7 @@ class Asker:
 
 
 def load_asker(
-    style: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    system: str | None = None,
-    examples: Sequence[Problem] = (),
+    style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None, examples: Sequence[Problem] = ()
 ) -> Asker:
     """Return a prompt style.
 

@@ -116,7 +116,7 @@ def _arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _kind_of(annotation: ast.expr | None) -> str:
-    """Return the name in an annotation, without `Optional[X]`, `X | None`, quotes and `List[X]`."""
+    """Return the name in an annotation, without `Optional[X]`, `X | None`, `typing.`, quotes and `List[X]`."""
     match annotation:
         case ast.Name(id="ListNode" | "TreeNode" as name):
             return name
@@ -125,10 +125,15 @@ def _kind_of(annotation: ast.expr | None) -> str:
                 return _kind_of(parse_source(text, mode="eval").body)
             except (SyntaxError, ValueError, MemoryError, RecursionError):
                 return "json"
-        case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
+        case ast.Subscript(value=ast.Attribute(attr=name), slice=inner):
+            return _kind_of(ast.Subscript(ast.Name(name), inner))
+        case (
+            ast.Subscript(value=ast.Name(id="Optional"), slice=inner)
+            | ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=[inner, ast.Constant(value=None)]))
+            | ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None))
+            | ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner)
+        ):
             return _kind_of(inner)
-        case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
-            return _kind_of(left)
         case ast.Subscript(value=ast.Name(id="List" | "list"), slice=inner):
             kind = _kind_of(inner)
             return "json" if kind == "json" or kind.count("[") > 3 else f"list[{kind}]"
@@ -145,7 +150,7 @@ def _changed_argument(head: ast.FunctionDef, kinds: Sequence[str]) -> int | None
     if not (isinstance(head.returns, ast.Constant) and head.returns.value is None) or not kinds:
         return None
     for place, argument in enumerate(_arguments_of(head)):
-        is_list = isinstance(argument.annotation, ast.Subscript)
-        if is_list or kinds[place] != "json":
+        note = argument.annotation
+        if isinstance(note, ast.Subscript) or getattr(note, "id", "") in ("list", "List") or kinds[place] != "json":
             return place
     return 0

@@ -25,15 +25,7 @@ from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.verdicts import Statistics
-from microcoder.judge.run.workers import (
-    Key,
-    KnownProblem,
-    VerdictCache,
-    Work,
-    Workers,
-    count_processes,
-    open_shelf,
-)
+from microcoder.judge.run.workers import Key, KnownProblem, VerdictCache, Work, Workers, count_processes, open_shelf
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -271,10 +263,7 @@ def _settle(futures: Iterable[Future[T]], result: T) -> None:
 
 
 def judge(
-    programs: Sequence[Program],
-    problems: Sequence[Problem],
-    options: JudgeOptions | None = None,
-    **keys: Any,
+    programs: Sequence[Program], problems: Sequence[Problem], options: JudgeOptions | None = None, **keys: Any
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
     with Judge(options, **keys) as judging:

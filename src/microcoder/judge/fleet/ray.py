@@ -137,11 +137,7 @@ class RayJudge(RemoteJudge[_Node]):
     """Judges on all nodes of the Ray cluster that this process is connected to; use it as a context manager."""
 
     def __init__(
-        self,
-        *,
-        workers_per_node: int | None = None,
-        processors_per_worker: float = 1.0,
-        **options: Any,
+        self, *, workers_per_node: int | None = None, processors_per_worker: float = 1.0, **options: Any
     ) -> None:
         """Start an actor on each node, and wait for the first.
 

@@ -64,11 +64,7 @@ class Sandboxes:
     """Started when they are first used, ended when anything goes wrong in them; for one thread."""
 
     def __init__(
-        self,
-        options: JudgeOptions | None = None,
-        *,
-        packages: ProvidedPackages | None = None,
-        turn: Turn | None = None,
+        self, options: JudgeOptions | None = None, *, packages: ProvidedPackages | None = None, turn: Turn | None = None
     ) -> None:
         """Start none yet."""
         self.packages = packages or provide_packages(load_profile(STANDARD))

@@ -46,13 +46,7 @@ from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
-_LIMITS = (
-    Outcome.TIME_LIMIT,
-    Outcome.MEMORY_LIMIT,
-    Outcome.OUTPUT_LIMIT,
-    Outcome.PROCESS_LIMIT,
-    Outcome.SANDBOX_FAULT,
-)
+_LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
 _LARGE_STDIN_BYTES = 8 << 20
 _CHECKS = SandboxKind(is_large=True)
 NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")

@@ -287,11 +287,7 @@ class Sandbox:
                 series.close()
 
     def _exchange(
-        self,
-        request: Request,
-        descriptors: Sequence[int],
-        attendance: Attendance,
-        series: Series | None,
+        self, request: Request, descriptors: Sequence[int], attendance: Attendance, series: Series | None
     ) -> Result:
         try:
             self._turn.go_on()

@@ -279,12 +279,7 @@ class Batch:
     """
 
     def __init__(
-        self,
-        files: Files,
-        library: Library,
-        request: Request,
-        packed: bytes,
-        renew_modules: Callable[[], None],
+        self, files: Files, library: Library, request: Request, packed: bytes, renew_modules: Callable[[], None]
     ) -> None:
         """Find the first test's streams and modules in place; for the others these are renewed as far as needed.
 

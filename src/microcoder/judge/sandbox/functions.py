@@ -32,15 +32,7 @@ _MAX_DEPTH = 200
 _MOST_ITEMS = 1 << 22
 """Most items taken from an iterator; a list may be longer."""
 
-_SEQUENCES = (
-    list,
-    range,
-    collections.deque,
-    array.array,
-    type({}.keys()),
-    type({}.values()),
-    type({}.items()),
-)
+_SEQUENCES = (list, range, collections.deque, array.array, type({}.keys()), type({}.values()), type({}.items()))
 _NOT_LISTS = (bytes, bytearray, memoryview)
 
 Encoded = bool | int | str | list[Any] | dict[str, Any] | None

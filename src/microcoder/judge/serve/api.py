@@ -112,7 +112,7 @@ def build_router(service: Service) -> APIRouter:
                 lay_out({name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()}),
                 cpu_seconds=request.time_limit_seconds or min(_DEFAULT_SECONDS, service.settings.max_cpu_seconds),
                 memory_limit_mib=request.memory_limit_mib or min(_DEFAULT_MEMORY_MIB, service.settings.max_memory_mib),
-            ),
+            )
         )
         return RunResponse.model_validate(asdict(execution) | {"stdout": execution.stdout.decode("utf-8", "replace")})
 

@@ -60,9 +60,7 @@ class ServiceMetrics(Collector):
         self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
         self.connections = show("microcoder_connections", "Open connections")
         self.connections_closed = count(
-            "microcoder_connections_closed",
-            "Connections that were ended or refused: no_head, no_room",
-            ("why",),
+            "microcoder_connections_closed", "Connections that were ended or refused: no_head, no_room", ("why",)
         )
         self.tokens_refused = count(
             "microcoder_tokens_refused",

@@ -292,7 +292,7 @@ def format_value(value: float, unit: Unit) -> str:
     is_coarse = unit in ("share", "tokens") and abs(scaled) >= 0.1
     digits = 1 if is_coarse else max(0, 2 - math.floor(math.log10(abs(scaled) or 1)))
     text = f"{scaled:+.{min(digits, 6)}f}"
-    return text.replace("-0.0", "0.0") if float(text) == 0 else text
+    return text.replace("-", "+") if float(text) == 0 else text
 
 
 def format_amount(value: float, unit: Unit) -> str:

@@ -39,12 +39,7 @@ def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> lis
 
 
 def do_work(
-    works: Sequence[Work],
-    *,
-    jobs: int,
-    logs: Path,
-    on_end: Callable[[Work, str], None],
-    command: Sequence[str] = (),
+    works: Sequence[Work], *, jobs: int, logs: Path, on_end: Callable[[Work, str], None], command: Sequence[str] = ()
 ) -> dict[str, str]:
     """Do what is missing; return why work failed, by its label.
 

@@ -35,8 +35,7 @@ class ActiveChoice(Config):
 
 
 ProblemChoice = Annotated[
-    Annotated[UniformChoice, Tag("uniform")] | Annotated[ActiveChoice, Tag("active")],
-    kind_or("uniform"),
+    Annotated[UniformChoice, Tag("uniform")] | Annotated[ActiveChoice, Tag("active")], kind_or("uniform")
 ]
 
 

@@ -167,8 +167,7 @@ class AlgorithmConfig(Config):
     """Keyword-only parameters of your own function."""
     masking: Masking = ConditionalMasking()
     group_filtering: Annotated[
-        Annotated[NoFiltering, Tag("none")] | Annotated[DynamicFiltering, Tag("dynamic")],
-        kind_or("none"),
+        Annotated[NoFiltering, Tag("none")] | Annotated[DynamicFiltering, Tag("dynamic")], kind_or("none")
     ] = NoFiltering()
     problem_choice: ProblemChoice = UniformChoice()
     kl_coefficient: float = Field(default=0.0, ge=0)

@@ -76,11 +76,7 @@ class Rules:
 
 
 def build_rules(
-    algorithm: AlgorithmConfig,
-    *,
-    max_response_tokens: int,
-    rewards: RewardSum = ALL_TESTS,
-    extract: Extractor = USUAL,
+    algorithm: AlgorithmConfig, *, max_response_tokens: int, rewards: RewardSum = ALL_TESTS, extract: Extractor = USUAL
 ) -> Rules:
     """Return the rules of an algorithm and its rewards at the length limit of a step."""
     advantage = build_advantage(algorithm.advantage, algorithm.advantage_options)

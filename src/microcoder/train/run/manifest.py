@@ -143,12 +143,12 @@ def check_same_config(
     """Refuse to go on in a folder that was begun under another config."""
     recorded = read_json(folder.manifest, what="manifest").get("config")
     if not isinstance(recorded, dict):
-        raise folder.error(f"{folder.manifest} was written by another command; use another --run-dir")
+        raise folder.error(f"{folder.manifest} was written by another command; use another folder")
     if changes := changed_keys(recorded, config, neutral=neutral):
         more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
         raise folder.error(
             f"{folder.root} was begun under another config ({'; '.join(changes[:_CHANGES_SHOWN])}{more}); use the same "
-            "config to resume it, or another --run-dir"
+            "config to resume it, or another folder"
         )
 
 

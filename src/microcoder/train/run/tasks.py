@@ -89,13 +89,7 @@ def _read_problems(
     match problems:
         case MicroProblems():
             train, heldout = (
-                generate_problems(
-                    split=split,
-                    num_problems=n,
-                    seed=problems.seed,
-                    tiers=tiers,
-                    styles=problems.styles,
-                )
+                generate_problems(split=split, num_problems=n, seed=problems.seed, tiers=tiers, styles=problems.styles)
                 for split, n, tiers in (
                     ("train", problems.num_train, problems.tiers),
                     ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),

@@ -48,10 +48,7 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     the training rows, the same on every engine.
     """
     order = order_problems(
-        len(tasks.train),
-        num_steps=config.num_steps,
-        train_batch_size=config.batch.train_batch_size,
-        seed=config.seed,
+        len(tasks.train), num_steps=config.num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
     )
     if isinstance(config.algorithm.problem_choice, ActiveChoice):
         order += sorted(set(range(len(tasks.train))) - set(order))  # all can be chosen

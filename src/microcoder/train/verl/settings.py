@@ -186,11 +186,7 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
 
 
 def estimate(
-    advantage: Advantage,
-    token_level_rewards: torch.Tensor,
-    response_mask: torch.Tensor,
-    index: Sequence[str],
-    **_: Any,
+    advantage: Advantage, token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Sequence[str], **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
 

@@ -25,13 +25,7 @@ Ask = Callable[[dict[str, Any]], "bool | None"]
 MODULE = "yardstick_judges"
 """What this module is called where adapters run."""
 REFERENCE = "module:attribute or file.py:function"
-JUDGES = {
-    "microcoder": "",
-    "subprocess": "",
-    "function": REFERENCE,
-    "lcb": REFERENCE,
-    "http-v1": "its address",
-}
+JUDGES = {"microcoder": "", "subprocess": "", "function": REFERENCE, "lcb": REFERENCE, "http-v1": "its address"}
 """Name of a judge, a function here -> what it takes behind the `=`; empty: nothing."""
 _ALL = ["function", "packages", "structures", "checker", "cpp"]
 ABILITIES = {"microcoder": _ALL, "http_v1": _ALL, "subprocess": ["packages"]}
