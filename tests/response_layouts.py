@@ -28,14 +28,12 @@ _BRANCH = "if int(input()):\n   print(1)\n"
 _DRAFT = f"```python\n{_SOLVE}\nprint(solve(int(input())))\n```"
 _METHOD = "class Solution:\n    def f(self, head: ListNode):\n        return head\n"
 _OPENS_FINAL = "<|end|><|start|>assistant<|channel|>final<|message|>"
-_THINKING = {
-    "<|channel|>analysis<|message|>": _OPENS_FINAL,
-    "analysis": "assistantfinal",
-    "<|begin_of_thought|>": "<|end_of_thought|>",
-    "<|START_THINKING|>": "<|END_THINKING|>",
-    **{f"<{tag}>": f"</{tag}>" for tag in ("seed:think", "mm:think", "thought", "reasoning")},
-    **{"[THINK]": "[/THINK]", "◁think▷": "◁/think▷"},
-}
+_THINKING = {f"<{tag}>": f"</{tag}>" for tag in ("seed:think", "mm:think", "thought", "reasoning")}
+_THINKING |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷", "<|begin_of_thought|>": "<|end_of_thought|>"}
+_THINKING |= {"<|channel|>analysis<|message|>": _OPENS_FINAL, "analysis": "assistantfinal"}
+_G = "def g():\n    pass\n"
+_OS = "import os\nprint(os.read(0, 9))\n"
+_QUOTES_FENCE = "x = '''\n```\n'''\n"
 
 
 def _indent(code: str, by: str) -> str:
@@ -118,6 +116,12 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
         for opens, ends in _THINKING.items()
     },
     "a draft that ends on the answer's line": (f"<|channel|>analysis<|message|>{_DRAFT}{_OPENS_FINAL}{_BLOCK}", CODE),
+    # Fences.
+    **{f"tag {tag}": (f"```{tag}\n{CODE}```\n", CODE) for tag in ("py", "Python3", "c++", "python title=a.py")},
+    "tildes": (f"~~~python\n{_QUOTES_FENCE}~~~\n", _QUOTES_FENCE),
+    "a longer fence": (f"````python\n{_QUOTES_FENCE}````\n", _QUOTES_FENCE),
+    "a longer closing fence": (f"```python\n{CODE}`````\n", CODE),
+    "Windows line ends": ("```python\r\nprint(1)\r\n```\r\n", "print(1)\r\n"),
     # What follows the program.
     "the output behind it": (f"{_BLOCK}\nOutput:\n```\n3\n```\n", CODE),
     "a tagged output behind it": (f"{_BLOCK}\nOutput:\n```text\n3\n```\n", CODE),
@@ -134,18 +138,9 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "the same program in C++ behind it": (f"{_BLOCK}\nIn C++:\n```cpp\nint main() {{}}\n```\n", CODE),
     "an empty block behind it": (f"{_BLOCK}\n```python\n```\n", CODE),
     "a draft whose function is a variable of it": (f"```python\ndef n():\n    pass\n```\nBetter:\n{_BLOCK}\n", CODE),
-    "a draft, and a program that reads by os": (
-        f"{_DRAFT}\n```python\nimport os\nprint(os.read(0, 9))\n```",
-        "import os\nprint(os.read(0, 9))\n",
-    ),
-    "the given class before it": (
-        f"```python\nclass ListNode:\n    pass\n```\nSo:\n```python\n{_METHOD}```\n",
-        _METHOD,
-    ),
-    "a function of it again": (
-        f"```python\n{_DOCSTRING}\ndef g():\n    pass\n```\nHere\n```python\ndef g():\n    pass\n```\n",
-        f"{_DOCSTRING}\ndef g():\n    pass\n",
-    ),
+    "a draft, and a program that reads by os": (f"{_DRAFT}\n```python\n{_OS}```", _OS),
+    "the given class before it": (f"```\nclass ListNode:\n    pass\n```\nSo:\n```python\n{_METHOD}```\n", _METHOD),
+    "a function of it again": (f"```\n{_DOCSTRING}{_G}```\nHere\n```python\n{_G}```\n", f"{_DOCSTRING}{_G}"),
     "a draft before it": (f"```python\nprint(0)\n```\nBetter:\n{_BLOCK}\n", CODE),
     "a tagged brute force, and an untagged final program": (
         f"```python\nn = int(input())\nprint(sum([n, 1]))\n```\nFinal, faster:\n```\n{CODE}```\n",

@@ -284,6 +284,7 @@ def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], 
         (("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'), "'aps'; did you mean apps?"),
         (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
         (("-c", "RECIPE", "--output", "OTHER"), "README.md that is of no build and would be overwritten"),
+        (("-c", "RECIPE", "--output", "EVALUATION"), "manifest.json that is of no build and would be overwritten"),
         (("-c", "RECIPE", "--sources", '[{path = "a", format = "apps", colums = {}}]'), "unknown key sources.colums"),
         (
             ("-c", "RECIPE", "--sources", '[{path = "a", format = "apps"}, {path = "b", format = "apps"}]'),
@@ -295,7 +296,10 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     other = recipe.parent / "other"
     other.mkdir()
     (other / "README.md").write_text("of another project")
-    given = [{"RECIPE": str(recipe), "OTHER": str(other)}.get(argument, argument) for argument in arguments]
+    (evaluation := recipe.parent / "evaluation").mkdir()
+    (evaluation / "manifest.json").write_text("{}")
+    paths = {"RECIPE": recipe, "OTHER": other, "EVALUATION": evaluation}
+    given = [str(paths.get(argument, argument)) for argument in arguments]
     _, error = run("build", *given, expect=2)
     assert said in error
     assert len(error.strip().splitlines()) == 1

@@ -90,6 +90,7 @@ def test_a_response_is_read_in_the_problem_s_language(tmp_path: Path, questions:
     row = {"step": 1, "problem_id": "a", "completion": text}
     asked = [replace(questions[0], problem=questions[0].problem.model_copy(update={"language": "cpp"}))]
     assert read(tmp_path / "step.jsonl", json.dumps(row), asked).samples[0].program == "int main() {}\n"
+    assert read(tmp_path / "a.jsonl", '{"problem_id": "a", "response": null}', asked).samples[0].program is None
 
 
 def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, questions: list[Question]) -> None:

@@ -24,6 +24,7 @@ _RIGHT: Final[dict[Checker, list[tuple[str, str]]]] = {
     DEFAULT: [
         # Layout.
         ("1\n\n", "1"),
+        ("", '""'),
         ("\n1", "1"),
         ("1\t2", "1 2"),
         ("1\r\n2\r\n", "1\n2\n"),
@@ -95,6 +96,7 @@ _WRONG: Final[dict[Checker, list[tuple[str, str]]]] = {
     DEFAULT: [
         # Characters that only look like layout.
         ("0.5\u00a0", "0.5"),
+        ("[[1, 2), 3]", "[[1, 2], 3]"),
         ("1\x1c2", "1 2"),
         ("1\x1d2", "1 2"),
         ("1\x1e2", "1 2"),

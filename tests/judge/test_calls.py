@@ -195,6 +195,8 @@ NARY = (
     [
         (starter("head: Optional[ListNode]) -> 'ListNode'"), "[1]", Call.model_validate(LIST)),
         (starter("a: List[Optional[TreeNode]], k: int) -> int"), "1", Call(parameters=("list[TreeNode]", "json"))),
+        (starter("head: typing.Optional[ListNode]) -> None | ListNode"), "[1]", Call.model_validate(LIST)),
+        (starter("k: int, nums: list) -> None"), "[1]", Call(parameters=("json", "json"), result=1)),
         (starter("root: TreeNode | None) -> bool"), "true", Call(parameters=("TreeNode",))),
         (starter("nums: List[int]) -> None"), "[1]", Call(parameters=("json",), result=0)),
         (starter("k: int, head: ListNode) -> None"), "[1]", Call(parameters=("json", "ListNode"), result=1)),

@@ -43,13 +43,9 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 def test_missing_empty_and_damaged_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(GOOD.encode() * 100)[:-20])
-    for name, message in (
-        ("no.jsonl", "does not exist"),
-        ("empty.jsonl", "holds no record"),
-        ("cut.jsonl.gz", "cannot be read"),
-    ):
+    for name, message in {"no": "does not exist", "empty": "holds no record", "cut": "cannot be read"}.items():
         with pytest.raises(DataError, match=message):
-            read_problems(tmp_path / name)
+            read_problems(tmp_path / f"{name}.jsonl{'.gz' * (name == 'cut')}")
 
 
 def test_what_is_written_is_read_again_gzipped_or_not(tmp_path: Path) -> None:

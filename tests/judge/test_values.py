@@ -74,6 +74,7 @@ def test_values_are_equal_only_where_python_or_the_tolerance_says_so(value: obje
         (NESTED, [[["x"], ["y", "z"]], []], [[], [["z", "y"], ["x"]]], True),
         (NESTED, [ReturnedSet([2, 1]), ReturnedSet([3])], [[3], [1, 2]], True),
         (NESTED, ReturnedDict([("a", [2, 1])]), {"a": [1, 2]}, True),
+        (EXACT, ReturnedDict([(True, 1), (None, 2), (3, 4)]), {"true": 1, "null": 2, "3": 4}, True),
         (NESTED, [ReturnedDict([("a", [2, 1])])], [{"a": [1, 2]}], True),
         (NESTED, "ab", "ba", False),
         (NESTED, [[3], ReturnedSet([2, 1])], [[1, 2], [3]], True),
