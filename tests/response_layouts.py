@@ -28,7 +28,7 @@ _BRANCH = "if int(input()):\n   print(1)\n"
 _DRAFT = f"```python\n{_SOLVE}\nprint(solve(int(input())))\n```"
 _METHOD = "class Solution:\n    def f(self, head: ListNode):\n        return head\n"
 _OPENS_FINAL = "<|end|><|start|>assistant<|channel|>final<|message|>"
-_THINKING = {f"<{tag}>": f"</{tag}>" for tag in ("seed:think", "mm:think", "thought", "reasoning")}
+_THINKING = {f"<{tag}>": f"</{tag}>" for tag in ("THINK", "thinking", "seed:think", "mm:think")}
 _THINKING |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷", "<|begin_of_thought|>": "<|end_of_thought|>"}
 _THINKING |= {"<|channel|>analysis<|message|>": _OPENS_FINAL, "analysis": "assistantfinal"}
 _G = "def g():\n    pass\n"
@@ -103,8 +103,6 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "the word <think> behind the program": (f"{_BLOCK}\nNo `<think>` was needed.\n", CODE),
     "the word </think> behind the program": (f"{_BLOCK}\nWhat stands before `</think>` is a draft.\n", CODE),
     "the word </think> without quotes": (f"{_BLOCK}\nIt comes after the </think> tag.\n", CODE),
-    "capital letters": (f"<THINK>\n```python\nprint(0)\n```\n</THINK>\n{_BLOCK}\n", CODE),
-    "another word": (f"<thinking>\n```python\nprint(0)\n```\n</thinking>\n{_BLOCK}\n", CODE),
     "the answer behind the mark": (f"<think>\nHm.\n</think>{_BLOCK}\n", CODE),
     "thinking that ends in mid-line": (f"<think>Add one. </think> Here: {_BLOCK}\n", CODE),
     "thinking that the prompt began": (f"Add one.\n```python\nprint(0)\n```\n</think>\n\n{_BLOCK}\n", CODE),
@@ -140,6 +138,8 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "a draft whose function is a variable of it": (f"```python\ndef n():\n    pass\n```\nBetter:\n{_BLOCK}\n", CODE),
     "a draft, and a program that reads by os": (f"{_DRAFT}\n```python\n{_OS}```", _OS),
     "the given class before it": (f"```\nclass ListNode:\n    pass\n```\nSo:\n```python\n{_METHOD}```\n", _METHOD),
+    "a test that takes it": (f"```\n{_SOLVE}```\n```python\ndef t(solve):\n    solve(1)\nt(solve)\n```\n", _SOLVE),
+    "reasons behind it": (f"<answer>\n{_BLOCK}\n</answer>\n<reasoning>\nAdd one.\n</reasoning>\n", CODE),
     "a function of it again": (f"```\n{_DOCSTRING}{_G}```\nHere\n```python\n{_G}```\n", f"{_DOCSTRING}{_G}"),
     "a draft before it": (f"```python\nprint(0)\n```\nBetter:\n{_BLOCK}\n", CODE),
     "a tagged brute force, and an untagged final program": (

@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2490,
+    "judge/core": 2520,
     "judge/sandbox": 3760,
     "judge/compare": 1220,
     "judge/languages": 960,

@@ -110,11 +110,12 @@ def test_each_language_is_told_by_its_tag(language: str, tag: str, code: str) ->
     other = "cpp" if language == "python" else "python"
     program = USUAL(f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n", language=language)
     assert (program.code, program.language) == (code, language)
+    assert language == "python" or [block.compiles for block in program.blocks] == [None, None]
     if language != "python":
-        assert [block.compiles for block in program.blocks] == [None, None]
         for fence_tag in (tag, ""):
             shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
-            shown += f"The loop:\n```{fence_tag}\nif (n > 0) {{ n--; }}\n```\n" if "{" in code else ""
+            shown += "For example\n```\nn => 6, main() -> solve()\n```\n"
+            shown += f"The loop:\n```{fence_tag}\nif (n) {{ n--; }}\n```\n" * ("{" in code)
             assert extract_program(shown, language=language).code == code
         draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
         assert extract_program(draft, language=language).code == code

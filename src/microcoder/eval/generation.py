@@ -178,7 +178,11 @@ def _read_answers(
                 found = shorten(", ".join(key for key in values if row.has(key)))
                 raise Malformed("missing_field", f"response (or code; it has {found})")
             given = row.get(field)
-            texts = row.texts(field) if isinstance(given, list) else [row.text(field) if given is not None else ""]
+            if isinstance(given, list):
+                nulls_as_empty = {field: ["" if text is None else text for text in given]}
+                texts = Row(nulls_as_empty, id=where, dataset="").texts(field)
+            else:
+                texts = [row.text(field) if given is not None else ""]
             # Half of a surrogate pair, which JSON can hold and no file can.
             texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
             question = by_name.get(name)
@@ -192,7 +196,7 @@ def _read_answers(
         for text in texts:
             index = counts[question.id]
             counts[question.id] += 1
-            continues = key == "task_id" and field == "completion" and "```" not in text
+            continues = given is not None and key == "task_id" and field == "completion" and "```" not in text
             code = f"{question.problem.statement}{text}" if continues else text
             if continues or (field in _CODES and not is_response(text, question.problem.language)):
                 given = code if code.strip() else None

@@ -85,7 +85,8 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     benchmarks = unpack_sources(config.benchmarks, into=unpacked)
     shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=config.bytes_per_shard)
     if not sum(shard.num_rows for shard in shards):
-        raise DataError(f"source {config.sources[0].path} holds no rows; check that the file is whole")
+        names = " and ".join(str(source.path) for source in config.sources)
+        raise DataError(f"source {names} holds no rows; check that the file is whole")
     wanted = STAGES[: STAGES.index(last) + 1]
     steps = [s for s in later_steps(config, benchmarks=benchmarks) if s.stage in wanted]
     missing = count_missing(shards, collect_step(), steps, work=config.work_folder / "parts")

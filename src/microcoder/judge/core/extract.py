@@ -3,8 +3,9 @@
 An extractor is a pure function of a response and of whether it was cut off; a recipe names one by `extractor`. The
 built-in rule, in order:
 
-1. What comes before the end of the thinking (`</think>`) is a draft; thinking that is never closed means that the
-   response ended in it: no program. A mark inside the program, or a word about it, is none.
+1. What comes before the end of the thinking (`</think>`, and the other marks of `_THINKING`) is a draft; thinking that
+   is never closed means that the response ended in it: no program. A mark inside the program, or a word about it, is
+   none.
 2. Of the closed blocks (`find_blocks` reads them), the last one of the best kind is the program: `choose_block`.
 3. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
    that ended by itself, a closed block before it still counts.)
@@ -23,7 +24,7 @@ import html
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from microcoder.judge.core.extensions import Extension, load_extension
@@ -51,14 +52,23 @@ _AT_START = re.compile(rf"(?P<before>[{_SPACE}>]*+)(?P<run>`{{3,}}+|~{{3,}}+)(?P
 _BEHIND_TEXT = re.compile(rf"(?P<before>(?:[^`\n]|`{{1,2}}+(?!`))++)(?P<run>`{{3,}}+)(?P<rest>[\w+#.-]*+[{_SPACE}]*+)")
 _TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
 _THINKING = re.compile(
-    r"<(?P<end>/?)(?:(?:seed:|mm:)?think(?:ing)?|thought|reasoning)>|\[(?P<end_2>/?)THINK\]|◁(?P<end_3>/?)think▷"
+    r"<(?P<end>/?)(?:seed:|mm:)?think(?:ing)?>|\[(?P<end_2>/?)THINK\]|◁(?P<end_3>/?)think▷"
     r"|<\|(?:begin|start|(?P<end_4>end))_(?:of_thought|thinking)\|>"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|(?P<end_5>final))<\|message\|>|(?P<end_6>assistantfinal)",
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|(?P<end_5>final)(?:\s?<\|constrain\|>\w+)?)<\|message\|>"
+    r"|(?<=\S)(?P<end_6>(?-i:assistantfinal))",
     re.IGNORECASE,
 )
 """Marks of reasoning models: tags, tokens, the channels of gpt-oss (`assistantfinal` without their tokens)."""
-_WHOLE = re.compile(r"\bmain\s*\(|\bclass\s+\w|\brequire\s*\(|\bstdin\b|=>")
-_MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!`)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
+_HEAD = r"[^;{}]{0,200}\{"
+_ENTRY = re.compile(rf"\bmain\s*\([^;{{}}]{{0,200}}\){_HEAD}|\bclass\s+\w{_HEAD}")
+_READS, _PRINTS = (
+    re.compile(r"\brequire\s*\(|\bstdin\b|readFileSync|readline"),
+    re.compile(r"console\.log|stdout|print\("),
+)
+"""In JavaScript, where a program has no entry point."""
+_GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
+"""Classes that problems give, and answers repeat."""
+_MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
@@ -123,49 +133,73 @@ class Sketch:
     stands: bool = False
     """It defines something or reads input, as whole programs do and lines that show how to use one do not."""
     is_whole: bool = False
-    """It reads input; outside of Python: it has a class or an entry point, as a fragment has not."""
-    defines: frozenset[str] = frozenset()
-    """Functions and classes."""
+    """It reads input. Of other languages than Python: it has a class or `main`, or, of JavaScript, reads and prints."""
+    defines: Mapping[str, str] = field(default_factory=dict)
+    """Functions and classes -> their source."""
     uses: frozenset[str] = frozenset()
-    """Names that are bound nowhere in it, or come from a module that Python does not have."""
+    """Names that it binds nowhere around, or has from a module that Python does not have."""
 
 
 def sketch(code: str, language: str) -> Sketch:
     """Return what a text does when run; outside of Python `{` stands for a definition, `;` for a statement."""
     if language != "python":
-        is_whole = bool(_WHOLE.search(code))
-        return Sketch("{" in code or ";" in code or is_whole, "{" in code or is_whole, is_whole)
+        is_script = bool(_READS.search(code) and _PRINTS.search(code))
+        is_whole = is_script if language == "javascript" else bool(_ENTRY.search(code))
+        return Sketch("{" in code or ";" in code, "{" in code, is_whole)
     if code.lstrip()[:1] in ("+", "-"):  # Lines of a diff.
         return Sketch()
     tree = try_parse(code)
     if tree is None:
         return Sketch()
-    acts, defines, loaded, bound, is_reading = False, set[str](), set[str](), set[str](), False
+    acts, defines, lines = False, {}, code.split("\n")
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            defines.add(node.name)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-            defines |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            defines[node.name] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
         elif not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
             acts = True
         elif node.value is not None:
-            acts = acts or any(isinstance(inner, ast.Call) for inner in ast.walk(node.value))
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(ctx=ast.Load()):
-                loaded.add(node.id)
-            case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                bound.add(name)
-            case ast.ImportFrom(module=module):
-                is_known = (module or "").partition(".")[0] in sys.stdlib_module_names
-                (bound if is_known else loaded).update(alias.name for alias in node.names)
-            case ast.Attribute(attr="stdin") | ast.Attribute(value=ast.Name(id="os"), attr="read"):
-                is_reading = True
-    is_reading = is_reading or not loaded.isdisjoint(("input", "open", "stdin", "fileinput"))
-    acts = acts or bool(defines)
-    return Sketch(
-        acts, acts and (bool(defines) or is_reading), is_reading, frozenset(defines), frozenset(loaded - bound)
-    )
+            calls = (ast.Call, ast.Lambda)
+            acts = acts or any(isinstance(inner, calls) for inner in ast.walk(node.value))
+    uses = _find_uses(tree)
+    is_reading = not uses.isdisjoint(("input", "open", "fileinput")) or any(map(_is_reading, ast.walk(tree)))
+    stands = bool(defines) or (acts and is_reading)
+    return Sketch(acts or stands, stands, is_reading, defines, uses)
+
+
+def _is_reading(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr="stdin") | ast.Attribute(value=ast.Name(id="os"), attr="read"):
+            return True
+        case ast.alias(name="stdin" | "input"):
+            return True
+    return False
+
+
+def _find_uses(tree: ast.Module) -> frozenset[str]:
+    """Return the names that a program uses and binds neither where that is nor around it."""
+    uses, scopes = set[str](), [(tree, frozenset[str]())]
+    while scopes:
+        scope, around = scopes.pop()
+        loaded, bound, inside, nodes = set[str](), set[str](), [], [*ast.iter_child_nodes(scope)]
+        while nodes:
+            node = nodes.pop()
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()):
+                    loaded.add(name)
+                case ast.Name(id=name) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+                    bound.add(name)
+                case ast.ImportFrom(module=module, names=names):
+                    is_known = (module or "").partition(".")[0] in sys.stdlib_module_names
+                    (bound if is_known else uses).update(alias.name for alias in names)
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    bound.add(node.name)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+                inside.append(node)
+            else:
+                nodes += ast.iter_child_nodes(node)
+        uses |= loaded - bound - around
+        scopes += [(one, around | bound) for one in inside]
+    return frozenset(uses)
 
 
 def _find_answer(response: str, language: str) -> tuple[int, bool]:
@@ -191,7 +225,8 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
         if not any(mark.groups()):
             is_open = is_open or (not before.strip() and not is_in_program(mark.start(), before))
         elif is_open or not (
-            (_MENTION_BEFORE.search(before) and _MENTION_AFTER.match(behind)) or is_in_program(mark.start(), before)
+            (_MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(behind))
+            or is_in_program(mark.start(), before)
         ):
             cut, is_open, num_closed = mark.end(), False, num_closed + 1
     return cut, is_open
@@ -343,10 +378,10 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
     """Return the closed block that a human would take for the program; None if all are empty.
 
     The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads input,
-    unless it only uses what the one before defines, or shows some functions of one that reads input again; else one
-    that compiles and does something; else one tagged with the language; else any but what is shown beside programs
+    unless it only uses what the one before defines, or only repeats some functions of one before that reads input; else
+    one that compiles and does something; else one tagged with the language; else any but what is shown beside programs
     (outputs, shell lines). Where nothing is compiled, for languages other than Python, what holds `{` or `;` stands for
-    what compiles, and one with a class or an entry point comes first.
+    what compiles, and whole programs come first.
     """
     best: tuple[int, CodeBlock] | None = None
     before = Sketch()
@@ -355,8 +390,9 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
         if not code.strip():
             continue
         does = sketch(code, language) if block.compiles is not False else Sketch()
-        is_example = "Solution" not in does.defines and not does.uses.isdisjoint(before.defines)
-        is_repeated = before.is_whole and not does.is_whole and bool(does.defines) and does.defines < before.defines
+        is_example = not does.uses.isdisjoint(before.defines.keys() - _GIVEN)
+        is_excerpt = before.is_whole and not does.is_whole and does.defines.items() < before.defines.items()
+        is_repeated = is_excerpt and bool(does.defines) and "Solution" not in does.defines
         stands = does.stands and not is_example and not is_repeated
         full = 8 + (does.is_whole and language != "python")
         if block.tag == language or block.tag in ALIASES.get(language, ()):

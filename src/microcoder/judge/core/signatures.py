@@ -116,7 +116,7 @@ def _arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _kind_of(annotation: ast.expr | None) -> str:
-    """Return the name in an annotation, without `Optional[X]`, `X | None`, `typing.`, quotes and `List[X]`."""
+    """Return the name in an annotation, without `Optional[X]`, `X | None`, `Union`, quotes, `List[X]`."""
     match annotation:
         case ast.Name(id="ListNode" | "TreeNode" as name):
             return name
@@ -130,6 +130,7 @@ def _kind_of(annotation: ast.expr | None) -> str:
         case (
             ast.Subscript(value=ast.Name(id="Optional"), slice=inner)
             | ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=[inner, ast.Constant(value=None)]))
+            | ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=[ast.Constant(value=None), inner]))
             | ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None))
             | ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner)
         ):

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import write_json, write_text
+from microcoder.judge.core.files import new_file, write_json, write_text
 from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
 from microcoder.lab.studies.figures import draw_curves
@@ -50,11 +50,12 @@ def write_study_report(
     except ImportError as error:
         raise missing_extra(error) from None
     name = "all" if has_index else judged[0].file.name
-    beside = output / (records.name if records else f"{name}-records{SUFFIX}")
+    beside = output / f"{name}-records{SUFFIX}"
     if records is None:
         pack_records([work for study in drawn for work in study.works], beside)
-    elif records.resolve() != beside.resolve():
-        shutil.copyfile(records, beside)
+    elif not (beside.exists() and records.samefile(beside)):
+        with new_file(beside) as partial:
+            shutil.copyfile(records, partial)
     for study in drawn:
         _write_page(study, beside)
     return _write_index(drawn, beside) if has_index else output / f"{judged[0].file.name}.md"

@@ -67,7 +67,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     if config.rollout.backend == "transformers" and "PYTORCH_ALLOC_CONF" not in os.environ:
-        # Before CUDA starts. Its cache grows by a token at a time and leaves holes; vLLM's sleep mode refuses this.
+        # Read at CUDA's first allocation. A cache that grows by a token at a time leaves holes. Not with every vLLM.
         os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     silence_transformers()
     cut_batches(config, num_processes=_processes().num_processes)
