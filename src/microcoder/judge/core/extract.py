@@ -197,8 +197,9 @@ def _find_uses(tree: ast.Module) -> frozenset[str]:
                 inside.append(node)
             else:
                 nodes += ast.iter_child_nodes(node)
-        uses |= loaded - bound - around
-        scopes += [(one, around | bound) for one in inside]
+        known = around | bound
+        uses |= loaded - known
+        scopes += [(one, known) for one in inside]
     return frozenset(uses)
 
 
