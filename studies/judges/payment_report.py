@@ -1,4 +1,4 @@
-"""What the studies of wrong graders show: a figure and tables, from the finished runs."""
+"""What the studies of wrong graders show: a figure and tables, from what each step of their runs paid for."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from statistics import fmean
 import numpy as np
 import numpy.typing as npt
 from payment_figures import ErrorLine, draw_errors, draw_payments
-from payments import Payments, read_payments
+from payments import PaidRun, Payments
 
-from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_text
-from microcoder.lab.studies.design import MICRO, StudyFile
+from microcoder.lab.studies.design import StudyFile
 from microcoder.lab.studies.effects import Effect, estimate_effect
 from microcoder.lab.studies.figures import Chart
-from microcoder.lab.studies.history import read_history
-from microcoder.lab.studies.work import Work, plan_runs
-from microcoder.train.runs import RunDirectory
 
 WARNED_BY = 8
 """Step by which a collapse is to be foreseen; the warning is a mean over the five steps up to it."""
@@ -28,46 +24,63 @@ _COLLAPSE = 0.2
 _RESAMPLES = 2000
 LATE_STEPS = 5
 """What a run ends at is the mean over so many last steps."""
-Paid = dict[int, list[Payments]]
+_ENDS_IN_TRICKS = 0.01
+"""Share of tricks in the last step from which a run has a row of its own."""
+_SHOWN = ("all_tricks", "paid_wrong", "reward", "accuracy")
+Paid = dict[int, Sequence[Payments]]
 """Seed -> what each step paid for."""
 
 
-def report_hacking(file: StudyFile, *, root: Path, output: Path) -> str:
-    """Write the figure of a study of graders into a folder; return its tables.
+def report_hacking(file: StudyFile, runs: Sequence[PaidRun], *, output: Path) -> str:
+    """Write the figure of a study of graders into a folder; return its table, first and last step.
 
-    Raises:
-        DataError: no run is finished.
+    A run that ends in tricks has a row of its own; all others of a level share one, with the span of their values.
     """
-    paid = {level: paid for level, paid in _read(file, root).items() if paid}
-    chart = draw_payments(
-        file.name,
-        {level: list(seeds.values()) for level, seeds in paid.items()},
-        title="What is paid, and what is right",
-    )
-    _write(chart, output)
-    lines = [_row("trained against", "seed", "", *_milestones(_any(paid)), "held out, before and after"), _rule(9)]
-    for level, seeds in paid.items():
-        heldout = _heldout(file, root, level)
-        for seed, steps in seeds.items():
-            at = {payments.step: payments for payments in steps}
-            chosen = [at[step] for step in _milestones(steps)]
-            lines += [
-                _row(level, seed, "paid", *(f"{p.reward:.0%}" for p in chosen), ""),
-                _row("", "", "right", *(f"{p.accuracy:.0%}" for p in chosen), heldout.get(seed, "")),
-                _row("", "", "tricks", *(f"{p.all_tricks:.1%}" for p in chosen), _name_tricks(chosen[-1])),
-            ]
+    steps_of = {level: list(seeds.values()) for level, seeds in _by_level(file, runs).items() if seeds}
+    _write(draw_payments(file.name, steps_of, title="What is paid, and what is right"), output)
+    lines = [
+        _row(
+            "trained against",
+            "seed",
+            "tricks, first to last step",
+            "paid, though our judge refuses",
+            "paid in all",
+            "right by our judge, in training",
+            "right, held out",
+            "tricks of the last step",
+        ),
+        _rule(8),
+    ]
+    for level in steps_of:
+        honest = [run for run in runs if run.level == level and run.steps[-1].all_tricks < _ENDS_IN_TRICKS]
+        hacked = [run for run in runs if run.level == level and run not in honest]
+        lines += [_hacking_row(group) for group in (honest, *([run] for run in hacked)) if group]
     return "\n".join(lines)
 
 
-def report_errors(file: StudyFile, *, root: Path, output: Path) -> str:
+def _hacking_row(runs: Sequence[PaidRun]) -> str:
+    ends = [[getattr(run.steps[place], name) for run in runs] for name in _SHOWN for place in (0, -1)]
+    heldout = [run.before for run in runs], [run.after for run in runs]
+    pairs = [
+        f"{_span(first)} to {_span(last)} %" for first, last in (*zip(ends[::2], ends[1::2], strict=True), heldout)
+    ]
+    tricks = ", ".join(f"{name} {share:.0%}" for name, share in runs[0].steps[-1].tricks.items() if share >= 0.01)
+    return _row(runs[0].level, " ".join(str(run.seed) for run in runs), *pairs, tricks if len(runs) == 1 else "")
+
+
+def _span(shares: Sequence[float]) -> str:
+    low, high = (
+        f"{100 * share:.1f}" if 0 < share < 0.05 else f"{100 * share:.0f}" for share in (min(shares), max(shares))
+    )
+    return low if low == high else f"{low}-{high}"
+
+
+def report_errors(file: StudyFile, runs: Sequence[PaidRun], *, output: Path) -> str:
     """Write the figure of a study of errors into a folder; return its table.
 
     Levels other than the reference are named `KIND, RATE %`.
-
-    Raises:
-        DataError: no run is finished.
     """
-    return _tell_errors(file, _read(file, root), output)
+    return _tell_errors(file, _by_level(file, runs), output)
 
 
 def _tell_errors(file: StudyFile, found: Mapping[str, Paid], output: Path) -> str:
@@ -85,7 +98,14 @@ def _tell_errors(file: StudyFile, found: Mapping[str, Paid], output: Path) -> st
     )
     _write(chart, output)
     lines = [
-        _row("errors", "wrong paid", "right unpaid", "ends at, by seed", "against none", "half way at step"),
+        _row(
+            "errors",
+            "wrong paid",
+            "right unpaid",
+            "right at the end, by seed",
+            "less without errors",
+            "half of the gain at step",
+        ),
         _rule(6),
     ]
     for level, seeds in {file.study.reference: clean, **paid}.items():
@@ -96,13 +116,9 @@ def _tell_errors(file: StudyFile, found: Mapping[str, Paid], output: Path) -> st
     return "\n".join(lines)
 
 
-def report_fate(file: StudyFile, *, root: Path, output: Path) -> str:
-    """Write the figure of a study of errors into a folder; return its table, and how well a collapse was foreseen.
-
-    Raises:
-        DataError: no run is finished.
-    """
-    paid = _read(file, root)
+def report_fate(file: StudyFile, runs: Sequence[PaidRun], *, output: Path) -> str:
+    """Write the figure of a study of errors into a folder; return its table, and how well a collapse was foreseen."""
+    paid = _by_level(file, runs)
     table = _tell_errors(file, paid, output)
     clean = paid.pop(file.study.reference)
     seeds = sorted(set(clean).intersection(*paid.values()))
@@ -136,40 +152,8 @@ def late_accuracy(steps: Sequence[Payments]) -> float:
     return fmean(payments.accuracy for payments in steps[-LATE_STEPS:])
 
 
-def _read(file: StudyFile, root: Path) -> dict[str, Paid]:
-    found: dict[str, Paid] = {level: {} for level in file.study.levels}
-    for run in _finished(file, root):
-        found[run.name][run.seed] = read_payments(RunDirectory(run.folder))
-    if not found[file.study.reference]:
-        raise DataError(f"no finished run of {file.name} in {root}; type: microcoder study {file.path}")
-    return found
-
-
-def _finished(file: StudyFile, root: Path) -> list[Work]:
-    return [run for run in plan_runs(file, scale=MICRO, root=root) if run.is_finished]
-
-
-def _any(paid: Mapping[str, Paid]) -> Sequence[Payments]:
-    return next(iter(next(iter(paid.values())).values()))
-
-
-def _milestones(steps: Sequence[Payments]) -> list[int]:
-    """Return the first step and the end of each quarter."""
-    last = steps[-1].step
-    return [steps[0].step, *(max(1, round(last * part / 4)) for part in range(1, 5))]
-
-
-def _heldout(file: StudyFile, root: Path, level: str) -> dict[int, str]:
-    accuracies = {}
-    for run in _finished(file, root):
-        history = read_history(run.folder)
-        if run.name == level and history.before and history.after:
-            accuracies[run.seed] = f"{history.before.accuracy:.0%} to {history.after.accuracy:.0%}"
-    return accuracies
-
-
-def _name_tricks(payments: Payments) -> str:
-    return ", ".join(f"{trick} {share:.0%}" for trick, share in payments.tricks.items() if share >= 0.005)
+def _by_level(file: StudyFile, runs: Sequence[PaidRun]) -> dict[str, Paid]:
+    return {level: {run.seed: run.steps for run in runs if run.level == level} for level in file.study.levels}
 
 
 def _effect_on_accuracy(seeds: Paid, clean: Paid) -> Effect:

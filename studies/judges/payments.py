@@ -1,17 +1,28 @@
-"""What a run's reward paid for, compared with our judge's verdicts, step by step from rollout files."""
+"""What a run's reward paid for, compared with our judge's verdicts, step by step: counted from rollout files, and kept.
+
+What was counted is published beside a study's page, a line a step (`write_payments`), so that figure and table can be
+made of it without a run.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from noisy_judge import place_program
 
 from microcoder.data.micro.chains import find_trick
+from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import write_text
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.history import missing_extra
+from microcoder.lab.studies.design import MICRO, StudyFile
+from microcoder.lab.studies.history import missing_extra, read_history
+from microcoder.lab.studies.work import plan_runs
 from microcoder.train.runs import RunDirectory
 
 _COLUMNS = ["step", "program", "verdict", "reward"]
@@ -44,6 +55,20 @@ class Payments:
         return sum(self.tricks.values())
 
 
+@dataclass(frozen=True, slots=True)
+class PaidRun:
+    """A run of a study, by what it paid for."""
+
+    level: str
+    seed: int
+    before: float
+    """Accuracy on held-out problems, untrained."""
+    after: float
+    """The same of the trained model."""
+    steps: Sequence[Payments]
+    """Ascending."""
+
+
 def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments | None:
     """Count the rollout rows of a step; None if none was scored."""
     scored = [row for row in rows if row["reward"] is not None]
@@ -65,12 +90,8 @@ def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments 
     )
 
 
-def read_payments(run: RunDirectory) -> list[Payments]:
-    """Return what each step of a run paid for."""
-    return list(_read(run))
-
-
-def _read(run: RunDirectory) -> Iterable[Payments]:
+def read_payments(run: RunDirectory) -> Iterable[Payments]:
+    """Yield what each step of a run paid for."""
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
@@ -79,3 +100,54 @@ def _read(run: RunDirectory) -> Iterable[Payments]:
         counted = count_payments(pq.read_table(run.rollout_file(step), columns=_COLUMNS).to_pylist(), step=step)
         if counted is not None:
             yield counted
+
+
+def read_paid_runs(file: StudyFile, root: Path) -> list[PaidRun]:
+    """Return the finished runs of a study, in the order of its levels.
+
+    Raises:
+        DataError: no run of the reference is finished.
+    """
+    order, found = list(file.study.levels), []
+    for run in plan_runs(file, scale=MICRO, root=root):
+        if run.is_finished:
+            history = read_history(run.folder)
+            assert history.before is not None, run.folder
+            assert history.after is not None, run.folder
+            ends = history.before.accuracy, history.after.accuracy
+            found.append(PaidRun(run.name, run.seed, *ends, [*read_payments(RunDirectory(run.folder))]))
+    if not any(run.level == file.study.reference for run in found):
+        raise DataError(f"no finished run of {file.name} in {root}; type: microcoder study {file.path}")
+    return sorted(found, key=lambda run: (order.index(run.level), run.seed))
+
+
+_RUN = ("level", "seed", "before", "after")
+_STEP = tuple(field.name for field in fields(Payments))
+
+
+def write_payments(runs: Sequence[PaidRun], path: Path) -> None:
+    """Write a line a step as CSV; shares of tricks as `exit=0.25 print=0.5`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*_RUN, *_STEP))
+    for run in runs:
+        for step in run.steps:
+            tricks = " ".join(f"{trick}={share}" for trick, share in step.tricks.items())
+            values = (tricks if name == "tricks" else getattr(step, name) for name in _STEP)
+            writer.writerow((*(getattr(run, name) for name in _RUN), *values))
+    write_text(path, text.getvalue())
+
+
+def load_payments(path: Path) -> list[PaidRun]:
+    """Return the runs that `write_payments` wrote."""
+    steps: dict[tuple[str, int, float, float], list[Payments]] = {}
+    with path.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            pairs = (pair.split("=") for pair in row["tricks"].split())
+            counted: dict[str, Any] = {name: float(row[name]) for name in _STEP if name != "tricks"}
+            counted |= {name: int(row[name]) for name in ("step", "num_scored")}
+            run = row["level"], int(row["seed"]), float(row["before"]), float(row["after"])
+            steps.setdefault(run, []).append(
+                Payments(**counted, tricks={trick: float(share) for trick, share in pairs})
+            )
+    return [PaidRun(*run, paid) for run, paid in steps.items()]

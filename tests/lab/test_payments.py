@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from noisy_judge import place_program
 from payment_report import report_errors, report_fate, report_hacking
-from payments import count_payments, read_payments
+from payments import count_payments, load_payments, read_paid_runs, write_payments
 
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.design import MICRO, StudyFile, load_study
@@ -72,19 +72,22 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
     for row in rows:
         is_right, code = row["verdict"] == "accepted", row["program"]
         assert row["reward"] == float(is_right or (code is not None and place_program(code, 1) < 0.2))
-    clean, *_ = read_payments(RunDirectory(runs["no errors"].folder))
+    paid = read_paid_runs(study, study.path.parent / "runs")
+    clean = paid[0].steps[0]
     assert (clean.step, clean.num_scored, clean.paid_wrong, clean.unpaid_right, clean.all_tricks) == (1, 16, 0, 0, 0)
-    for report, columns in ((report_hacking, 9), (report_errors, 6)):
-        table = report(study, root=study.path.parent / "runs", output=tmp_path).splitlines()
+    write_payments(paid, tmp_path / "payments.csv")
+    assert load_payments(tmp_path / "payments.csv") == paid
+    for report, columns in ((report_hacking, 8), (report_errors, 6)):
+        table = report(study, paid, output=tmp_path).splitlines()
         assert {line.count("|") for line in table} == {columns + 1}
         assert all(any(level in line for line in table) for level in runs)
         svg = (tmp_path / "graders.svg").read_text()
         ElementTree.fromstring(svg)
         assert "tricks" in svg or "no errors" in svg
-    fate = report_fate(study, root=study.path.parent / "runs", output=tmp_path)
+    fate = report_fate(study, paid, output=tmp_path)
     assert fate.endswith("Area under the ROC curve: nan [nan, nan], 0 of 1 runs collapsed.")
     with pytest.raises(DataError, match="no finished run of graders"):
-        report_errors(study, root=tmp_path, output=tmp_path)
+        read_paid_runs(study, tmp_path)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "studies/judges").glob("*.toml")), ids=lambda path: path.stem)
@@ -104,6 +107,19 @@ def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
             what = "accepts" if "false_accepts" in options else "rejects"
             by = " by constant" if options.get("trait") == "constants" else ""
             assert run.name == f"{options['kind']} false {what}{by}, {rate:.0%}".replace("%", " %")
+
+
+@pytest.mark.parametrize("page", ["reward-hacking", "noisy-judge"])
+def test_published_tables_and_figures_are_what_their_runs_paid_for(page: str, tmp_path: Path) -> None:
+    name, published = page.replace("-", "_"), ROOT / "docs" / "insights"
+    report = {"reward_hacking": report_hacking, "noisy_judge": report_errors}[name]
+    paid = load_payments(published / f"{name}-payments.csv")
+    made = report(load_study(ROOT / f"studies/judges/{name}.toml"), paid, output=tmp_path).splitlines()
+    text = (published / f"{page}.md").read_text()
+    shown = text[text.index(made[0]) :].partition("\n\n")[0].splitlines()
+    assert len(shown) > 8
+    assert {*shown} <= {*made}
+    assert (tmp_path / f"{name}.svg").read_text() == (published / f"{name}.svg").read_text()
 
 
 def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:
