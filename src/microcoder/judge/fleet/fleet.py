@@ -183,8 +183,6 @@ class Fleet(ABC, Generic[PlaceT]):
         self._lock = threading.RLock()
         self._queue: Queue = Queue()
         self._places: dict[str, PlaceT] = {}
-        self._able: dict[PlaceT, None] = {}
-        """Those that may have room: all but the full ones."""
         self._num_again = 0
         """Programs that were queued again, since a place was lost with them."""
 
@@ -207,7 +205,6 @@ class Fleet(ABC, Generic[PlaceT]):
         """Note that a place is there, or has another number of workers."""
         with self._lock:
             place.workers = workers
-            self._able[place] = None
         self._wake()
 
     def _hand_out(self) -> None:
@@ -215,10 +212,11 @@ class Fleet(ABC, Generic[PlaceT]):
         given: dict[PlaceT, list[list[Item]]] = {}
         dropped: list[Item] = []
         with self._lock:
-            if not self._queue or not self._able:
+            if not self._queue:
                 return
             number = itertools.count()
-            waiting = [(place.load, next(number), place) for place in self._able if place.workers]
+            able = (place for place in self._places.values() if place.workers and len(place.held) < place.most)
+            waiting = [(place.load, next(number), place) for place in able]
             heapq.heapify(waiting)
             while waiting and self._queue:
                 _, _, place = heapq.heappop(waiting)
@@ -226,8 +224,6 @@ class Fleet(ABC, Generic[PlaceT]):
                     place.take(batch)
                     given.setdefault(place, []).append(batch)
                     heapq.heappush(waiting, (place.load, next(number), place))
-                elif len(place.held) >= place.most:
-                    self._able.pop(place, None)
         for place, batches in given.items():
             place.send(batches)
         for item in dropped:
@@ -258,7 +254,6 @@ class Fleet(ABC, Generic[PlaceT]):
             if item.num_holders > 1 or item.num_losses:
                 answer = self._note_copies(answer)
             item.num_holders -= 1
-            self._able[place] = None
         self._wake()
         item.work.finish(answer)
 
@@ -290,8 +285,6 @@ class Fleet(ABC, Generic[PlaceT]):
                 else:
                     self._num_again += 1
                     self._queue.add(item)
-            if place.workers:
-                self._able[place] = None
         for item, answer in ended:
             item.work.finish(answer)
         self._wake()

@@ -269,7 +269,6 @@ class RayJudge(RemoteJudge[_Node]):
     def _forget(self, node: _Node) -> None:
         with self._lock:
             del self._places[node.name]
-            self._able.pop(node, None)
             node.workers = 0
 
     def _find_end(self, place: _Node, item: Item, why: str) -> str:

@@ -191,20 +191,17 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
         self._thread.start()
 
-    def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
-        known: dict[int, NumberedProblem] = {}
-        for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
-            check_language(program, problem, f"program {index}")
-            if id(problem) not in known:
-                known[id(problem)] = self._shelf.find(problem)
-        pairs = zip(programs, problems, strict=True)
-        return self._enqueue([QueuedProgram(program, known[id(problem)]) for program, problem in pairs])
+    def _prepare(self, program: Program, problem: Problem, what: str) -> NumberedProblem:
+        check_language(program, problem, what)
+        return self._shelf.find(problem)
 
-    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; a cancelled future is not begun any more. Raises as `judge`."""
-        check_language(program, problem, "the program")
-        (future,) = self._enqueue([QueuedProgram(program, self._shelf.find(problem))])
-        return future
+    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[NumberedProblem]) -> list[Future[Verdict]]:
+        works = [QueuedProgram(program, known) for program, known in zip(programs, prepared, strict=True)]
+        with self._lock:
+            if self._is_closed:
+                raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
+            self._put([Item(work, work.known.number) for work in works])
+        return [work.future for work in works]
 
     def close(self) -> None:
         """Give up what is on its way: it gets `sandbox_fault`."""
@@ -216,13 +213,6 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_JOIN_SECONDS)
         self._loop.close()
-
-    def _enqueue(self, works: Sequence[QueuedProgram]) -> list[Future[Verdict]]:
-        with self._lock:
-            if self._is_closed:
-                raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
-            self._put([Item(work, work.known.number) for work in works])
-        return [work.future for work in works]
 
     def _note_copies(self, answer: JudgeAnswer) -> JudgeAnswer:
         if isinstance(answer, MicroCoderError):
