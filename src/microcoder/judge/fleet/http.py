@@ -19,12 +19,13 @@ Each service is given as many programs as it has workers, and some to wait there
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,10 +110,8 @@ class _Service(Place):
         super().__init__()
         self.url = url
         self._client = client
-        self.limits: Mapping[str, float] = {}
-        """The limits that it states in `/v1/about`."""
-        self.time_scale = 1.0
-        """The factor on time limits that it states in `/v1/about`."""
+        self.about: dict[str, Any] = {}
+        """What `/v1/about` says."""
         self.queued = 0
         """Programs of all clients there, as it said last."""
         self.num_requests = 0
@@ -130,16 +129,28 @@ class _Service(Place):
     @property
     def most(self) -> int:
         most = self.workers * (1 + _WAITING_PER_WORKER) + _WAITING
-        return int(min(most, self.limits.get("max_queued", most)))
+        return int(min(most, self.limit("max_queued", most)))
 
     @property
     def num_free(self) -> int:
         return 0 if self.rests_until > time.monotonic() else super().num_free
 
     @property
-    def request_seconds(self) -> float:
-        """Within which it answers a request, as it says."""
-        return self.limits.get("request_seconds", 600.0)
+    def answer_seconds(self) -> float:
+        """Within which it is to answer a request."""
+        return self.limit("request_seconds", 600.0) + _EXTRA_SECONDS
+
+    def limit(self, name: str, default: float) -> float:
+        """Return a limit that it states."""
+        return self.about.get("limits", {}).get(name, default)
+
+    def longest_seconds(self, problem: Problem) -> float:
+        """Return how long a program may take there by its limits: all tests and checkers the whole of their time."""
+        scale = self.about.get("time_scale", 1.0)
+        seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
+        if problem.checker.type == "program":
+            seconds += longest_wall_seconds(CPU_SECONDS * scale)
+        return min(len(problem.tests) * seconds, self.answer_seconds)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
         if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
@@ -164,8 +175,8 @@ class _Service(Place):
         problem = Problem(
             id="known",
             tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
-            time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
-            memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
+            time_limit_seconds=min(10.0, self.limit("max_cpu_seconds", 10.0)),
+            memory_limit_mib=int(min(256, self.limit("max_memory_mib", 256))),
         )
         for code, right in _KNOWN.items():
             outcome = None
@@ -184,27 +195,41 @@ class _Service(Place):
 
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines."""
-        was_taken = False
-        give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
-        try:
-            async with self._client._http.stream(
-                "POST",
-                f"{self.url}/v1/judge/stream",
-                content=write_request(items),
-                headers={"Content-Type": "application/json"},
-            ) as answer:
-                await _accept(answer)
-                was_taken = True
-                async for text in _split_lines(answer):
+        give_up = time.monotonic() + self.answer_seconds
+        headers = {"Content-Type": "application/json"}
+        async with self.request("POST", "/v1/judge/stream", content=write_request(items), headers=headers) as answer:
+            begun = b""
+            async for data in answer.aiter_bytes():
+                # Whole lines; a text may hold what Python and httpx also take for an end of line.
+                *texts, begun = (begun + data).split(b"\n")
+                for text in texts:
                     line = _LINE.validate_json(text)
                     if isinstance(line, Failure):
                         raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
                     yield line
                     if time.monotonic() > give_up:
-                        why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
+                        own_seconds = self.answer_seconds - _EXTRA_SECONDS
+                        why = f"alive, but not done within its own --request-seconds {own_seconds:g}"
                         raise Unserved(0, f"{why} and {_EXTRA_SECONDS:g} s", was_taken=True)
+
+    @asynccontextmanager
+    async def request(self, method: str, path: str, **given: Any) -> AsyncIterator[httpx.Response]:
+        """Send a request, and read its answer within the block; raise what is no success."""
+        was_taken = False
+        try:
+            async with self._client._http.stream(method, self.url + path, **given) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                    stated = answer.headers.get("Retry-After", "")
+                    try:
+                        words = str(answer.json()["detail"])[:500]
+                    except (ValueError, KeyError, TypeError):
+                        words = answer.text[:200]
+                    raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
+                was_taken = True
+                yield answer
         except httpx.TransportError as error:
-            raise Unserved(0, _name(error), was_taken=was_taken) from None
+            raise Unserved(0, f"{type(error).__name__}: {error}".rstrip(": "), was_taken=was_taken) from None
         except ValueError as error:
             raise Unserved(0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken) from None
 
@@ -289,10 +314,7 @@ class JudgeClient(RemoteJudge[_Service]):
                     self._begin(self._find(service))
             # What is out may take its time.
             longest = [
-                min(
-                    _longest_seconds(item.work.known.problem, service.time_scale),
-                    service.request_seconds + _EXTRA_SECONDS,
-                )
+                service.longest_seconds(item.work.known.problem)
                 for service in services
                 for item in service.held.values()
                 if item.work.is_wanted()
@@ -413,9 +435,7 @@ class JudgeClient(RemoteJudge[_Service]):
     async def _find(self, service: _Service) -> None:
         """Ask a service what it is, before it is given anything, and now and then."""
         try:
-            about = await self._look_at(service)
-            service.limits = about["limits"]
-            service.time_scale = about.get("time_scale", service.time_scale)
+            service.about = await self._look_at(service)
             service.trouble = "alive, but has not judged a few programs with known verdicts"
             async for line in service.ask_known():
                 if isinstance(line, Load) and line.queued > line.workers + len(_KNOWN) and not service.num_failures:
@@ -424,7 +444,7 @@ class JudgeClient(RemoteJudge[_Service]):
             self._heard = time.monotonic()
             if not service.is_false:
                 service.rests_until, service.num_failures = 0.0, 0
-                self._open(service, about["workers"])
+                self._open(service, service.about["workers"])
         except Unserved as refused:
             self._rest(service, refused)
         except ConfigError as error:
@@ -434,18 +454,17 @@ class JudgeClient(RemoteJudge[_Service]):
     async def _look_at(self, service: _Service) -> dict[str, Any]:
         """Return what a service is and takes, once it passed the check."""
         try:
-            answer = await self._http.get(f"{service.url}/v1/about")
-            await _accept(answer)
-            about = answer.json()
-        except httpx.TransportError as error:
-            raise Unserved(0, _name(error)) from None
-        except ValueError:
-            raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
+            async with service.request("GET", "/v1/about") as answer:
+                text = await answer.aread()
         except Unserved as unserved:
             if unserved.status in _AGAIN:
                 raise
             kind = TokenRefused if unserved.status in (401, 403) else ConfigError
             raise kind(f"{service.url} refused it ({unserved.status}): {unserved.words}") from None
+        try:
+            about = json.loads(text)
+        except ValueError:
+            raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
         self._check(service.url, about)
         return about
 
@@ -470,40 +489,6 @@ class JudgeClient(RemoteJudge[_Service]):
                 self._note_outage(service)
                 service.num_failures = 1
         return next(answer for answer in found if isinstance(answer, dict))
-
-
-def _longest_seconds(problem: Problem, time_scale: float) -> float:
-    """Return how long a program may take by its limits: each test, and its checker, the whole of its wall time."""
-    seconds = longest_wall_seconds(problem.time_limit_seconds * time_scale)
-    if problem.checker.type == "program":
-        seconds += longest_wall_seconds(CPU_SECONDS * time_scale)
-    return len(problem.tests) * seconds
-
-
-def _name(error: httpx.TransportError) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")
-
-
-async def _split_lines(answer: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield whole lines; a text may hold what Python and httpx also take for an end of line."""
-    begun = b""
-    async for data in answer.aiter_bytes():
-        *lines, begun = (begun + data).split(b"\n")
-        for line in lines:
-            yield line
-
-
-async def _accept(answer: httpx.Response) -> None:
-    """Raise what is no success."""
-    if answer.is_success:
-        return
-    await answer.aread()
-    stated = answer.headers.get("Retry-After", "")
-    try:
-        words = str(answer.json()["detail"])[:500]
-    except (ValueError, KeyError, TypeError):
-        words = answer.text[:200]
-    raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
 
 
 def write_request(items: Sequence[Item]) -> bytes:
