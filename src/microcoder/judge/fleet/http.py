@@ -197,7 +197,11 @@ class _Service(Place):
         """Have programs judged by one request; yield its lines."""
         give_up = time.monotonic() + self.answer_seconds
         headers = {"Content-Type": "application/json"}
-        async with self.request("POST", "/v1/judge/stream", content=write_request(items), headers=headers) as answer:
+        try:
+            content = write_request(items)
+        except ValueError as error:
+            raise Unserved(422, f"JSON cannot hold it: {error}"[:300]) from None
+        async with self.request("POST", "/v1/judge/stream", content=content, headers=headers) as answer:
             begun = b""
             async for data in answer.aiter_bytes():
                 # Whole lines; a text may hold what Python and httpx also take for an end of line.
