@@ -346,23 +346,9 @@ class JudgeClient(RemoteJudge[_Service]):
         super()._hand_out()
 
     async def _ask(self, service: _Service, batch: Sequence[Item]) -> None:
-        """Have some programs judged by one request, or by several if it is refused; what is left is queued again."""
-        parts = [batch]
+        """Have some programs judged."""
         try:
-            while parts:
-                items = parts.pop()
-                try:
-                    await self._ask_part(service, items)
-                except Unserved as refused:
-                    left = [item for item in items if item.work.is_wanted()]
-                    if refused.is_final and len(left) > 1:
-                        # Too many, or one of them is refused: smaller requests show which.
-                        parts += [left[len(left) // 2 :], left[: len(left) // 2]]
-                        items = [item for item in items if not item.work.is_wanted()]
-                    else:
-                        self._note_refusal(service, left, refused)
-                # What others have judged is not its own any more.
-                self._lose(service, "", items, is_counted=False)
+            await self._ask_part(service, batch)
         finally:
             service.num_requests -= 1
             service.num_requested -= len(batch)
@@ -371,16 +357,29 @@ class JudgeClient(RemoteJudge[_Service]):
             self._hand_out()
 
     async def _ask_part(self, service: _Service, items: Sequence[Item]) -> None:
-        async with aclosing(service.ask(items)) as lines:
-            async for line in lines:
-                self._note_line(service, items, line)
-                if isinstance(line, Load) and not any(item.work.is_wanted() for item in items):
-                    # Others have judged what it has: it need not go on.
-                    break
-        if any(item.work.is_wanted() for item in items):
-            raise Unserved(0, "its answer ended before its end", was_taken=True)
-        if all(item.number in service.held for item in items):
-            raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
+        """Ask by one request, or by several if it is refused; what is left is queued again."""
+        try:
+            async with aclosing(service.ask(items)) as lines:
+                async for line in lines:
+                    self._note_line(service, items, line)
+                    if isinstance(line, Load) and not any(item.work.is_wanted() for item in items):
+                        # Others have judged what it has: it need not go on.
+                        break
+            if any(item.work.is_wanted() for item in items):
+                raise Unserved(0, "its answer ended before its end", was_taken=True)
+            if all(item.number in service.held for item in items):
+                raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
+        except Unserved as refused:
+            left = [item for item in items if item.work.is_wanted()]
+            if refused.is_final and (half := len(left) // 2):
+                # Too many, or one of them is refused: smaller requests show which.
+                items = [item for item in items if item not in left]
+                await self._ask_part(service, left[:half])
+                await self._ask_part(service, left[half:])
+            else:
+                self._note_refusal(service, left, refused)
+        # What others have judged is not its own any more.
+        self._lose(service, "", items, is_counted=False)
 
     def _note_line(self, service: _Service, items: Sequence[Item], line: Landed | Load) -> None:
         if service.is_false:

@@ -82,7 +82,7 @@ class JudgeServer(uvicorn.Server):
             self._connections,
             host=host,
             port=port,
-            http="h11",
+            http=cast(type[asyncio.Protocol], partial(Connection, self._connections)),
             ws="none",
             loop="asyncio",
             ssl_certfile=tls[0] if tls else None,
@@ -95,9 +95,6 @@ class JudgeServer(uvicorn.Server):
             timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
-        config.load()
-        reading = partial(Connection, self._connections, config.http_protocol_class)
-        config.http_protocol_class = cast(type[asyncio.Protocol], reading)
         super().__init__(config)
 
     @property
@@ -118,7 +115,6 @@ class JudgeServer(uvicorn.Server):
                 # Clients wait in the kernel: asyncio takes one number for that and for how many are taken per turn.
                 with socket.socket(fileno=os.dup(listening.fileno())) as again:
                     again.listen(_KERNEL_QUEUE)
-            self._watching = asyncio.ensure_future(self._connections.watch())
             self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -16,16 +16,16 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import math
 import os
 import resource
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.reading import BYTES_PER_VALUE, Refused, ValueCounter
@@ -256,9 +256,9 @@ class Connections:
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
         self._app, self._metrics, self._most = app, metrics, most
         self._settings = settings
-        self._open: dict[Connection, float] = {}
-        """Connections, and until when a request has to come; infinite while one is under way. The one that waits for
-        the longest comes first of those that wait."""
+        self._open: dict[Connection, asyncio.TimerHandle | None] = {}
+        """Connections, and what ends one if no request comes in time; None while one is under way. The one that waits
+        for the longest comes first of those that wait."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its connection is busy meanwhile."""
@@ -270,40 +270,36 @@ class Connections:
                 self.note(connection, self._settings.idle_seconds + self._settings.head_seconds)
             await send(message)
 
-        self.note(connection, math.inf)
+        self.note(connection, None)
         await self._app(scope, receive, note_and_send)
-
-    async def watch(self) -> None:
-        """End connections that wait for too long; one that trickles in has no more time than one that does not come."""
-        while True:
-            await asyncio.sleep(self._settings.head_seconds / 10)
-            for connection in [one for one, give_up in self._open.items() if give_up < time.monotonic()]:
-                self._end(connection, "no_head")
 
     def admit(self, connection: Connection) -> bool:
         """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
         if len(self._open) >= self._most:
-            waiting = next((one for one, give_up in self._open.items() if give_up < math.inf), None)
+            waiting = next((one for one, end in self._open.items() if end is not None), None)
             if waiting is None:
                 self._metrics.connections_closed.labels("no_room").inc()
                 return False
             self._end(waiting, "no_room")
-        self._open[connection] = math.inf
+        self._open[connection] = None
         self.note(connection, self._settings.head_seconds)
         # What is not taken for so long is reset.
         not_read = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self._settings.body_seconds))
         connection.transport.get_extra_info("socket").setsockopt(*not_read)
         return True
 
-    def note(self, connection: Connection | None, seconds: float) -> None:
-        """Wait so long for the next request of a connection that is open."""
-        if connection is not None and self._open.pop(connection, None) is not None:
-            self._open[connection] = time.monotonic() + seconds
+    def note(self, connection: Connection | None, seconds: float | None) -> None:
+        """Wait so long for the next request of a connection that is open, however it trickles in; None: for ever."""
+        if connection is not None and connection in self._open:
+            self.forget(connection)
+            end = None if seconds is None else connection.loop.call_later(seconds, self._end, connection, "no_head")
+            self._open[connection] = end
             self._metrics.connections.set(len(self._open))
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out; one that was not taken, or was counted out already, changes nothing."""
-        self._open.pop(connection, None)
+        if (end := self._open.pop(connection, None)) is not None:
+            end.cancel()
         self._metrics.connections.set(len(self._open))
 
     def _end(self, connection: Connection, why: str) -> None:
@@ -312,22 +308,16 @@ class Connections:
         connection.transport.abort()
 
 
-class Connection(asyncio.Protocol):
-    """A connection that is counted; what comes and goes over it is for the protocol of the server."""
+class Connection(H11Protocol):
+    """A connection that is counted."""
 
-    def __init__(
-        self, known: Connections, read_http: Callable[..., Any], *, app_state: dict[str, Any], **of: Any
-    ) -> None:
+    def __init__(self, known: Connections, *, app_state: dict[str, Any], **of: Any) -> None:
+        super().__init__(app_state={**app_state, "connection": self}, **of)
         self._known = known
-        self._http: asyncio.Protocol = read_http(app_state={**app_state, "connection": self}, **of)
-        self.data_received, self.eof_received = self._http.data_received, self._http.eof_received
-        self.pause_writing, self.resume_writing = self._http.pause_writing, self._http.resume_writing
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, if there is room."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self._http.connection_made(transport)
+        super().connection_made(transport)
         if not self._known.admit(self):
             transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
             transport.close()
@@ -335,4 +325,4 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._known.forget(self)
-        self._http.connection_lost(exc)
+        super().connection_lost(exc)
