@@ -168,31 +168,6 @@ class _Service(Place):
         for batch in batches:
             self._client._begin(self._client._ask(self, batch))
 
-    async def ask_known(self) -> AsyncGenerator[Landed | Load]:
-        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines."""
-        self.known_at = time.monotonic()
-        number = random.randrange(10**6, 10**9)
-        problem = Problem(
-            id="known",
-            tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
-            time_limit_seconds=min(10.0, self.limit("max_cpu_seconds", 10.0)),
-            memory_limit_mib=int(min(256, self.limit("max_memory_mib", 256))),
-        )
-        for code, right in _KNOWN.items():
-            outcome = None
-            # One by one, as the smallest service takes them.
-            async for line in self.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem)))]):
-                if isinstance(line, Landed):
-                    outcome = line.verdict.outcome
-                    if outcome not in _KNOWN.values():
-                        why = f"{outcome} for a program with a known verdict: {line.verdict.detail}"
-                        raise Unserved(500, why[:300])
-                    if outcome is not right:
-                        raise Unserved(0, f"FALSE verdicts: {outcome} for a program that is {right}", is_false=True)
-                yield line
-            if outcome is None:
-                raise Unserved(0, "its answer ended before its end", was_taken=True)
-
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines."""
         give_up = time.monotonic() + self.answer_seconds
@@ -440,10 +415,8 @@ class JudgeClient(RemoteJudge[_Service]):
         try:
             service.about = await self._look_at(service)
             service.trouble = "alive, but has not judged a few programs with known verdicts"
-            async for line in service.ask_known():
-                if isinstance(line, Load) and line.queued > line.workers + len(_KNOWN) and not service.num_failures:
-                    # Others are before us there.
-                    self._heard = time.monotonic()
+            service.known_at = time.monotonic()
+            await self._ask_known(service)
             self._heard = time.monotonic()
             if not service.is_false:
                 service.rests_until, service.num_failures = 0.0, 0
@@ -453,6 +426,32 @@ class JudgeClient(RemoteJudge[_Service]):
         except ConfigError as error:
             service.trouble, service.rests_until = str(error), 0.0
             self._answer(lambda item, error=error: item.work.finish(error), *self._places.values())
+
+    async def _ask_known(self, service: _Service) -> None:
+        """Have a few programs judged whose verdicts are known, other ones each time."""
+        number = random.randrange(10**6, 10**9)
+        problem = Problem(
+            id="known",
+            tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
+            time_limit_seconds=min(10.0, service.limit("max_cpu_seconds", 10.0)),
+            memory_limit_mib=int(min(256, service.limit("max_memory_mib", 256))),
+        )
+        for code, right in _KNOWN.items():
+            verdict = None
+            # One by one, as the smallest service takes them.
+            async for line in service.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem)))]):
+                if isinstance(line, Landed):
+                    verdict = line.verdict
+                elif line.queued > line.workers + len(_KNOWN) and not service.num_failures:
+                    # Others are before us there.
+                    self._heard = time.monotonic()
+            if verdict is None:
+                raise Unserved(0, "its answer ended before its end", was_taken=True)
+            if verdict.outcome not in _KNOWN.values():
+                why = f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"
+                raise Unserved(500, why[:300])
+            if verdict.outcome is not right:
+                raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
         """Return what a service is and takes, once it passed the check."""
