@@ -391,17 +391,17 @@ class JudgeClient(RemoteJudge[_Service]):
 
     def _rest(self, service: _Service, refused: Unserved) -> None:
         """Leave a service alone for a while; one that is gone has to say again what it is."""
-        service.trouble = service.trouble if service.is_false else str(refused)
+        if service.is_false:
+            return
+        service.trouble, service.is_false = str(refused), refused.is_false
         wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
         if refused.retry_after_seconds is not None:
             # Spread out, so that those who were refused together do not come back together.
             wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
         # One that was never there is named as well, once: its address may be mistyped.
-        is_news = service.workers or not service.num_failures or refused.is_false
-        if refused.status in _GONE and is_news and not service.is_false:
-            self._note_outage(service, "for good" if refused.is_false else "until it is there again")
+        if refused.status in _GONE and (service.workers or not service.num_failures or service.is_false):
+            self._note_outage(service, "for good" if service.is_false else "until it is there again")
         service.num_failures += 1
-        service.is_false = service.is_false or refused.is_false
         service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
         self._loop.call_later(wait_seconds, self._hand_out)
 

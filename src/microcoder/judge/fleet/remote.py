@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Outcome, Problem, Program, Record, Repeat, UncountedRun, Verdict
-from microcoder.judge.fleet.fleet import Fleet, Item, Place
+from microcoder.judge.fleet.fleet import Fleet, Item, PlaceT
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language
 from microcoder.judge.run.verdicts import unjudged
@@ -172,9 +172,6 @@ class QueuedProgram:
     def fault(self, message: str) -> Verdict:
         """Return the verdict that no judge was reached for it."""
         return unjudged(message[:300], len(self.known.problem.tests))
-
-
-PlaceT = TypeVar("PlaceT", bound=Place)
 
 
 class RemoteJudge(Fleet[PlaceT], Judging):

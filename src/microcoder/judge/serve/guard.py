@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from microcoder.judge.serve.reading import BYTES_PER_VALUE, Refused, ValueCounter
@@ -76,7 +77,7 @@ class Guard:
             await self._discard(body, scope)
             await refused.answer(Connection="close")(scope, body.receive, send)
             return
-        except _Gone:
+        except ClientDisconnect:
             return
 
         async def give() -> Message:
@@ -156,12 +157,8 @@ class Guard:
             async with asyncio.timeout(min(_DISCARD_SECONDS, self._settings.body_seconds)):
                 while not body.is_complete and left > 0:
                     left -= len(await body.next())
-        except (TimeoutError, _Gone):
+        except (TimeoutError, ClientDisconnect):
             pass
-
-
-class _Gone(Exception):
-    """The client left before its request had arrived."""
 
 
 class _Body:
@@ -177,7 +174,7 @@ class _Body:
         """Return the next piece."""
         message = await self.receive()
         if message["type"] == "http.disconnect":
-            raise _Gone
+            raise ClientDisconnect
         self.is_complete = not message.get("more_body", False)
         return message.get("body", b"")
 
