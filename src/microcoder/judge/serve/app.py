@@ -23,7 +23,6 @@ from types import FrameType
 from typing import Any, cast
 
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
@@ -57,27 +56,13 @@ def bound_connections(settings: ServiceSettings, workers: int) -> int:
 
 
 class Connections:
-    """All connections of one service, around its application; lives in the event loop."""
+    """All connections of one service; lives in the event loop."""
 
-    def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
-        self._app, self._metrics, self._most = app, metrics, most
-        self._settings = settings
+    def __init__(self, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
+        self._settings, self._metrics, self._most = settings, metrics, most
         self._open: dict[Connection, asyncio.TimerHandle | None] = {}
         """Connections, and what ends one if no request comes in time; None while one is under way. The one that waits
         for the longest comes first of those that wait."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; its connection is busy meanwhile."""
-        connection: Connection | None = scope.get("state", {}).get("connection")
-
-        async def note_and_send(message: Message) -> None:
-            # Before it is sent: the next request may come before this call is over.
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                self.note(connection, self._settings.idle_seconds + self._settings.head_seconds)
-            await send(message)
-
-        self.note(connection, None)
-        await self._app(scope, receive, note_and_send)
 
     def admit(self, connection: Connection) -> bool:
         """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
@@ -94,9 +79,9 @@ class Connections:
         connection.transport.get_extra_info("socket").setsockopt(*not_read)
         return True
 
-    def note(self, connection: Connection | None, seconds: float | None) -> None:
+    def note(self, connection: Connection, seconds: float | None) -> None:
         """Wait so long for the next request of a connection that is open, however it trickles in; None: for ever."""
-        if connection is not None and connection in self._open:
+        if connection in self._open:
             self.forget(connection)
             end = None if seconds is None else connection.loop.call_later(seconds, self._end, connection, "no_head")
             self._open[connection] = end
@@ -118,7 +103,7 @@ class Connection(H11Protocol):
     """A connection that is counted."""
 
     def __init__(self, known: Connections, *, app_state: dict[str, Any], **of: Any) -> None:
-        super().__init__(app_state={**app_state, "connection": self}, **of)
+        super().__init__(app_state={**app_state, "wait_for_next": partial(known.note, self)}, **of)
         self._known = known
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -151,17 +136,12 @@ class JudgeServer(uvicorn.Server):
         self._service = service
         self._on_start = on_start
         settings = service.settings
-        self._connections = Connections(
-            Guard(build_app(service), service=service, tokens=tokens),
-            settings=settings,
-            metrics=service.metrics,
-            most=bound_connections(settings, service.judge.workers),
-        )
+        known = Connections(settings, service.metrics, bound_connections(settings, service.judge.workers))
         config = uvicorn.Config(
-            self._connections,
+            Guard(build_app(service), service=service, tokens=tokens),
             host=host,
             port=port,
-            http=cast(type[asyncio.Protocol], partial(Connection, self._connections)),
+            http=cast(type[asyncio.Protocol], partial(Connection, known)),
             ws="none",
             loop="asyncio",
             ssl_certfile=tls[0] if tls else None,

@@ -49,14 +49,18 @@ class Guard:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
-        status = 499
+        status, wait_for_next = 499, scope["state"]["wait_for_next"]
 
         async def note_and_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif not message.get("more_body", False):
+                # Before it is sent: the next request may come before this call is over.
+                wait_for_next(self._settings.idle_seconds + self._settings.head_seconds)
             await send(message)
 
+        wait_for_next(None)
         body = _Body(receive)
         try:
             await self._serve(body, scope, note_and_send)
