@@ -13,7 +13,6 @@ has landed and when a place is gone, and sends what a place is given.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import threading
 import time
@@ -21,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.turns import most_workers
@@ -214,16 +214,14 @@ class Fleet(ABC, Generic[PlaceT]):
         with self._lock:
             if not self._queue:
                 return
-            number = itertools.count()
-            able = (place for place in self._places.values() if place.workers and len(place.held) < place.most)
-            waiting = [(place.load, next(number), place) for place in able]
-            heapq.heapify(waiting)
-            while waiting and self._queue:
-                _, _, place = heapq.heappop(waiting)
+            able = [place for place in self._places.values() if place.workers and len(place.held) < place.most]
+            while able and self._queue:
+                place = min(able, key=attrgetter("load"))
                 if batch := self._next_batch(place, dropped):
                     place.take(batch)
                     given.setdefault(place, []).append(batch)
-                    heapq.heappush(waiting, (place.load, next(number), place))
+                else:
+                    able.remove(place)
         for place, batches in given.items():
             place.send(batches)
         for item in dropped:

@@ -504,4 +504,4 @@ def write_request(items: Sequence[Item]) -> bytes:
         for item in items
     )
     request = JudgeRequest.model_construct(problems=tuple(problems.values()), programs=programs)
-    return request.model_dump_json().encode("utf-8", "surrogatepass")
+    return request.model_dump_json().encode()
