@@ -360,7 +360,7 @@ class Processes(Fleet[_Process]):
             return
         self._hand_out()
         with self._lock:
-            if not self._queue or self._start_another():
+            if self.is_closed or not self._queue or self._start_another():
                 return
         self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
 

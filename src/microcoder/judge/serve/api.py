@@ -259,8 +259,7 @@ def build_app(service: Service) -> FastAPI:
     app.router.route_class = ReadRoute
     _add_routes(app, service)
     _add_fusion_routes(app, service)
-    app.add_exception_handler(Exception, _answer_error)
-    for kind in (Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
+    for kind in (Exception, Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     return app
 
