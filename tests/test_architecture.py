@@ -21,7 +21,7 @@ BUDGETS = {
     "judge/compare": 1220,
     "judge/languages": 960,
     "judge/run": 5130,
-    "judge/fleet": 2150,
+    "judge/fleet": 2160,
     "judge/serve": 1190,
     "judge": 60,
     "data/formats": 4670,

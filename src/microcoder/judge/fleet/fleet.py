@@ -13,6 +13,7 @@ has landed and when a place is gone, and sends what a place is given.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import threading
 import time
@@ -20,7 +21,6 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.turns import most_workers
@@ -183,6 +183,8 @@ class Fleet(ABC, Generic[PlaceT]):
         self._lock = threading.RLock()
         self._queue: Queue = Queue()
         self._places: dict[str, PlaceT] = {}
+        self._able: dict[PlaceT, None] = {}
+        """Those that may have room: all but the full ones."""
         self._num_again = 0
         """Programs that were queued again, since a place was lost with them."""
 
@@ -205,6 +207,7 @@ class Fleet(ABC, Generic[PlaceT]):
         """Note that a place is there, or has another number of workers."""
         with self._lock:
             place.workers = workers
+            self._able[place] = None
         self._wake()
 
     def _hand_out(self) -> None:
@@ -212,16 +215,19 @@ class Fleet(ABC, Generic[PlaceT]):
         given: dict[PlaceT, list[list[Item]]] = {}
         dropped: list[Item] = []
         with self._lock:
-            if not self._queue:
+            if not self._queue or not self._able:
                 return
-            able = [place for place in self._places.values() if place.workers and len(place.held) < place.most]
-            while able and self._queue:
-                place = min(able, key=attrgetter("load"))
+            number = itertools.count()
+            waiting = [(place.load, next(number), place) for place in self._able if place.workers]
+            heapq.heapify(waiting)
+            while waiting and self._queue:
+                _, _, place = heapq.heappop(waiting)
                 if batch := self._next_batch(place, dropped):
                     place.take(batch)
                     given.setdefault(place, []).append(batch)
-                else:
-                    able.remove(place)
+                    heapq.heappush(waiting, (place.load, next(number), place))
+                elif len(place.held) >= place.most:
+                    self._able.pop(place, None)
         for place, batches in given.items():
             place.send(batches)
         for item in dropped:
@@ -252,6 +258,7 @@ class Fleet(ABC, Generic[PlaceT]):
             if item.num_holders > 1 or item.num_losses:
                 answer = self._note_copies(answer)
             item.num_holders -= 1
+            self._able[place] = None
         self._wake()
         item.work.finish(answer)
 
@@ -283,6 +290,8 @@ class Fleet(ABC, Generic[PlaceT]):
                 else:
                     self._num_again += 1
                     self._queue.add(item)
+            if place.workers:
+                self._able[place] = None
         for item, answer in ended:
             item.work.finish(answer)
         self._wake()
