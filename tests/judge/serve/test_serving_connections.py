@@ -16,7 +16,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.serve.guard import bound_connections
+from microcoder.judge.serve.app import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
 from ..processes import wait_until  # pyrefly: ignore[missing-import]

@@ -103,6 +103,8 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
         assert all(verdict.is_accepted for verdict in client.judge(large, [PROBLEM] * 8))
         with pytest.raises(DataError, match="413"):
             client.judge([Program("#" * (2 << 20))], [PROBLEM])
+        with pytest.raises(DataError, match=r"JSON cannot hold it: .*surrogates"):
+            client.judge([Program(ADD), Program("# \ud800")], [PROBLEM] * 2)
         waiting = [client.submit(Program(f"{ADD} # {n}"), TOO_LONG if n == 3 else PROBLEM) for n in range(6)]
         with pytest.raises(DataError, match="time limit of 600 s"):
             waiting[3].result(60)

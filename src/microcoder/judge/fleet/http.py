@@ -19,12 +19,13 @@ Each service is given as many programs as it has workers, and some to wait there
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,10 +110,8 @@ class _Service(Place):
         super().__init__()
         self.url = url
         self._client = client
-        self.limits: Mapping[str, float] = {}
-        """The limits that it states in `/v1/about`."""
-        self.time_scale = 1.0
-        """The factor on time limits that it states in `/v1/about`."""
+        self.about: dict[str, Any] = {}
+        """What `/v1/about` says."""
         self.queued = 0
         """Programs of all clients there, as it said last."""
         self.num_requests = 0
@@ -130,16 +129,28 @@ class _Service(Place):
     @property
     def most(self) -> int:
         most = self.workers * (1 + _WAITING_PER_WORKER) + _WAITING
-        return int(min(most, self.limits.get("max_queued", most)))
+        return int(min(most, self.limit("max_queued", most)))
 
     @property
     def num_free(self) -> int:
         return 0 if self.rests_until > time.monotonic() else super().num_free
 
     @property
-    def request_seconds(self) -> float:
-        """Within which it answers a request, as it says."""
-        return self.limits.get("request_seconds", 600.0)
+    def answer_seconds(self) -> float:
+        """Within which it is to answer a request."""
+        return self.limit("request_seconds", 600.0) + _EXTRA_SECONDS
+
+    def limit(self, name: str, default: float) -> float:
+        """Return a limit that it states."""
+        return self.about.get("limits", {}).get(name, default)
+
+    def longest_seconds(self, problem: Problem) -> float:
+        """Return how long a program may take there by its limits: all tests and checkers the whole of their time."""
+        scale = self.about.get("time_scale", 1.0)
+        seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
+        if problem.checker.type == "program":
+            seconds += longest_wall_seconds(CPU_SECONDS * scale)
+        return min(len(problem.tests) * seconds, self.answer_seconds)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
         if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
@@ -157,54 +168,47 @@ class _Service(Place):
         for batch in batches:
             self._client._begin(self._client._ask(self, batch))
 
-    async def ask_known(self) -> AsyncGenerator[Landed | Load]:
-        """Have a few programs judged whose verdicts are known, other ones each time; yield the lines."""
-        self.known_at = time.monotonic()
-        number = random.randrange(10**6, 10**9)
-        problem = Problem(
-            id="known",
-            tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
-            time_limit_seconds=min(10.0, self.limits.get("max_cpu_seconds", 10.0)),
-            memory_limit_mib=int(min(256, self.limits.get("max_memory_mib", 256))),
-        )
-        for code, right in _KNOWN.items():
-            outcome = None
-            # One by one, as the smallest service takes them.
-            async for line in self.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem)))]):
-                if isinstance(line, Landed):
-                    outcome = line.verdict.outcome
-                    if outcome not in _KNOWN.values():
-                        why = f"{outcome} for a program with a known verdict: {line.verdict.detail}"
-                        raise Unserved(500, why[:300])
-                    if outcome is not right:
-                        raise Unserved(0, f"FALSE verdicts: {outcome} for a program that is {right}", is_false=True)
-                yield line
-            if outcome is None:
-                raise Unserved(0, "its answer ended before its end", was_taken=True)
-
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines."""
-        was_taken = False
-        give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
+        give_up = time.monotonic() + self.answer_seconds
+        headers = {"Content-Type": "application/json"}
         try:
-            async with self._client._http.stream(
-                "POST",
-                f"{self.url}/v1/judge/stream",
-                content=write_request(items),
-                headers={"Content-Type": "application/json"},
-            ) as answer:
-                await _accept(answer)
-                was_taken = True
-                async for text in _split_lines(answer):
+            content = write_request(items)
+        except ValueError as error:
+            raise Unserved(422, f"JSON cannot hold it: {error}"[:300]) from None
+        async with self.request("POST", "/v1/judge/stream", content=content, headers=headers) as answer:
+            begun = b""
+            async for data in answer.aiter_bytes():
+                # Whole lines; a text may hold what Python and httpx also take for an end of line.
+                *texts, begun = (begun + data).split(b"\n")
+                for text in texts:
                     line = _LINE.validate_json(text)
                     if isinstance(line, Failure):
                         raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
                     yield line
                     if time.monotonic() > give_up:
-                        why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
+                        own_seconds = self.answer_seconds - _EXTRA_SECONDS
+                        why = f"alive, but not done within its own --request-seconds {own_seconds:g}"
                         raise Unserved(0, f"{why} and {_EXTRA_SECONDS:g} s", was_taken=True)
+
+    @asynccontextmanager
+    async def request(self, method: str, path: str, **given: Any) -> AsyncIterator[httpx.Response]:
+        """Send a request, and read its answer within the block; raise what is no success."""
+        was_taken = False
+        try:
+            async with self._client._http.stream(method, self.url + path, **given) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                    stated = answer.headers.get("Retry-After", "")
+                    try:
+                        words = str(answer.json()["detail"])[:500]
+                    except (ValueError, KeyError, TypeError):
+                        words = answer.text[:200]
+                    raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
+                was_taken = True
+                yield answer
         except httpx.TransportError as error:
-            raise Unserved(0, _name(error), was_taken=was_taken) from None
+            raise Unserved(0, f"{type(error).__name__}: {error}".rstrip(": "), was_taken=was_taken) from None
         except ValueError as error:
             raise Unserved(0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken) from None
 
@@ -289,10 +293,7 @@ class JudgeClient(RemoteJudge[_Service]):
                     self._begin(self._find(service))
             # What is out may take its time.
             longest = [
-                min(
-                    _longest_seconds(item.work.known.problem, service.time_scale),
-                    service.request_seconds + _EXTRA_SECONDS,
-                )
+                service.longest_seconds(item.work.known.problem)
                 for service in services
                 for item in service.held.values()
                 if item.work.is_wanted()
@@ -320,23 +321,9 @@ class JudgeClient(RemoteJudge[_Service]):
         super()._hand_out()
 
     async def _ask(self, service: _Service, batch: Sequence[Item]) -> None:
-        """Have some programs judged by one request, or by several if it is refused; what is left is queued again."""
-        parts = [batch]
+        """Have some programs judged."""
         try:
-            while parts:
-                items = parts.pop()
-                try:
-                    await self._ask_part(service, items)
-                except Unserved as refused:
-                    left = [item for item in items if item.work.is_wanted()]
-                    if refused.is_final and len(left) > 1:
-                        # Too many, or one of them is refused: smaller requests show which.
-                        parts += [left[len(left) // 2 :], left[: len(left) // 2]]
-                        items = [item for item in items if not item.work.is_wanted()]
-                    else:
-                        self._note_refusal(service, left, refused)
-                # What others have judged is not its own any more.
-                self._lose(service, "", items, is_counted=False)
+            await self._ask_part(service, batch)
         finally:
             service.num_requests -= 1
             service.num_requested -= len(batch)
@@ -345,16 +332,29 @@ class JudgeClient(RemoteJudge[_Service]):
             self._hand_out()
 
     async def _ask_part(self, service: _Service, items: Sequence[Item]) -> None:
-        async with aclosing(service.ask(items)) as lines:
-            async for line in lines:
-                self._note_line(service, items, line)
-                if isinstance(line, Load) and not any(item.work.is_wanted() for item in items):
-                    # Others have judged what it has: it need not go on.
-                    break
-        if any(item.work.is_wanted() for item in items):
-            raise Unserved(0, "its answer ended before its end", was_taken=True)
-        if all(item.number in service.held for item in items):
-            raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
+        """Ask by one request, or by several if it is refused; what is left is queued again."""
+        try:
+            async with aclosing(service.ask(items)) as lines:
+                async for line in lines:
+                    self._note_line(service, items, line)
+                    if isinstance(line, Load) and not any(item.work.is_wanted() for item in items):
+                        # Others have judged what it has: it need not go on.
+                        break
+            if any(item.work.is_wanted() for item in items):
+                raise Unserved(0, "its answer ended before its end", was_taken=True)
+            if all(item.number in service.held for item in items):
+                raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
+        except Unserved as refused:
+            left = [item for item in items if item.work.is_wanted()]
+            if refused.is_final and (half := len(left) // 2):
+                # Too many, or one of them is refused: smaller requests show which.
+                items = [item for item in items if item not in left]
+                await self._ask_part(service, left[:half])
+                await self._ask_part(service, left[half:])
+            else:
+                self._note_refusal(service, left, refused)
+        # What others have judged is not its own any more.
+        self._lose(service, "", items, is_counted=False)
 
     def _note_line(self, service: _Service, items: Sequence[Item], line: Landed | Load) -> None:
         if service.is_false:
@@ -391,17 +391,17 @@ class JudgeClient(RemoteJudge[_Service]):
 
     def _rest(self, service: _Service, refused: Unserved) -> None:
         """Leave a service alone for a while; one that is gone has to say again what it is."""
-        service.trouble = service.trouble if service.is_false else str(refused)
+        if service.is_false:
+            return
+        service.trouble, service.is_false = str(refused), refused.is_false
         wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
         if refused.retry_after_seconds is not None:
             # Spread out, so that those who were refused together do not come back together.
             wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
         # One that was never there is named as well, once: its address may be mistyped.
-        is_news = service.workers or not service.num_failures or refused.is_false
-        if refused.status in _GONE and is_news and not service.is_false:
-            self._note_outage(service, "for good" if refused.is_false else "until it is there again")
+        if refused.status in _GONE and (service.workers or not service.num_failures or service.is_false):
+            self._note_outage(service, "for good" if service.is_false else "until it is there again")
         service.num_failures += 1
-        service.is_false = service.is_false or refused.is_false
         service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
         self._loop.call_later(wait_seconds, self._hand_out)
 
@@ -413,39 +413,60 @@ class JudgeClient(RemoteJudge[_Service]):
     async def _find(self, service: _Service) -> None:
         """Ask a service what it is, before it is given anything, and now and then."""
         try:
-            about = await self._look_at(service)
-            service.limits = about["limits"]
-            service.time_scale = about.get("time_scale", service.time_scale)
+            service.about = await self._look_at(service)
             service.trouble = "alive, but has not judged a few programs with known verdicts"
-            async for line in service.ask_known():
-                if isinstance(line, Load) and line.queued > line.workers + len(_KNOWN) and not service.num_failures:
-                    # Others are before us there.
-                    self._heard = time.monotonic()
+            service.known_at = time.monotonic()
+            await self._ask_known(service)
             self._heard = time.monotonic()
             if not service.is_false:
                 service.rests_until, service.num_failures = 0.0, 0
-                self._open(service, about["workers"])
+                self._open(service, service.about["workers"])
         except Unserved as refused:
             self._rest(service, refused)
         except ConfigError as error:
             service.trouble, service.rests_until = str(error), 0.0
             self._answer(lambda item, error=error: item.work.finish(error), *self._places.values())
 
+    async def _ask_known(self, service: _Service) -> None:
+        """Have a few programs judged whose verdicts are known, other ones each time."""
+        number = random.randrange(10**6, 10**9)
+        problem = Problem(
+            id="known",
+            tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
+            time_limit_seconds=min(10.0, service.limit("max_cpu_seconds", 10.0)),
+            memory_limit_mib=int(min(256, service.limit("max_memory_mib", 256))),
+        )
+        for code, right in _KNOWN.items():
+            verdict = None
+            # One by one, as the smallest service takes them.
+            async for line in service.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem)))]):
+                if isinstance(line, Landed):
+                    verdict = line.verdict
+                elif line.queued > line.workers + len(_KNOWN) and not service.num_failures:
+                    # Others are before us there.
+                    self._heard = time.monotonic()
+            if verdict is None:
+                raise Unserved(0, "its answer ended before its end", was_taken=True)
+            if verdict.outcome not in _KNOWN.values():
+                why = f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"
+                raise Unserved(500, why[:300])
+            if verdict.outcome is not right:
+                raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
+
     async def _look_at(self, service: _Service) -> dict[str, Any]:
         """Return what a service is and takes, once it passed the check."""
         try:
-            answer = await self._http.get(f"{service.url}/v1/about")
-            await _accept(answer)
-            about = answer.json()
-        except httpx.TransportError as error:
-            raise Unserved(0, _name(error)) from None
-        except ValueError:
-            raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
+            async with service.request("GET", "/v1/about") as answer:
+                text = await answer.aread()
         except Unserved as unserved:
             if unserved.status in _AGAIN:
                 raise
             kind = TokenRefused if unserved.status in (401, 403) else ConfigError
             raise kind(f"{service.url} refused it ({unserved.status}): {unserved.words}") from None
+        try:
+            about = json.loads(text)
+        except ValueError:
+            raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
         self._check(service.url, about)
         return about
 
@@ -472,40 +493,6 @@ class JudgeClient(RemoteJudge[_Service]):
         return next(answer for answer in found if isinstance(answer, dict))
 
 
-def _longest_seconds(problem: Problem, time_scale: float) -> float:
-    """Return how long a program may take by its limits: each test, and its checker, the whole of its wall time."""
-    seconds = longest_wall_seconds(problem.time_limit_seconds * time_scale)
-    if problem.checker.type == "program":
-        seconds += longest_wall_seconds(CPU_SECONDS * time_scale)
-    return len(problem.tests) * seconds
-
-
-def _name(error: httpx.TransportError) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")
-
-
-async def _split_lines(answer: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield whole lines; a text may hold what Python and httpx also take for an end of line."""
-    begun = b""
-    async for data in answer.aiter_bytes():
-        *lines, begun = (begun + data).split(b"\n")
-        for line in lines:
-            yield line
-
-
-async def _accept(answer: httpx.Response) -> None:
-    """Raise what is no success."""
-    if answer.is_success:
-        return
-    await answer.aread()
-    stated = answer.headers.get("Retry-After", "")
-    try:
-        words = str(answer.json()["detail"])[:500]
-    except (ValueError, KeyError, TypeError):
-        words = answer.text[:200]
-    raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
-
-
 def write_request(items: Sequence[Item]) -> bytes:
     """Return the request; each problem is in it once."""
     problems = {item.work.known.number: item.work.known.problem for item in items}
@@ -517,4 +504,4 @@ def write_request(items: Sequence[Item]) -> bytes:
         for item in items
     )
     request = JudgeRequest.model_construct(problems=tuple(problems.values()), programs=programs)
-    return request.model_dump_json().encode("utf-8", "surrogatepass")
+    return request.model_dump_json().encode()

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,11 +21,10 @@ from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language, language_of
 from microcoder.judge.languages.environment import JudgingEnvironment, describe_environment
 from microcoder.judge.languages.packages import load_profile, provide_packages
-from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.verdicts import Statistics
-from microcoder.judge.run.workers import Key, KnownProblem, VerdictCache, Work, Workers, count_processes, open_shelf
+from microcoder.judge.run.workers import KnownProblem, VerdictCache, Work, Workers, count_processes, open_shelf
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -33,11 +32,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """A program in progress, and the futures of those who wait for its verdict."""
+    """A program in progress, and the futures of those who wait for its answer."""
 
-    key: Key
-    problem: KnownProblem
-    waiting: list[Future[Verdict]]
+    key: Any
+    """Of the verdict; of a program that is only run its future, which no other has."""
+    waiting: list[Future[Any]] = field(default_factory=list)
     work: Work | None = None
 
     def is_wanted(self) -> bool:
@@ -73,10 +72,9 @@ class Judge(Judging):
         self.stop: StopRule = options.stop
         self._is_closed = False
         self._lock = threading.Lock()
-        self._in_flight: dict[Key, _Job] = {}
-        self._running: set[Future[Execution]] = set()
+        self._in_flight: dict[Any, _Job] = {}
         self._cache = VerdictCache(options.cache_size)
-        self._judged = self._from_cache = self._faults = self._runs = self._checker_crashes = 0
+        self._own_counts = Statistics()
         packages = provide_packages(load_profile(options.packages))
         if self.processes:
             from microcoder.judge.fleet.pipe import Processes  # a judge of few workers starts without it
@@ -99,14 +97,7 @@ class Judge(Judging):
     @property
     def statistics(self) -> Statistics:
         """Counts so far."""
-        return Statistics(
-            judged=self._judged,
-            from_cache=self._from_cache,
-            faults=self._faults,
-            runs=self._runs,
-            checker_crashes=self._checker_crashes,
-            **asdict(self._pool.counts),
-        )
+        return replace(self._own_counts, **asdict(self._pool.counts))
 
     def prepare(self, problem: Problem) -> None:
         """Check and keep a problem, so that its programs begin at once: values of long tests take seconds to read.
@@ -115,19 +106,6 @@ class Judge(Judging):
             DataError: its tests cannot be read.
         """
         self._shelf.find(problem)
-
-    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; a cancelled future is dropped if queued, or stops after its current
-        test.
-
-        Raises:
-            DataError: the problem's tests cannot be read.
-            EvaluatorFault: there is no compiler or interpreter for the problem's language, or the judge is closed.
-        """
-        known = self._prepare(program, problem, "the program")
-        future: Future[Verdict] = Future()
-        self._enqueue(program, known, future)
-        return future
 
     def submit_run(self, invocation: Invocation) -> Future[Execution]:
         """Run one program in the background without judging it.
@@ -138,20 +116,7 @@ class Judge(Judging):
         """
         invocation.check()
         future: Future[Execution] = Future()
-
-        def finish(execution: Verdict | Execution | None) -> None:
-            with self._lock:
-                self._runs += execution is not None
-                # Closing the judge may have answered it already.
-                is_open = future in self._running
-                self._running.discard(future)
-            if isinstance(execution, Execution) and is_open:
-                _settle([future], execution)
-
-        with self._lock:
-            self._check_open()
-            self._running.add(future)
-        self._pool.put(Work(invocation.program, None, invocation, lambda: not future.cancelled(), finish))
+        self._enqueue(future, future, invocation.program, None, invocation)
         return future
 
     def run(self, invocation: Invocation) -> Execution:
@@ -173,11 +138,10 @@ class Judge(Judging):
             self._is_closed = True
         self._pool.close()
         with self._lock:
-            left, self._in_flight = list(self._in_flight.values()), {}
-            runs, self._running = self._running, set()
-        for job in left:
-            _settle(job.waiting, verdicts.unjudged("the judge was closed", len(job.problem.prepared.tests)))
-        _settle(runs, executions.fault("the judge was closed"))
+            left, self._in_flight = self._in_flight, {}
+        for job in left.values():
+            if job.work is not None:
+                _settle(job.waiting, job.work.fault("the judge was closed"))
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -191,32 +155,36 @@ class Judge(Judging):
             raise EvaluatorFault(trouble)
         return self._shelf.find(problem)
 
-    def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
+    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[KnownProblem]) -> list[Future[Verdict]]:
         self._check_open()
-        known = [
-            self._prepare(program, problem, f"program {index}")
-            for index, (program, problem) in enumerate(zip(programs, problems, strict=True))
-        ]
         futures: list[Future[Verdict]] = [Future() for _ in programs]
-        for index in sorted(range(len(programs)), key=lambda index: -known[index].expected_seconds):
-            self._enqueue(programs[index], known[index], futures[index])
+        for index in sorted(range(len(programs)), key=lambda index: -prepared[index].expected_seconds):
+            program, problem = programs[index], prepared[index]
+            self._enqueue(problem.key_of(program), futures[index], program, problem)
         return futures
 
-    def _enqueue(self, program: Program, problem: KnownProblem, future: Future[Verdict]) -> None:
-        """Start judging a program unless its verdict is known or on its way."""
-        key = problem.key_of(program)
+    def _enqueue(
+        self,
+        key: Any,
+        future: Future[Any],
+        program: Program,
+        problem: KnownProblem | None,
+        invocation: Invocation | None = None,
+    ) -> None:
+        """Start work unless its answer is known or on its way."""
         new: Work | None = None
         with self._lock:
             self._check_open()
-            known, job = self._cache.find(key), self._in_flight.get(key)
-            if known is None:
+            verdict, job = self._cache.find(key), self._in_flight.get(key)
+            if verdict is None:
                 if job is None:
-                    job = self._in_flight[key] = _Job(key, problem, [])
-                    new = job.work = Work(program, problem, None, job.is_wanted, partial(self._finish, job))
+                    job = self._in_flight[key] = _Job(key)
+                    finish = partial(self._finish, job, problem)
+                    new = job.work = Work(program, problem, invocation, job.is_wanted, finish)
                 job.waiting.append(future)
-            self._from_cache += new is None
-        if known is not None:
-            _settle([future], known)
+            self._own_counts.from_cache += new is None
+        if verdict is not None:
+            _settle([future], verdict)
             return
         if new is not None:
             self._pool.put(new)
@@ -227,32 +195,39 @@ class Judge(Judging):
         if job is not None and (work := job.work) is not None and not job.is_wanted():
             self._pool.withdraw(work)
 
-    def _finish(self, job: _Job, verdict: Verdict | Execution | None) -> None:
+    def _finish(self, job: _Job, problem: KnownProblem | None, answer: Verdict | Execution | None) -> None:
         """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
-        assert not isinstance(verdict, Execution)
-        waiting: list[Future[Verdict]] = []
+        waiting: list[Future[Any]] = []
         with self._lock:
-            if verdict is None:
+            if answer is None:
                 if not job.is_wanted():
                     self._in_flight.pop(job.key, None)
                     return
             else:
-                self._judged += 1
-                self._faults += not verdict.is_scorable
-                if not (verdict.is_scorable or verdict.is_checker_fault or self._is_closed):
-                    _LOG.warning("microcoder: a program stays unscored: %s", verdict.detail)
-                self._checker_crashes += verdict.is_checker_crash
-                job.problem.note_seconds(sum(test.wall_seconds for test in verdict.tests))
-                self._cache.keep(job.key, verdict)
+                self._note(job.key, problem, answer)
                 # Closing the judge may have answered them already.
                 if self._in_flight.pop(job.key, None):
                     # Both refer to the job: it would keep the problem's tests until the next collection of cycles.
                     waiting, job.waiting, job.work = job.waiting, [], None
-        if verdict is not None:
-            _settle(waiting, verdict)
+        if answer is not None:
+            _settle(waiting, answer)
         elif job.work is not None:
             # Another caller has joined in the meantime.
             self._pool.put(job.work)
+
+    def _note(self, key: Any, problem: KnownProblem | None, answer: Verdict | Execution) -> None:
+        """Count an answer, and keep a verdict."""
+        counts = self._own_counts
+        if isinstance(answer, Execution) or problem is None:
+            counts.runs += 1
+            return
+        counts.judged += 1
+        counts.faults += not answer.is_scorable
+        counts.checker_crashes += answer.is_checker_crash
+        if not (answer.is_scorable or answer.is_checker_fault or self._is_closed):
+            _LOG.warning("microcoder: a program stays unscored: %s", answer.detail)
+        problem.note_seconds(sum(test.wall_seconds for test in answer.tests))
+        self._cache.keep(key, answer)
 
 
 def _settle(futures: Iterable[Future[T]], result: T) -> None:

@@ -174,23 +174,21 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcod
 
 
 class _Process(Place):
-    """One of the processes, as the judge sees it; started again if it is needed after it has ended."""
+    """One of the processes, as the judge sees it."""
 
-    def __init__(self, pool: Processes, size: int) -> None:
+    _channel: Channel
+
+    def __init__(self, pool: Processes, name: str, size: int) -> None:
+        """Start it, in a thread that lives as long as it does: the kernel would end it with that thread."""
         super().__init__()
-        self.size = size
-        self.is_started = False
-        self.latest_counts = self.past_counts = Counts()
+        self.name, self.size = name, size
+        self.counts = Counts()
+        self.process: subprocess.Popen[bytes] | None = None
         self._pool = pool
         self._sent = Sent(_MOST_PROBLEM_BYTES, _MOST_PROBLEMS)
         self._sending = threading.Lock()
-        self._channel: Channel | None = None
-        self._thread: threading.Thread | None = None
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def counts(self) -> Counts:
-        return sum_counts([self.past_counts, self.latest_counts])
+        self._thread = threading.Thread(target=self._tend, name="judge-process", daemon=True)
+        self._thread.start()
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
         # Once all have started, also for those that stand aside.
@@ -212,49 +210,35 @@ class _Process(Place):
                 self.tell("give_up", item.number)
 
     def tell(self, *message: object) -> None:
-        """Send it a message, if it runs."""
-        if (opened := self._channel) is not None:
-            opened.send(*message)
-
-    def start(self, options: JudgeOptions, pace: dict[str, float] | None) -> None:
-        """Start it, in a thread that lives as long as it does: the kernel would end it with that thread."""
-        self.is_started = True
-        self._thread = threading.Thread(target=self._tend, args=(options, pace), name="judge-process", daemon=True)
-        self._thread.start()
+        """Send it a message, if it still runs."""
+        self._channel.send(*message)
 
     def end(self, latest: float) -> None:
         """Wait for its end, and enforce it if that takes too long."""
-        if self._thread is not None:
-            self._thread.join(max(0.0, latest - time.monotonic()))
-            if self._thread.is_alive() and self.process is not None:
-                self.process.kill()
-                self._thread.join(_CLOSE_SECONDS)
+        self._thread.join(max(0.0, latest - time.monotonic()))
+        if self._thread.is_alive() and self.process is not None:
+            self.process.kill()
+            self._thread.join(_CLOSE_SECONDS)
 
-    def _tend(self, options: JudgeOptions, pace: dict[str, float] | None) -> None:
+    def _tend(self) -> None:
         """Start it, handle its messages, and wait for its end."""
         failure: Exception | None = None
-        ours, theirs = socket.socketpair()
         try:
+            ours, theirs = socket.socketpair()
+            self._channel = Channel(ours.detach())
             with theirs:
                 self.process = _spawn(theirs.fileno(), *self._pool.lock_files)
         except OSError as error:
-            ours.close()
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
             return
         if self._pool.is_closed:
             self.process.kill()
-        opened = Channel(ours.detach())
-        with self._sending:
-            self._sent = Sent(_MOST_PROBLEM_BYTES, _MOST_PROBLEMS)
-            self._channel = opened
-        opened.send(self.size, options, pace)
+        self.tell(self.size, self._pool.options, self._pool.pace)
         try:
-            while (message := opened.receive()) is not None:
+            while (message := self._channel.receive()) is not None:
                 failure = self._pool.note(self, *message) or failure
         finally:
-            with self._sending:
-                self._channel = None
-            opened.close()
+            self._channel.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_CLOSE_SECONDS)
             self.process.kill()
@@ -268,37 +252,40 @@ class Processes(Fleet[_Process]):
     def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
         """Start nothing yet; the workers are spread evenly."""
         super().__init__()
-        self._options = options
-        self._pace: dict[str, float] | None = None
-        self._num_failed_starts = 0
-        self._start_failure = ""
-        self._rests_until = 0.0
+        self.options = options
+        self.pace: dict[str, float] | None = None
+        """That of this machine, once the first process has measured it."""
         self.is_closed = False
         """Whether the pool is closing."""
-        self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
         self.lock_files = make_lock_files()
         """Files whose locks let a test of one process run alone among the tests of all processes."""
-        self.members = [
-            _Process(self, num_workers // num_processes + (number < num_workers % num_processes))
-            for number in range(num_processes)
-        ]
-        """One for each process, started or not."""
-        self._places = {str(number): member for number, member in enumerate(self.members)}
+        self._idle = {str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)}
+        """How many workers each process is to have that is not started, or has ended."""
+        self._past_counts = Counts()
+        self._num_failed_starts, self._start_failure, self._rests_until = 0, "", 0.0
+        self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+
+    @property
+    def members(self) -> list[_Process]:
+        """Processes that start or run."""
+        return list(self._places.values())
 
     @property
     def counts(self) -> Counts:
         """What was counted so far, by processes that have ended, too."""
-        return sum_counts([Counts(retries=self._num_again), *(member.counts for member in self.members)])
+        with self._lock:
+            running = [member.counts for member in self.members]
+            return sum_counts([Counts(retries=self._num_again), self._past_counts, *running])
 
     @property
     def is_complete(self) -> bool:
         """Whether all processes are there."""
-        return all(member.workers for member in self.members)
+        return not self._idle and all(member.workers for member in self.members)
 
     def open(self) -> tuple[Isolation, float]:
         """Start the first process with its first sandbox; return what holds, and what CPU limits are multiplied by."""
         with self._lock:
-            self.members[0].start(self._options, None)
+            self._start()
         answer = self._opened.get()
         if isinstance(answer, Exception):
             raise answer
@@ -319,11 +306,12 @@ class Processes(Fleet[_Process]):
         """End all processes with their sandboxes."""
         with self._lock:
             self.is_closed = True
-        for member in self.members:
+            members = self.members
+        for member in members:
             if member.process is not None:
                 member.process.terminate()
         latest = time.monotonic() + _CLOSE_SECONDS
-        for member in self.members:
+        for member in members:
             member.end(latest)
         for file in self.lock_files:
             os.close(file)
@@ -332,12 +320,12 @@ class Processes(Fleet[_Process]):
         """Take a message of a process; return the error by which it ends."""
         match kind, content:
             case "done", (int(number), answer, Counts() as counts):
-                member.latest_counts = counts
+                member.counts = counts
                 self._land(member, number, answer)
             case "ready", _:
                 if content:
-                    isolation, scale, self._pace = content
-                    self._options = self._options.model_copy(update={"time_scale": scale})
+                    isolation, scale, self.pace = content
+                    self.options = self.options.model_copy(update={"time_scale": scale})
                     self._opened.put((isolation, scale))
                 self._num_failed_starts = 0
                 self._open(member, member.size)
@@ -349,20 +337,19 @@ class Processes(Fleet[_Process]):
         """Give what a process had to others, once; it may have ended before it had any."""
         with self._lock:
             was_ready, member.workers = member.workers > 0, 0
-            member.past_counts, member.latest_counts = member.counts, Counts()
+            del self._places[member.name]
+            self._idle[member.name] = member.size
+            self._past_counts = sum_counts([self._past_counts, member.counts])
             if self.is_closed:
                 return
             if not was_ready:
                 self._num_failed_starts += 1
                 self._start_failure = str(failure or "it ended while it started")
                 self._rests_until = time.monotonic() + _REST_SECONDS
-        if self._pace is None:
+        if self.pace is None:
             self._opened.put(failure or EvaluatorFault("the first judge process ended while it started"))
-            return
-        self._lose(member, "the judge process ended twice while this was judged")
-        # Only now may it start again: what it is given then is not lost.
-        member.is_started = False
-        self._wake()
+        else:
+            self._lose(member, "the judge process ended twice while this was judged")
 
     def _find_end(self, place: _Process, item: Item, why: str) -> str:
         return why if item.num_losses > 1 else ""
@@ -373,19 +360,21 @@ class Processes(Fleet[_Process]):
             return
         self._hand_out()
         with self._lock:
-            if not self._queue or self._start_another():
+            if self.is_closed or not self._queue or self._start_another():
                 return
         self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
 
     def _start_another(self) -> bool:
         """Start a process if those that start have too few places; return whether any runs, or may come to run."""
-        starting = sum(member.size for member in self.members if member.is_started and not member.workers)
+        starting = sum(member.size for member in self.members if not member.workers)
         rests = self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
-        if len(self._queue) > starting and not rests:
-            member = next((member for member in self.members if not member.is_started), None)
-            if member is not None:
-                member.start(self._options, self._pace)
-        return any(member.is_started for member in self.members)
+        if len(self._queue) > starting and self._idle and not rests:
+            self._start()
+        return bool(self._places)
+
+    def _start(self) -> None:
+        name = next(iter(self._idle))
+        self._places[name] = _Process(self, name, self._idle.pop(name))
 
 
 def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:

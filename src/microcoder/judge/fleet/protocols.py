@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -50,29 +50,38 @@ class Judging(ABC):
         """
         if len(programs) != len(problems):
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+        pairs = zip(programs, problems, strict=True)
+        prepared = [self._prepare(*pair, f"program {number}") for number, pair in enumerate(pairs)]
+        futures = self._begin_all(programs, prepared)
         ready: SimpleQueue[int] = SimpleQueue()
-        results: list[Verdict | None] = [None] * len(programs)
-        futures = self._begin_all(programs, problems)
         try:
             for number, future in enumerate(futures):
                 future.add_done_callback(lambda _, number=number: ready.put(number))
             for _ in futures:
                 index = ready.get()
-                results[index] = verdict = futures[index].result()
+                verdict = futures[index].result()
                 if on_verdict is not None:
                     on_verdict(index, verdict)
         finally:
             for future in futures:
                 future.cancel()
-        return cast(list[Verdict], results)
+        return [future.result() for future in futures]
 
-    @abstractmethod
-    def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
-        """Check all programs, then begin them; a future that is cancelled is not begun, or ends after its test."""
-
-    @abstractmethod
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background."""
+        """Judge one program in the background; raises like `judge`.
+
+        A cancelled future is dropped if queued; what runs already may stop after its current test.
+        """
+        (future,) = self._begin_all([program], [self._prepare(program, problem, "the program")])
+        return future
+
+    @abstractmethod
+    def _prepare(self, program: Program, problem: Problem, what: str) -> Any:
+        """Check a program, which messages call `what`; return what is kept of its problem."""
+
+    @abstractmethod
+    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[Any]) -> list[Future[Verdict]]:
+        """Begin programs, each with what `_prepare` returned."""
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
         """Judge one program from a coroutine, such as when a rollout arrives; raises like `judge`."""

@@ -120,13 +120,6 @@ class _Node(Place):
         self._judge.num_problems_sent += len(new)
         self.handle.give.remote(programs, new, list(self._sent.forget()))
 
-    def kill(self) -> None:
-        """End the actor, whatever it does; one that is gone already, with its cluster or alone, is no error."""
-        # Otherwise Ray would start another cluster, to end an actor there.
-        if ray.is_initialized():
-            with suppress(RayError, ValueError, RuntimeError):
-                ray.kill(self.handle)
-
 
 def _check_and_number(number: int, problem: Problem) -> NumberedProblem:
     check_problem(problem)
@@ -224,7 +217,8 @@ class RayJudge(RemoteJudge[_Node]):
             self._is_closed = True
         why = f"judging on Ray ended: {type(error).__name__}: {error}"
         self._answer(lambda item: item.give_up(why), *self._places.values())
-        self._kill_all()
+        for node in tuple(self._places.values()):
+            self._drop(node)
         self._loop.stop()
 
     async def _tend(self, node: _Node) -> None:
@@ -247,30 +241,29 @@ class RayJudge(RemoteJudge[_Node]):
             if not self._start_failure or (ours in why and ours not in self._start_failure):
                 self._start_failure = why
             _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
-            self._forget(node)
+            self._drop(node)
             self._resting[node.name] = time.monotonic() + _REST_SECONDS
 
     async def _stop(self) -> None:
         self._answer(lambda item: item.give_up("the judge was closed"), *self._places.values())
         await super()._stop()
-        self._kill_all()
-
-    def _kill_all(self) -> None:
-        for node in self._places.values():
-            node.kill()
-        self._places.clear()
+        for node in tuple(self._places.values()):
+            self._drop(node)
 
     def _lose_node(self, node: _Node, why: str) -> None:
         self.num_losses += 1
-        self._forget(node)
-        node.kill()
+        self._drop(node)
         self._lose(node, why)
 
-    def _forget(self, node: _Node) -> None:
+    def _drop(self, node: _Node) -> None:
+        """Forget a node and end its actor, whatever that does; one that is gone already is no error."""
         with self._lock:
             del self._places[node.name]
-            self._able.pop(node, None)
             node.workers = 0
+        # Otherwise Ray would start another cluster, to end an actor there.
+        if ray.is_initialized():
+            with suppress(RayError, ValueError, RuntimeError):
+                ray.kill(node.handle)
 
     def _find_end(self, place: _Node, item: Item, why: str) -> str:
         return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > _MOST_LOSSES else ""

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Outcome, Problem, Program, Record, Repeat, UncountedRun, Verdict
-from microcoder.judge.fleet.fleet import Fleet, Item, Place
+from microcoder.judge.fleet.fleet import Fleet, Item, PlaceT
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language
 from microcoder.judge.run.verdicts import unjudged
@@ -174,9 +174,6 @@ class QueuedProgram:
         return unjudged(message[:300], len(self.known.problem.tests))
 
 
-PlaceT = TypeVar("PlaceT", bound=Place)
-
-
 class RemoteJudge(Fleet[PlaceT], Judging):
     """The ways to ask, safe for several threads at once: an event loop in a thread of its own serves the places."""
 
@@ -191,20 +188,17 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
         self._thread.start()
 
-    def _begin_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Future[Verdict]]:
-        known: dict[int, NumberedProblem] = {}
-        for index, (program, problem) in enumerate(zip(programs, problems, strict=True)):
-            check_language(program, problem, f"program {index}")
-            if id(problem) not in known:
-                known[id(problem)] = self._shelf.find(problem)
-        pairs = zip(programs, problems, strict=True)
-        return self._enqueue([QueuedProgram(program, known[id(problem)]) for program, problem in pairs])
+    def _prepare(self, program: Program, problem: Problem, what: str) -> NumberedProblem:
+        check_language(program, problem, what)
+        return self._shelf.find(problem)
 
-    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
-        """Judge one program in the background; a cancelled future is not begun any more. Raises as `judge`."""
-        check_language(program, problem, "the program")
-        (future,) = self._enqueue([QueuedProgram(program, self._shelf.find(problem))])
-        return future
+    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[NumberedProblem]) -> list[Future[Verdict]]:
+        works = [QueuedProgram(program, known) for program, known in zip(programs, prepared, strict=True)]
+        with self._lock:
+            if self._is_closed:
+                raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
+            self._put([Item(work, work.known.number) for work in works])
+        return [work.future for work in works]
 
     def close(self) -> None:
         """Give up what is on its way: it gets `sandbox_fault`."""
@@ -216,13 +210,6 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_JOIN_SECONDS)
         self._loop.close()
-
-    def _enqueue(self, works: Sequence[QueuedProgram]) -> list[Future[Verdict]]:
-        with self._lock:
-            if self._is_closed:
-                raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
-            self._put([Item(work, work.known.number) for work in works])
-        return [work.future for work in works]
 
     def _note_copies(self, answer: JudgeAnswer) -> JudgeAnswer:
         if isinstance(answer, MicroCoderError):

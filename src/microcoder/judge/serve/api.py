@@ -1,19 +1,23 @@
-"""The routes: our own (judge, run, and what an orchestrator asks for), and those of SandboxFusion."""
+"""The application: our own routes (judge, run, and what an orchestrator asks for), and those of SandboxFusion."""
 
 from __future__ import annotations
 
 import base64
+import logging
 import signal
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 import microcoder
 from microcoder.judge import Execution, Invocation
+from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.remote import (
     About,
@@ -36,6 +40,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }
 _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
 """Default limits of `/v1/run`, where the service allows that much."""
+_LOG = logging.getLogger(__name__)
 
 
 def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
@@ -82,18 +87,17 @@ async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verd
         await landing.aclose()
 
 
-def build_router(service: Service) -> APIRouter:
-    """Return our own routes."""
-    router = APIRouter(route_class=ReadRoute)
+def _add_routes(app: FastAPI, service: Service) -> None:
+    """Add our own routes."""
 
-    @router.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
+    @app.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
     async def judge(request: JudgeRequest) -> Response:
         """Judge programs; answers when all are judged."""
         verdicts = await service.judge_all(*_pair(request))
         answer = JudgeResponse.model_construct(verdicts=tuple(verdicts))
         return Response(answer.model_dump_json(), media_type=_JSON)
 
-    @router.post("/v1/judge/stream", response_class=StreamingResponse, responses=_STREAM, tags=["judge"])
+    @app.post("/v1/judge/stream", response_class=StreamingResponse, responses=_STREAM, tags=["judge"])
     async def judge_stream(request: JudgeRequest) -> Response:
         """Judge programs; answers with a line of JSON for each as soon as it is judged, in any order."""
         landing = service.judge_each(*_pair(request))
@@ -101,7 +105,7 @@ def build_router(service: Service) -> APIRouter:
         await anext(landing)
         return StreamingResponse(_write_lines(service, landing), media_type=_LINES)
 
-    @router.post("/v1/run", tags=["judge"])
+    @app.post("/v1/run", tags=["judge"])
     async def run(request: RunRequest) -> RunResponse:
         """Run one program and return what it printed."""
         execution = await service.run(
@@ -116,7 +120,7 @@ def build_router(service: Service) -> APIRouter:
         )
         return RunResponse.model_validate(asdict(execution) | {"stdout": execution.stdout.decode("utf-8", "replace")})
 
-    @router.get("/v1/about", tags=["service"])
+    @app.get("/v1/about", tags=["service"])
     async def about() -> About:
         """Say what this service is and takes."""
         return About(
@@ -130,26 +134,24 @@ def build_router(service: Service) -> APIRouter:
             limits=service.settings.model_dump(),
         )
 
-    @router.get("/healthz", tags=["service"])
+    @app.get("/healthz", tags=["service"])
     async def healthz() -> dict[str, str]:
         """Liveness: 503 if this process should be replaced."""
         if trouble := service.find_failure():
             raise Refused(503, trouble)
         return {"status": "ok"}
 
-    @router.get("/readyz", tags=["service"])
+    @app.get("/readyz", tags=["service"])
     async def readyz() -> dict[str, str]:
         """Readiness: 503 if nothing should be sent now."""
         if reason := service.find_reason_to_wait():
             raise Refused(503, reason, retry_after_seconds=1)
         return {"status": "ok"}
 
-    @router.get("/metrics", tags=["service"])
+    @app.get("/metrics", tags=["service"])
     async def metrics() -> Response:
         """Counters for Prometheus."""
         return Response(service.metrics.render(), media_type=_PROMETHEUS)
-
-    return router
 
 
 _FUSION_MEMORY_MIB = 1024
@@ -174,16 +176,15 @@ class RunCodeRequest(BaseModel):
     args: tuple[str, ...] = ()
 
 
-def build_fusion_router(service: Service) -> APIRouter:
-    """Return the routes of SandboxFusion, for clients written for it, such as verl's reward.
+def _add_fusion_routes(app: FastAPI, service: Service) -> None:
+    """Add the routes of SandboxFusion, for clients written for it, such as verl's reward.
 
     Differences that a client may meet: time is CPU time, and the clock a backstop; only the languages of this judge,
     whose compilers keep their own limits; a built program is one source file; stderr is the end of it; no files are
     fetched.
     """
-    router = APIRouter(route_class=ReadRoute)
 
-    @router.post("/run_code", tags=["SandboxFusion"])
+    @app.post("/run_code", tags=["SandboxFusion"])
     async def run_code(request: RunCodeRequest) -> dict[str, Any]:
         """Run a program and return what it printed."""
         if request.fetch_files:
@@ -214,12 +215,10 @@ def build_fusion_router(service: Service) -> APIRouter:
         )
         return _describe_run(execution, is_built=language.is_built)
 
-    @router.get("/v1/ping", tags=["SandboxFusion"])
+    @app.get("/v1/ping", tags=["SandboxFusion"])
     async def ping() -> str:
         """Answer."""
         return "pong"
-
-    return router
 
 
 def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
@@ -246,3 +245,27 @@ def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
             "stderr": execution.stderr,
         },
     }
+
+
+def build_app(service: Service) -> FastAPI:
+    """Return the application, which lets anybody in."""
+    app = FastAPI(
+        title="MicroCoder judge",
+        summary="Judges untrusted programs against tests, in a sandbox.",
+        version=microcoder.__version__,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.router.route_class = ReadRoute
+    _add_routes(app, service)
+    _add_fusion_routes(app, service)
+    for kind in (Exception, Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer_error)
+    return app
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    refused = refusal_of(error)
+    if refused.status == 500 and not isinstance(error, Refused):
+        _LOG.error("%s failed", request.url.path, exc_info=error)
+    return refused.answer()

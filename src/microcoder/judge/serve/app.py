@@ -1,58 +1,122 @@
-"""The application: all routes behind the guard, and the server that ends without losing accepted requests."""
+"""The server: it bounds its connections, and ends without losing accepted requests.
+
+| a connection                                   | what happens to it                                 |
+|------------------------------------------------|----------------------------------------------------|
+| sends no whole request head in time            | closed                                             |
+| is kept open after an answer and asks nothing  | closed after the idle time, by uvicorn             |
+| does not read its answer                       | reset, by the kernel                               |
+| is one more than there may be                  | the longest waiting one makes room; with none: 503 |
+
+Without these, a thousand sockets that never send a byte hold every descriptor, and the service answers nobody.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
+import resource
 import socket
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-import microcoder
-from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.serve.api import build_fusion_router, build_router
-from microcoder.judge.serve.guard import ACCEPTED_AT_ONCE, Connection, Connections, Guard, bound_connections
-from microcoder.judge.serve.reading import Refused, refusal_of
-from microcoder.judge.serve.service import Service
+from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.serve.api import build_app
+from microcoder.judge.serve.guard import Guard
+from microcoder.judge.serve.service import Service, ServiceMetrics
+from microcoder.judge.serve.settings import ServiceSettings
 
 _KERNEL_QUEUE = 2048
 _AFTER_GRACE_SECONDS = 5
-_LOG = logging.getLogger(__name__)
+_ACCEPTED_AT_ONCE = 32
+"""Connections taken per turn of the event loop; each holds a descriptor before it can be refused."""
+_TURNS_UNTIL_REFUSED = 4
+_PER_WORKER, _SPARE = 32, 128
+"""Descriptors for a worker's sandboxes and the test that runs there; for files, shared inputs and the log."""
+_FEWEST = 16
 
 
-def build_app(service: Service, *, tokens: Collection[str] = ()) -> ASGIApp:
-    """Return the application; without tokens anybody may use it."""
+def bound_connections(settings: ServiceSettings, workers: int) -> int:
+    """Return how many connections there may be: what is set, or as many as the limit on open files leaves room for."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return settings.max_connections
+    taken = len(os.listdir("/proc/self/fd")) + _SPARE + _PER_WORKER * workers + _ACCEPTED_AT_ONCE * _TURNS_UNTIL_REFUSED
+    if soft - taken < _FEWEST:
+        raise ConfigError(
+            f"{soft} open files are allowed, {workers} workers and {_FEWEST} connections need {taken + _FEWEST}; "
+            f"type `ulimit -n {max(1024, 2 * taken)}` first, or take fewer --workers"
+        )
+    return min(settings.max_connections, soft - taken)
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        service.start()
-        yield
 
-    app = FastAPI(
-        title="MicroCoder judge",
-        summary="Judges untrusted programs against tests, in a sandbox.",
-        version=microcoder.__version__,
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
-    )
-    app.include_router(build_router(service))
-    app.include_router(build_fusion_router(service))
-    app.add_exception_handler(Exception, _answer_error)
-    for kind in (Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, _answer_error)
-    return Guard(app, service=service, tokens=tokens)
+class Connections:
+    """All connections of one service; lives in the event loop."""
+
+    def __init__(self, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
+        self._settings, self._metrics, self._most = settings, metrics, most
+        self._open: dict[Connection, asyncio.TimerHandle | None] = {}
+        """Connections, and what ends one if no request comes in time; None while one is under way. The one that waits
+        for the longest comes first of those that wait."""
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
+        if len(self._open) >= self._most:
+            waiting = next((one for one, end in self._open.items() if end is not None), None)
+            if waiting is None:
+                self._metrics.connections_closed.labels("no_room").inc()
+                return False
+            self._end(waiting, "no_room")
+        self._open[connection] = None
+        self.note(connection, self._settings.head_seconds)
+        # What is not taken for so long is reset.
+        not_read = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self._settings.body_seconds))
+        connection.transport.get_extra_info("socket").setsockopt(*not_read)
+        return True
+
+    def note(self, connection: Connection, seconds: float | None) -> None:
+        """Wait so long for the next request of a connection that is open, however it trickles in; None: for ever."""
+        if connection in self._open:
+            self.forget(connection)
+            end = None if seconds is None else connection.loop.call_later(seconds, self._end, connection, "no_head")
+            self._open[connection] = end
+            self._metrics.connections.set(len(self._open))
+
+    def forget(self, connection: Connection) -> None:
+        """Count a connection out; one that was not taken, or was counted out already, changes nothing."""
+        if (end := self._open.pop(connection, None)) is not None:
+            end.cancel()
+        self._metrics.connections.set(len(self._open))
+
+    def _end(self, connection: Connection, why: str) -> None:
+        self._metrics.connections_closed.labels(why).inc()
+        self.forget(connection)
+        connection.transport.abort()
+
+
+class Connection(H11Protocol):
+    """A connection that is counted."""
+
+    def __init__(self, known: Connections, *, app_state: dict[str, Any], **of: Any) -> None:
+        super().__init__(app_state={**app_state, "wait_for_next": partial(known.note, self)}, **of)
+        self._known = known
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, if there is room."""
+        super().connection_made(transport)
+        if not self._known.admit(self):
+            transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._known.forget(self)
+        super().connection_lost(exc)
 
 
 class JudgeServer(uvicorn.Server):
@@ -72,17 +136,12 @@ class JudgeServer(uvicorn.Server):
         self._service = service
         self._on_start = on_start
         settings = service.settings
-        self._connections = Connections(
-            build_app(service, tokens=tokens),
-            settings=settings,
-            metrics=service.metrics,
-            most=bound_connections(settings, service.judge.workers),
-        )
+        known = Connections(settings, service.metrics, bound_connections(settings, service.judge.workers))
         config = uvicorn.Config(
-            self._connections,
+            Guard(build_app(service), service=service, tokens=tokens),
             host=host,
             port=port,
-            http="h11",
+            http=cast(type[asyncio.Protocol], partial(Connection, known)),
             ws="none",
             loop="asyncio",
             ssl_certfile=tls[0] if tls else None,
@@ -91,13 +150,10 @@ class JudgeServer(uvicorn.Server):
             log_level="error",
             access_log=False,
             server_header=False,
-            backlog=ACCEPTED_AT_ONCE,
+            backlog=_ACCEPTED_AT_ONCE,
             timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
-        config.load()
-        reading = partial(Connection, self._connections, config.http_protocol_class)
-        config.http_protocol_class = cast(type[asyncio.Protocol], reading)
         super().__init__(config)
 
     @property
@@ -107,6 +163,7 @@ class JudgeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
+        self._service.start()
         if self.config.is_ssl:
             # A connection is known to us once it has shaken hands.
             loop = asyncio.get_running_loop()
@@ -118,7 +175,6 @@ class JudgeServer(uvicorn.Server):
                 # Clients wait in the kernel: asyncio takes one number for that and for how many are taken per turn.
                 with socket.socket(fileno=os.dup(listening.fileno())) as again:
                     again.listen(_KERNEL_QUEUE)
-            self._watching = asyncio.ensure_future(self._connections.watch())
             self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -126,10 +182,3 @@ class JudgeServer(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.drain()
-
-
-async def _answer_error(request: Request, error: Exception) -> Response:
-    refused = refusal_of(error)
-    if refused.status == 500 and not isinstance(error, Refused):
-        _LOG.error("%s failed", request.url.path, exc_info=error)
-    return refused.answer()

@@ -1,14 +1,4 @@
-"""Admission: who may come in, how much they may carry, how long they may take; and when they leave.
-
-| a connection                                   | what happens to it                                 |
-|------------------------------------------------|----------------------------------------------------|
-| sends no whole request head in time            | closed                                             |
-| is kept open after an answer and asks nothing  | closed after the idle time, by uvicorn             |
-| does not read its answer                       | reset, by the kernel                               |
-| is one more than there may be                  | the longest waiting one makes room; with none: 503 |
-
-Without these, a thousand sockets that never send a byte hold every descriptor, and the service answers nobody.
-"""
+"""Admission of requests: who may come in, how much they may carry, how long they may take; and when they leave."""
 
 from __future__ import annotations
 
@@ -16,28 +6,17 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import math
-import os
-import resource
-import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.reading import BYTES_PER_VALUE, Refused, ValueCounter
-from microcoder.judge.serve.service import Service, ServiceMetrics, shutting_down
-from microcoder.judge.serve.settings import ServiceSettings
+from microcoder.judge.serve.service import Service, shutting_down
 
-ACCEPTED_AT_ONCE = 32
-"""Connections taken per turn of the event loop; each holds a descriptor before it can be refused."""
-_TURNS_UNTIL_REFUSED = 4
-_PER_WORKER, _SPARE = 32, 128
-"""Descriptors for a worker's sandboxes and the test that runs there; for files, shared inputs and the log."""
-_FEWEST = 16
 _OPEN = ("/healthz", "/readyz")
 _ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
 _MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
@@ -70,14 +49,18 @@ class Guard:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
-        status = 499
+        status, wait_for_next = 499, scope["state"]["wait_for_next"]
 
         async def note_and_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif not message.get("more_body", False):
+                # Before it is sent: the next request may come before this call is over.
+                wait_for_next(self._settings.idle_seconds + self._settings.head_seconds)
             await send(message)
 
+        wait_for_next(None)
         body = _Body(receive)
         try:
             await self._serve(body, scope, note_and_send)
@@ -98,14 +81,13 @@ class Guard:
             await self._discard(body, scope)
             await refused.answer(Connection="close")(scope, body.receive, send)
             return
-        except _Gone:
+        except ClientDisconnect:
             return
 
         async def give() -> Message:
             if given:
                 return {"type": "http.request", "body": given.pop()}
-            await asyncio.Event().wait()
-            raise AssertionError("never set")
+            return await asyncio.Future[Message]()  # which never comes
 
         # Until it has answered, or the client is gone.
         answering = asyncio.ensure_future(self._app(scope, give, send))
@@ -179,12 +161,8 @@ class Guard:
             async with asyncio.timeout(min(_DISCARD_SECONDS, self._settings.body_seconds)):
                 while not body.is_complete and left > 0:
                     left -= len(await body.next())
-        except (TimeoutError, _Gone):
+        except (TimeoutError, ClientDisconnect):
             pass
-
-
-class _Gone(Exception):
-    """The client left before its request had arrived."""
 
 
 class _Body:
@@ -200,7 +178,7 @@ class _Body:
         """Return the next piece."""
         message = await self.receive()
         if message["type"] == "http.disconnect":
-            raise _Gone
+            raise ClientDisconnect
         self.is_complete = not message.get("more_body", False)
         return message.get("body", b"")
 
@@ -234,105 +212,3 @@ def _token_of(authorization: str) -> str:
         except ValueError:
             return ""
     return value.strip() if scheme.lower() == "bearer" else ""
-
-
-def bound_connections(settings: ServiceSettings, workers: int) -> int:
-    """Return how many connections there may be: what is set, or as many as the limit on open files leaves room for."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return settings.max_connections
-    taken = len(os.listdir("/proc/self/fd")) + _SPARE + _PER_WORKER * workers + ACCEPTED_AT_ONCE * _TURNS_UNTIL_REFUSED
-    if soft - taken < _FEWEST:
-        raise ConfigError(
-            f"{soft} open files are allowed, {workers} workers and {_FEWEST} connections need {taken + _FEWEST}; "
-            f"type `ulimit -n {max(1024, 2 * taken)}` first, or take fewer --workers"
-        )
-    return min(settings.max_connections, soft - taken)
-
-
-class Connections:
-    """All connections of one service, around its application; lives in the event loop."""
-
-    def __init__(self, app: ASGIApp, *, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
-        self._app, self._metrics, self._most = app, metrics, most
-        self._settings = settings
-        self._open: dict[Connection, float] = {}
-        """Connections, and until when a request has to come; infinite while one is under way. The one that waits for
-        the longest comes first of those that wait."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; its connection is busy meanwhile."""
-        connection: Connection | None = scope.get("state", {}).get("connection")
-
-        async def note_and_send(message: Message) -> None:
-            # Before it is sent: the next request may come before this call is over.
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                self.note(connection, self._settings.idle_seconds + self._settings.head_seconds)
-            await send(message)
-
-        self.note(connection, math.inf)
-        await self._app(scope, receive, note_and_send)
-
-    async def watch(self) -> None:
-        """End connections that wait for too long; one that trickles in has no more time than one that does not come."""
-        while True:
-            await asyncio.sleep(self._settings.head_seconds / 10)
-            for connection in [one for one, give_up in self._open.items() if give_up < time.monotonic()]:
-                self._end(connection, "no_head")
-
-    def admit(self, connection: Connection) -> bool:
-        """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
-        if len(self._open) >= self._most:
-            waiting = next((one for one, give_up in self._open.items() if give_up < math.inf), None)
-            if waiting is None:
-                self._metrics.connections_closed.labels("no_room").inc()
-                return False
-            self._end(waiting, "no_room")
-        self._open[connection] = math.inf
-        self.note(connection, self._settings.head_seconds)
-        # What is not taken for so long is reset.
-        not_read = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self._settings.body_seconds))
-        connection.transport.get_extra_info("socket").setsockopt(*not_read)
-        return True
-
-    def note(self, connection: Connection | None, seconds: float) -> None:
-        """Wait so long for the next request of a connection that is open."""
-        if connection is not None and self._open.pop(connection, None) is not None:
-            self._open[connection] = time.monotonic() + seconds
-            self._metrics.connections.set(len(self._open))
-
-    def forget(self, connection: Connection) -> None:
-        """Count a connection out; one that was not taken, or was counted out already, changes nothing."""
-        self._open.pop(connection, None)
-        self._metrics.connections.set(len(self._open))
-
-    def _end(self, connection: Connection, why: str) -> None:
-        self._metrics.connections_closed.labels(why).inc()
-        self.forget(connection)
-        connection.transport.abort()
-
-
-class Connection(asyncio.Protocol):
-    """A connection that is counted; what comes and goes over it is for the protocol of the server."""
-
-    def __init__(
-        self, known: Connections, read_http: Callable[..., Any], *, app_state: dict[str, Any], **of: Any
-    ) -> None:
-        self._known = known
-        self._http: asyncio.Protocol = read_http(app_state={**app_state, "connection": self}, **of)
-        self.data_received, self.eof_received = self._http.data_received, self._http.eof_received
-        self.pause_writing, self.resume_writing = self._http.pause_writing, self._http.resume_writing
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, if there is room."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self._http.connection_made(transport)
-        if not self._known.admit(self):
-            transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
-            transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
-        self._known.forget(self)
-        self._http.connection_lost(exc)

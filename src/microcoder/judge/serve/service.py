@@ -6,8 +6,8 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -152,30 +152,24 @@ class Service:
                 raise Refused(413, f"{number} {what} in one request; send at most {most}")
         for problem in each:
             self._check_problem(problem)
-        self._enter(len(programs))
-        try:
+        with self._hold_places(len(programs)):
             # Values of functions are read here, which takes as long as there are many.
             await asyncio.to_thread(self._prepare, each)
             judging = [self._judge(*pair) for pair in zip(programs, problems, strict=True)]
             async with aclosing(self._land(judging, self.settings.request_seconds)) as landing:
                 async for landed in landing:
                     yield landed
-        finally:
-            self._leave(len(programs))
 
     async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
         """Run one program without judging it; a client may wait for less than the service's limit."""
         self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
         self._check_language(invocation.program.language)
         invocation.check()
-        self._enter(1)
         seconds = min(patience_seconds, self.settings.request_seconds)
-        try:
+        with self._hold_places(1):
             async with aclosing(self._land([self._run(invocation)], seconds)) as landing:
                 (execution,) = [landed[1] async for landed in landing if landed is not None]
             return execution
-        finally:
-            self._leave(1)
 
     async def _land(
         self, works: Sequence[Coroutine[Any, Any, T]], seconds: float
@@ -247,7 +241,9 @@ class Service:
         if problem := find_language(name).find_problem():
             raise Refused(422, problem)
 
-    def _enter(self, num_programs: int) -> None:
+    @contextmanager
+    def _hold_places(self, num_programs: int) -> Iterator[None]:
+        """Have programs in the queue within the block, if there is room for them."""
         if self.is_draining:
             raise shutting_down()
         most = self.settings.max_queued
@@ -260,11 +256,13 @@ class Service:
                 f"{self._num_queued} programs are on their way, at most {most} are taken; send it again later",
                 retry_after_seconds=min(max(1.0, seconds / 2), _MAX_RETRY_AFTER_SECONDS),
             )
-        self._leave(-num_programs)
-
-    def _leave(self, num_programs: int) -> None:
-        self._num_queued -= num_programs
-        self.metrics.queued.set(self._num_queued)
+        self._num_queued += num_programs
+        self.metrics.queued.inc(num_programs)
+        try:
+            yield
+        finally:
+            self._num_queued -= num_programs
+            self.metrics.queued.dec(num_programs)
 
     async def _judge(self, program: Program, problem: Problem) -> Verdict:
         started = time.monotonic()
