@@ -36,9 +36,10 @@ from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages import Language, Runtime
 from microcoder.judge.languages.definition import expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
-from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Sandbox, SandboxDied, make_task
+from microcoder.judge.run.series import make_memory_file
+from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, LAYERS, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, LAYERS, WALL_EXPIRED
 
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
@@ -156,7 +157,7 @@ def run_compiler(
         output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
-    run = sandbox.run(make_task(sandbox.nothing, sandbox.nothing, b"", files=files, command=command), limits)
+    run = sandbox.run(TestTask(sandbox.nothing, sandbox.nothing, b"", files, {"command": command}), limits)
     if run.result.expired == WALL_EXPIRED:
         raise SandboxDied(
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"
@@ -343,19 +344,15 @@ def find_room(language: Language) -> dict[str, Any]:
     }
 
 
-class LoadedRuntime(LoadedBinary):
-    """A built program, ready to be run by its language's runtime."""
-
-    def __init__(self, language: Language, built: bytes, memory_mib: int) -> None:
-        """Open the runtime."""
-        runtime, command = require_runtime(language)
-        self.source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
-        self._command = tuple(runtime.command(command, memory_mib))
-        self._files = {runtime.program_file: built}
-
-
-Loaded = LoadedProgram | LoadedBinary
-"""A program ready to be run."""
+def load_built(language: Language, built: bytes, memory_mib: int) -> Loaded:
+    """Return what a compiler left, ready to be run: by itself, or by its language's runtime."""
+    if language.runtime is None:
+        source = make_memory_file(built)
+        return Loaded(source, source, (BUILT_FILE,))
+    runtime, command = require_runtime(language)
+    started = runtime.command(command, memory_mib)
+    source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
+    return Loaded(source, source, started, {runtime.program_file: built})
 
 
 def _find_loader(command: str) -> tuple[str, ...]:

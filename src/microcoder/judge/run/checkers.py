@@ -27,8 +27,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extensions import load_extension
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.builds import Loaded
-from microcoder.judge.run.supervisor import Run, TestTask
+from microcoder.judge.run.supervisor import Loaded, Run, TestTask
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, WALL_EXPIRED
 
 _MAIN = """

@@ -35,9 +35,9 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
-from microcoder.judge.run.builds import Loaded, LoadedRuntime, find_room, require_compiler, run_compiler
+from microcoder.judge.run.builds import find_room, load_built, require_compiler, run_compiler
 from microcoder.judge.run.problem import read_test
-from microcoder.judge.run.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied
+from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox, SandboxDied
 from microcoder.judge.sandbox.protocol import (
     CPU_EXPIRED,
     FINISHED,
@@ -201,8 +201,7 @@ def _load(
             return build.message
         room = find_room(language) if language.runtime else NO_RUNTIME
         sandbox = Sandbox(runtime=room, scratch_mib=scratch_mib)
-        made = LoadedRuntime(language, build.binary, memory_mib) if language.runtime else LoadedBinary(build.binary)
-        loaded = opened.enter_context(contextlib.closing(made))
+        loaded = opened.enter_context(contextlib.closing(load_built(language, build.binary, memory_mib)))
     opened.enter_context(contextlib.closing(sandbox))
     sandbox.isolation.require(unsafe=False)
     return _Ready(loaded, sandbox, limits, memory_mib, language.out_of_memory)

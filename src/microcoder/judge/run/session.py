@@ -24,15 +24,7 @@ from microcoder.judge.core.types import (
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import checkers, executions, verdicts
-from microcoder.judge.run.builds import (
-    Build,
-    BuildCache,
-    HeaderShelf,
-    Loaded,
-    LoadedRuntime,
-    build_program,
-    require_compiler,
-)
+from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, load_built, require_compiler
 from microcoder.judge.run.checkers import CheckerFailed
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
@@ -41,7 +33,7 @@ from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
 from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
-from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
@@ -364,10 +356,7 @@ class Session:
         build = self._builds.get(language, code, lambda: self._build(language, code))
         if not build.is_built:
             return None, build.message
-        if language.runtime is None:
-            return opened.enter_context(contextlib.closing(LoadedBinary(build.binary))), ""
-        loaded = LoadedRuntime(language, build.binary, memory_mib)
-        return opened.enter_context(contextlib.closing(loaded)), ""
+        return opened.enter_context(contextlib.closing(load_built(language, build.binary, memory_mib))), ""
 
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
