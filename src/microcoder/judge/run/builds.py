@@ -79,7 +79,6 @@ class BuildCache:
         self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
-        self._bytes = 0
 
     def limit(self, language: Language) -> Language:
         """Return a language with the CPU time that its compiler may take here."""
@@ -103,19 +102,15 @@ class BuildCache:
         try:
             with self._places:
                 made = build()
-            self._keep(key, made)
+            with self._lock:
+                self._builds[key] = made
+                while len(self._builds) > 1 and sum(len(one.binary) for one in self._builds.values()) > _MAX_KEPT_BYTES:
+                    self._builds.popitem(last=False)
             return made
         finally:
             with self._lock:
                 del self._running[key]
             is_over.set()
-
-    def _keep(self, key: _Key, made: Build) -> None:
-        with self._lock:
-            self._builds[key] = made
-            self._bytes += len(made.binary)
-            while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
-                self._bytes -= len(self._builds.popitem(last=False)[1].binary)
 
 
 def require_compiler(language: Language) -> str:
@@ -135,15 +130,12 @@ def build_program(sandbox: Sandbox, language: Language, code: str, headers: str 
     compiler = require_compiler(language)
     if headers:
         build = run_compiler(sandbox, language, language.build_command(compiler, headers), code)
-        if build.is_built or _is_about_source(build, language):
+        is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
+        # Without the header it would take longer.
+        is_late = build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
+        if build.is_built or is_complaint or is_late:
             return build
     return run_compiler(sandbox, language, language.build_command(compiler), code)
-
-
-def _is_about_source(build: Build, language: Language) -> bool:
-    is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
-    # Without the header it would take longer.
-    return is_complaint or build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
 
 
 def run_compiler(
@@ -350,7 +342,7 @@ def load_built(language: Language, built: bytes, memory_mib: int) -> Loaded:
         source = make_memory_file(built)
         return Loaded(source, source, (BUILT_FILE,))
     runtime, command = require_runtime(language)
-    started = runtime.command(command, memory_mib)
+    started = tuple(runtime.fill(part, command, memory_mib) for part in runtime.run)
     source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
     return Loaded(source, source, started, {runtime.program_file: built})
 
