@@ -245,7 +245,7 @@ class _Screen(ast.NodeVisitor):
             name = getattr(statement, "name", "")
             if name.startswith("__") and name not in METHODS:
                 raise Obstacle(f"it defines {name}")
-        self._scopes.append(_Scope(frozenset(), _names_from_elsewhere(_of_this_scope(node.body))))
+        self._scopes.append(_scope_of(node))
         for child in _children(node):
             if not (child in node.bases and isinstance(child, ast.Name) and child.id == "object"):
                 self.visit(child)
@@ -366,9 +366,7 @@ class _Screen(ast.NodeVisitor):
 
     def _import_modules(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name not in (*MODULES, *PACKAGES, "sys"):
-                raise Obstacle(f"it imports {alias.name}")
-            if "." in alias.name and not alias.asname:
+            if alias.name not in (*MODULES, *PACKAGES, "sys") or ("." in alias.name and not alias.asname):
                 raise Obstacle(f"it imports {alias.name}")
             self._add(alias.asname or alias.name, (alias.name, ""))
 
@@ -421,31 +419,29 @@ def _is_plain_format(node: ast.expr) -> bool:
     return not _REACHING_FIELD.search(re.sub(r":[^{}]*", ":", node.value))
 
 
-def _scope_of(node: Function) -> _Scope:
-    arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    bound = {argument.arg for argument in every if argument}
+def _scope_of(node: Function | ast.ClassDef) -> _Scope:
+    bound: set[str] = set()
     outer: set[str] = set()
-    inside = _of_this_scope(node.body if isinstance(node.body, list) else [node.body])
-    for inner in inside:
-        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            bound.add(inner.id)
+    elsewhere: set[str] = set()
+    for inner in _of_this_scope(node.body if isinstance(node.body, list) else [node.body]):
+        if isinstance(inner, ast.Name):
+            if not isinstance(inner.ctx, ast.Load):
+                bound.add(inner.id)
         elif isinstance(inner, (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler)) and inner.name:
             bound.add(inner.name)
         elif isinstance(inner, ast.Nonlocal):
             outer.update(inner.names)
-    elsewhere = _names_from_elsewhere(inside)
-    return _Scope(frozenset(bound - elsewhere - outer), elsewhere)
-
-
-def _names_from_elsewhere(scope: list[ast.AST]) -> frozenset[str]:
-    found: set[str] = set()
-    for inner in scope:
-        if isinstance(inner, ast.Global):
-            found.update(inner.names)
+        elif isinstance(inner, ast.Global):
+            elsewhere.update(inner.names)
         elif isinstance(inner, (ast.Import, ast.ImportFrom)):
-            found.update(alias.asname or alias.name for alias in inner.names)
-    return frozenset(found)
+            elsewhere.update(alias.asname or alias.name for alias in inner.names)
+    if isinstance(node, ast.ClassDef):
+        # What a class binds is looked up outside by the functions in it.
+        return _Scope(frozenset(), frozenset(elsewhere))
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    bound |= {argument.arg for argument in every if argument}
+    return _Scope(frozenset(bound - elsewhere - outer), frozenset(elsewhere))
 
 
 def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
