@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 from pydantic import model_validator
@@ -82,10 +81,8 @@ class VerdictFile:
             self._append({"origin": self._origin})
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None or not self._has_begun:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or not self._has_begun:
             self._partial.unlink(missing_ok=True)
         if self._file is not None:
             self._file.close()

@@ -257,15 +257,23 @@ class Sandbox:
             attendance = Attendance(limits, self._turn, self._record)
             result = self._exchange(request, descriptors, attendance, series)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
-            run = Run(
-                result=result if series is None else series.finish(result),
-                stdout=b"" if is_function else _read_all(stdout, stdout_bytes),
+            output = b"" if is_function else _read_all(stdout, stdout_bytes)
+            value = None if wire is None else _read_all(wire, os.fstat(wire).st_size)
+            if series is not None:
+                result = series.finish(result)
+                if is_function:
+                    value = series.first[1] if series.first else b""
+                elif series.first:
+                    output = series.first[1]
+                    stdout_bytes = len(output)
+            return Run(
+                result=result,
+                stdout=output,
                 stdout_bytes=stdout_bytes,
                 stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
-                wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
+                wire=value,
             )
-            return run if series is None else _first_of(run, series, is_function=is_function)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
@@ -375,14 +383,6 @@ def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.s
         theirs.close()
         os.close(stdin)
     return process, ours
-
-
-def _first_of(run: Run, series: Series, *, is_function: bool) -> Run:
-    """Return what the first test of a series left behind."""
-    output = b"" if series.first is None else series.first[1]
-    if is_function:
-        return replace(run, wire=output)
-    return run if series.first is None else replace(run, stdout=output, stdout_bytes=len(output))
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
