@@ -28,7 +28,7 @@ from microcoder.judge.core.extensions import load_extension
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.supervisor import Loaded, Run, TestTask
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 
 _MAIN = """
 
@@ -90,11 +90,6 @@ def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: b
         files = {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None}
     # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
     return program.task(stdin, arguments=(*names, *checker.arguments), files=files, int_digits=0)
-
-
-def was_killed(run: Run) -> bool:
-    """Whether our machine may have ended a checker: no limit of its own did. What idles, idles by itself."""
-    return run.result.signal == signal.SIGKILL and run.result.expired == FINISHED
 
 
 def read_verdict(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
@@ -28,16 +29,7 @@ from typing import Any, NamedTuple
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.syntax import parse_source
-from microcoder.judge.run.sharing_names import (
-    METHODS,
-    SEEDED,
-    TELLING_ADDRESSES,
-    Obstacle,
-    check_attribute,
-    check_member,
-    check_name,
-    public_names,
-)
+from microcoder.judge.run.sharing_names import METHODS, Obstacle, check_attribute, check_member, check_name
 from microcoder.judge.sandbox.batch import MODULES, PACKAGES
 from microcoder.judge.sandbox.functions import prelude_names
 from microcoder.judge.sandbox.runner import FILE_NAME
@@ -48,7 +40,11 @@ _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|det
 """Left over from one test, these could act in the next."""
 _REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
 """A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
-_FOR_CALLING = (("copy", "deepcopy"), *SEEDED)
+_TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
+"""Builtins that show the address of an object, or make one that is nothing but its address."""
+_SEEDED = (("random", "Random"), ("random", "seed"))
+"""Without a number to begin with they draw entropy."""
+_FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
@@ -268,7 +264,7 @@ class _Screen(ast.NodeVisitor):
         elif isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
             if node.id == "type":
                 raise Obstacle("it holds type")
-            if node.id in TELLING_ADDRESSES:
+            if node.id in _TELLING_ADDRESSES:
                 raise Obstacle(f"it names {node.id}")
             if node.id in _SETS:
                 self._seen.add("a set")
@@ -326,7 +322,7 @@ class _Screen(ast.NodeVisitor):
         ):
             # What it takes besides is a table by addresses.
             raise Obstacle("it calls deepcopy with a memo")
-        elif callee in SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
+        elif callee in _SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
             raise Obstacle(f"it calls random.{callee[1]} without a number to begin with")
         elif callee not in _FOR_CALLING:
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
@@ -381,7 +377,7 @@ class _Screen(ast.NodeVisitor):
                 continue
             if module in ("sys", "io", *PACKAGES):
                 raise Obstacle(f"it imports all of {module}")
-            for name in public_names(module):
+            for name in _public_names(module):
                 # Whether the program uses it or not; what it uses is checked if it does.
                 self._learn(name, (module, name))
 
@@ -400,6 +396,14 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
     for name, method in vars(_Screen).items()
     if name.startswith("visit_")
 }
+
+
+@cache
+def _public_names(module: str) -> tuple[str, ...]:
+    """Return the names that a star brings."""
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+    return tuple(names)
 
 
 def _check_is_value(module: str, name: str) -> None:

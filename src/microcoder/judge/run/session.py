@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, c
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Turn
-from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.judge.sandbox.protocol import FINISHED, STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
 _LARGE_STDIN_BYTES = 8 << 20
@@ -393,7 +394,8 @@ class Session:
         kind = self._kind(find_language(checker.language), "", is_large=True)
         with self.turn.shared():
             checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
-        if checkers.was_killed(checked):
+        # By no limit of its own; what idles, idles by itself.
+        if checked.result.signal == signal.SIGKILL and checked.result.expired == FINISHED:
             self.record.retries += 1
             with self.turn.alone():
                 checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
