@@ -211,8 +211,7 @@ def find_header(language: Language, header: str) -> Path | None:
 
 
 def list_headers(language: Language) -> dict[str, Path | None]:
-    """Return the folder of each precompiled header of a language, None if not made; empty if the compiler takes
-    none."""
+    """Return the folder of each header that a language's compiler takes precompiled, None if it is not made."""
     compiler = language.find_compiler()
     if language.precompiled is None or compiler is None or not language.precompile_command(compiler):
         return {}
@@ -291,21 +290,19 @@ class HeaderShelf:
             if found is None and self._misses[key] <= BUILDS_WITHOUT:
                 return ""
             # Until it is there it counts as settled that there is none.
-            self._settled[key] = made = "" if found is None else str(found)
-        if found is not None:
-            return made
-        try:
-            made = str(make_header(language, header, layers=self._layers, nice=self._nice, waits=False))
-        except BlockingIOError:
-            # By another process, so that the next program may find it.
-            with self._lock:
+            self._settled[key] = str(found or "")
+        if found is None:
+            try:
+                self._settled[key] = str(
+                    make_header(language, header, layers=self._layers, nice=self._nice, waits=False)
+                )
+            except BlockingIOError:
+                # By another process, so that the next program may find it.
                 del self._settled[key]
-            return ""
-        except EvaluatorFault as fault:
-            _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
-        with self._lock:
-            self._settled[key] = made
-        return made
+                return ""
+            except EvaluatorFault as fault:
+                _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
+        return self._settled[key]
 
 
 _PROGRAM_INTERPRETER = 3
