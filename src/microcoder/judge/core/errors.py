@@ -89,15 +89,12 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 def explain_fault(fault: ErrorDetails, key: str = "") -> str:
     """Return what the value must be, after its key if given; messages of our own validators are unchanged."""
-    if fault["type"] == "missing" and key:
-        return f"{key} is missing"
-    return f"{key}: {_explain(fault)}" if key else _explain(fault)
-
-
-def _explain(fault: ErrorDetails) -> str:
     kind = fault["type"]
+    if kind == "missing" and key:
+        return f"{key} is missing"
+    said = fault["msg"].removeprefix("Value error, ")
     if kind in _SENTENCES:
-        return _SENTENCES[kind](fault.get("ctx", {}))
-    if kind.endswith(("_type", "_parsing", "_from_float", "_number", "_inexact")):
-        return _KINDS.get(kind.partition("_")[0], fault["msg"])
-    return fault["msg"].removeprefix("Value error, ")
+        said = _SENTENCES[kind](fault.get("ctx", {}))
+    elif kind.endswith(("_type", "_parsing", "_from_float", "_number", "_inexact")):
+        said = _KINDS.get(kind.partition("_")[0], fault["msg"])
+    return f"{key}: {said}" if key else said

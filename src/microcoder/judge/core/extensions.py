@@ -108,7 +108,11 @@ def load_extension(
             hint = "; install it, or name its file: path/to/file.py:function"
             with _said_of(f"{noun} {reference}: module {where}", hint):
                 module = importlib.import_module(where)
-        function = _attribute(noun, reference, module, label)
+        if not hasattr(module, label):
+            known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+            hint = suggest(label, known) or f"it has {', '.join(known) or 'no functions'}"
+            raise ConfigError(f"{noun} {reference}: {module.__file__} has no {label!r}; {hint}")
+        function = getattr(module, label)
     elif offered := entry_points(group=GROUP + noun, name=reference):
         label, entry = reference, next(iter(offered))
         with _said_of(f"{noun} {entry.name} ({entry.value} of {entry.dist.name if entry.dist else 'a package'})"):
@@ -155,14 +159,6 @@ def _said_of(what: str, hint: str = "") -> Iterator[None]:
         yield
     except Exception as error:  # it is the user's code: anything may go wrong in it
         raise ConfigError(f"{what} cannot be imported: {type(error).__name__}: {error}{hint}") from error
-
-
-def _attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:
-    if hasattr(module, name):
-        return getattr(module, name)
-    known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-    hint = suggest(name, known) or f"it has {', '.join(known) or 'no functions'}"
-    raise ConfigError(f"{noun} {reference}: {module.__file__} has no {name!r}; {hint}")
 
 
 def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:

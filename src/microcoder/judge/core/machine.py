@@ -22,19 +22,14 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-_NAMES = {"darwin": "macOS", "win32": "Windows"}
-_WHAT_TO_DO = (
-    "use a Linux container or WSL 2 here, or send programs to a Linux machine that runs `microcoder serve` "
-    "(microcoder.judge.fleet.http.JudgeClient)"
-)
-
 
 def require_linux() -> None:
     """Refuse a system without support for the sandbox."""
     if sys.platform != "linux":
+        name = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
         raise EvaluatorFault(
-            f"the sandbox for programs needs Linux, and this is {_NAMES.get(sys.platform, sys.platform)}; "
-            + _WHAT_TO_DO
+            f"the sandbox for programs needs Linux, and this is {name}; use a Linux container or WSL 2 here, or send "
+            "programs to a Linux machine that runs `microcoder serve` (microcoder.judge.fleet.http.JudgeClient)"
         )
 
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -92,15 +92,21 @@ def _join(own: dict[str, Language], paths: list[Path]) -> dict[str, Language]:
     found = dict(own)
     for path in paths:
         language = read_language(path)
-        taken = {name for known in found.values() for name in _names(known)} & set(_names(language))
+        taken = _by_any_name(found.values()).keys() & _by_any_name([language]).keys()
         if taken:
             raise ConfigError(f"language file {path}: {min(taken)} is a language already; use another name")
         found[language.name] = language
     return found
 
 
-def _names(language: Language) -> list[str]:
-    return [language.name, *language.aliases, *(a for version in language.versions.values() for a in version.aliases)]
+def _by_any_name(languages: Iterable[Language]) -> dict[str, tuple[Language, str]]:
+    """Return languages by name and alias, each with the version that the name itself means."""
+    found: dict[str, tuple[Language, str]] = {}
+    for one in languages:
+        found |= dict.fromkeys((one.name, *one.aliases), (one, ""))
+        for number, described in one.versions.items():
+            found |= dict.fromkeys(described.aliases, (one, number))
+    return found
 
 
 def read_language(path: Path) -> Language:
@@ -152,11 +158,7 @@ def find_language(name: str, version: str = "") -> Language:
 @lru_cache(256)
 def _find(name: str, version: str, files: str) -> tuple[Language, str]:
     """Return the language, and the version that the name itself means."""
-    by_any_name: dict[str, tuple[Language, str]] = {}
-    for one in _load(files).values():
-        by_any_name |= dict.fromkeys((one.name, *one.aliases), (one, ""))
-        for number, described in one.versions.items():
-            by_any_name |= dict.fromkeys(described.aliases, (one, number))
+    by_any_name = _by_any_name(_load(files).values())
     if name.lower() not in by_any_name:
         raise DataError(
             f"language = {name[:50]!r}; use one of {', '.join(LANGUAGES)}, or add a language file (docs/languages.md)"

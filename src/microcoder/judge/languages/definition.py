@@ -67,10 +67,6 @@ def current_interpreter() -> Interpreter:
 _FLAGS, _HEADERS = "{flags}", "{headers}"
 _STAND_IN_PLACES = ("/proc/", "/sys/", "/etc/")
 _OWN_PLACES = ("/proc/self/fd", "/proc/self/fd/")
-_OTHER_PYTHON = (
-    f"no Python {{}} here: programs run on the Python that MicroCoder runs on, {CURRENT_VERSION}; judge them where "
-    "MicroCoder is installed for that one, on this machine or by `microcoder serve` there"
-)
 _FILLED = {"build": ("compiler", "home"), "run": ("runtime", "home", "memory_mib"), "": ("runtime", "home")}
 
 
@@ -138,13 +134,9 @@ class Runtime(Record):
         """Return the path of the runtime to use, or None if there is none."""
         return _find_command(self.commands)
 
-    def command(self, runtime: str, memory_mib: int) -> tuple[str, ...]:
-        """Return the command that runs a program."""
-        return tuple(part.format(runtime=runtime, home=_home(runtime), memory_mib=memory_mib) for part in self.run)
-
-    def fill(self, text: str, runtime: str) -> str:
-        """Return a text with the paths of the runtime filled in."""
-        return text.format(runtime=runtime, home=_home(runtime))
+    def fill(self, text: str, runtime: str, memory_mib: int = 0) -> str:
+        """Return a text with the paths of the runtime, and the limit that a command names, filled in."""
+        return text.format(runtime=runtime, home=_home(runtime), memory_mib=memory_mib)
 
 
 class Language(Record):
@@ -217,12 +209,17 @@ class Language(Record):
 
     def find_problem(self) -> str:
         """Return why programs of this language cannot be judged here; empty if they can."""
-        if not self.is_built:
-            return "" if self.version == CURRENT_VERSION else _OTHER_PYTHON.format(self.version)
-        if not self.find_compiler():
-            return self._missing("compiler", self.compilers)
-        if self.runtime is not None and not self.runtime.find_command():
-            return self._missing("runtime", self.runtime.commands)
+        if not self.is_built and self.version != CURRENT_VERSION:
+            return (
+                f"no Python {self.version} here: programs run on the Python that MicroCoder runs on, "
+                f"{CURRENT_VERSION}; judge them where MicroCoder is installed for that one, on this machine or by "
+                "`microcoder serve` there"
+            )
+        runtimes = self.runtime.commands if self.runtime else ()
+        for what, names in (("compiler", self.compilers), ("runtime", runtimes)):
+            if names and not _find_command(names):
+                known = ", ".join(names)
+                return f"no {what} for {self.name}: none of {known} found; install one ({self.install})"
         return ""
 
     def read_version(self) -> str:
@@ -236,9 +233,6 @@ class Language(Record):
             return ""
         found = re.search(r"\d+(\.\d+)+", said)
         return found[0] if found else ""
-
-    def _missing(self, what: str, names: Iterable[str]) -> str:
-        return f"no {what} for {self.name}: none of {', '.join(names)} found; install one ({self.install})"
 
     def find_readable(self) -> tuple[str, ...]:
         """Return what a build may read, as far as it is there."""
@@ -272,12 +266,9 @@ def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
 
 def _find_command(names: Iterable[str]) -> str | None:
     for name in names:
-        if "/" in name:
-            for path in expand_paths([name]):
-                if found := shutil.which(path):
-                    return found
-        elif found := shutil.which(name):
-            return found
+        for path in expand_paths([name]) if "/" in name else (name,):
+            if found := shutil.which(path):
+                return found
     return None
 
 

@@ -36,9 +36,10 @@ from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages import Language, Runtime
 from microcoder.judge.languages.definition import expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
-from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Sandbox, SandboxDied, make_task
+from microcoder.judge.run.series import make_memory_file
+from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, LAYERS, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, LAYERS, WALL_EXPIRED
 
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
@@ -78,7 +79,6 @@ class BuildCache:
         self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
-        self._bytes = 0
 
     def limit(self, language: Language) -> Language:
         """Return a language with the CPU time that its compiler may take here."""
@@ -102,19 +102,15 @@ class BuildCache:
         try:
             with self._places:
                 made = build()
-            self._keep(key, made)
+            with self._lock:
+                self._builds[key] = made
+                while len(self._builds) > 1 and sum(len(one.binary) for one in self._builds.values()) > _MAX_KEPT_BYTES:
+                    self._builds.popitem(last=False)
             return made
         finally:
             with self._lock:
                 del self._running[key]
             is_over.set()
-
-    def _keep(self, key: _Key, made: Build) -> None:
-        with self._lock:
-            self._builds[key] = made
-            self._bytes += len(made.binary)
-            while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
-                self._bytes -= len(self._builds.popitem(last=False)[1].binary)
 
 
 def require_compiler(language: Language) -> str:
@@ -134,15 +130,12 @@ def build_program(sandbox: Sandbox, language: Language, code: str, headers: str 
     compiler = require_compiler(language)
     if headers:
         build = run_compiler(sandbox, language, language.build_command(compiler, headers), code)
-        if build.is_built or _is_about_source(build, language):
+        is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
+        # Without the header it would take longer.
+        is_late = build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
+        if build.is_built or is_complaint or is_late:
             return build
     return run_compiler(sandbox, language, language.build_command(compiler), code)
-
-
-def _is_about_source(build: Build, language: Language) -> bool:
-    is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
-    # Without the header it would take longer.
-    return is_complaint or build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
 
 
 def run_compiler(
@@ -156,7 +149,7 @@ def run_compiler(
         output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
-    run = sandbox.run(make_task(sandbox.nothing, sandbox.nothing, b"", files=files, command=command), limits)
+    run = sandbox.run(TestTask(sandbox.nothing, sandbox.nothing, b"", files, {"command": command}), limits)
     if run.result.expired == WALL_EXPIRED:
         raise SandboxDied(
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"
@@ -218,8 +211,7 @@ def find_header(language: Language, header: str) -> Path | None:
 
 
 def list_headers(language: Language) -> dict[str, Path | None]:
-    """Return the folder of each precompiled header of a language, None if not made; empty if the compiler takes
-    none."""
+    """Return the folder of each header that a language's compiler takes precompiled, None if it is not made."""
     compiler = language.find_compiler()
     if language.precompiled is None or compiler is None or not language.precompile_command(compiler):
         return {}
@@ -298,21 +290,19 @@ class HeaderShelf:
             if found is None and self._misses[key] <= BUILDS_WITHOUT:
                 return ""
             # Until it is there it counts as settled that there is none.
-            self._settled[key] = made = "" if found is None else str(found)
-        if found is not None:
-            return made
-        try:
-            made = str(make_header(language, header, layers=self._layers, nice=self._nice, waits=False))
-        except BlockingIOError:
-            # By another process, so that the next program may find it.
-            with self._lock:
+            self._settled[key] = str(found or "")
+        if found is None:
+            try:
+                self._settled[key] = str(
+                    make_header(language, header, layers=self._layers, nice=self._nice, waits=False)
+                )
+            except BlockingIOError:
+                # By another process, so that the next program may find it.
                 del self._settled[key]
-            return ""
-        except EvaluatorFault as fault:
-            _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
-        with self._lock:
-            self._settled[key] = made
-        return made
+                return ""
+            except EvaluatorFault as fault:
+                _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
+        return self._settled[key]
 
 
 _PROGRAM_INTERPRETER = 3
@@ -343,19 +333,15 @@ def find_room(language: Language) -> dict[str, Any]:
     }
 
 
-class LoadedRuntime(LoadedBinary):
-    """A built program, ready to be run by its language's runtime."""
-
-    def __init__(self, language: Language, built: bytes, memory_mib: int) -> None:
-        """Open the runtime."""
-        runtime, command = require_runtime(language)
-        self.source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
-        self._command = tuple(runtime.command(command, memory_mib))
-        self._files = {runtime.program_file: built}
-
-
-Loaded = LoadedProgram | LoadedBinary
-"""A program ready to be run."""
+def load_built(language: Language, built: bytes, memory_mib: int) -> Loaded:
+    """Return what a compiler left, ready to be run: by itself, or by its language's runtime."""
+    if language.runtime is None:
+        source = make_memory_file(built)
+        return Loaded(source, source, (BUILT_FILE,))
+    runtime, command = require_runtime(language)
+    started = tuple(runtime.fill(part, command, memory_mib) for part in runtime.run)
+    source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
+    return Loaded(source, source, started, {runtime.program_file: built})
 
 
 def _find_loader(command: str) -> tuple[str, ...]:

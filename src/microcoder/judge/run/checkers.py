@@ -27,9 +27,8 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extensions import load_extension
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.builds import Loaded
-from microcoder.judge.run.supervisor import Run, TestTask
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, WALL_EXPIRED
+from microcoder.judge.run.supervisor import Loaded, Run, TestTask
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 
 _MAIN = """
 
@@ -66,13 +65,10 @@ CPU_SECONDS, MEMORY_MIB = 10.0, 1024
 """Limits of a checker program, whatever the problem's own; a judge has the former as `checker_seconds`."""
 
 _INPUT, _OUTPUT, _ANSWER, _FEEDBACK = "input", "output", "answer", "feedback/"
-_UNCAUGHT = "Traceback (most recent call last)"
-_UNCAUGHT_CODE = 1
-"""Python ends with it after an exception, which must not read as "wrong"."""
+_UNCAUGHT, _UNCAUGHT_CODE = "Traceback (most recent call last)", 1
+"""How Python ends after an exception, which must not read as "wrong"."""
 _RIGHT = {"testlib": (0,), "kattis": (42,)}
 _WRONG = {"testlib": (1, 2), "kattis": (43,)}
-ANY_NUMBER = 0
-"""Digits of an integer: an output of 10^5 digits is data to a checker, whatever Python thinks of it."""
 
 
 _AS_PRINTED = {
@@ -81,10 +77,6 @@ _AS_PRINTED = {
     **{"time_limit_seconds": CPU_SECONDS, "memory_limit_mib": MEMORY_MIB},
 }
 """Makes of a problem one whose answers are printed by a program."""
-
-
-class CheckerFailed(Exception):
-    """The checker gave no verdict, so the program has none; the message says why."""
 
 
 def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> TestTask:
@@ -96,32 +88,28 @@ def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: b
     else:
         stdin, names = output, (_INPUT, _ANSWER, _FEEDBACK)
         files = {_INPUT: test_input, _ANSWER: answer, _FEEDBACK: None}
-    return program.task(stdin, arguments=(*names, *checker.arguments), files=files, int_digits=ANY_NUMBER)
+    # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
+    return program.task(stdin, arguments=(*names, *checker.arguments), files=files, int_digits=0)
 
 
-def was_killed(run: Run) -> bool:
-    """Whether our machine may have ended a checker: no limit of its own did. What idles, idles by itself."""
-    return run.result.signal == signal.SIGKILL and run.result.expired == FINISHED
-
-
-def read_verdict(checker: Checker, run: Run) -> Comparison:
-    """Return what a checker decided; raise `CheckerFailed` if it crashed, was late, or ended with another code."""
+def read_verdict(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:
+    """Return what a checker decided, or how it failed: not compiled, crashed, late, or ended with another code."""
+    if rejection is not None:
+        return f"does not compile: {rejection}"
     ended = run.result
     said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
-    is_late = ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU
     is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
-    if not is_late and not ended.signal and not is_uncaught:
-        if ended.exit_code in _RIGHT[checker.protocol]:
-            return Comparison(True, METHOD, "")
-        if ended.exit_code in _WRONG[checker.protocol]:
-            return Comparison(False, "", f"the checker refused it{f': {said}' if said else ''}")
-    if is_late:
+    if ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU:
         why = "it took too long"
     elif ended.signal:
         why = f"killed by {verdicts.signal_name(ended.signal)}"
+    elif ended.exit_code in _RIGHT[checker.protocol]:
+        return Comparison(True, METHOD, "")
+    elif ended.exit_code in _WRONG[checker.protocol] and not is_uncaught:
+        return Comparison(False, "", f"the checker refused it{f': {said}' if said else ''}")
     else:
         why = f"exit code {ended.exit_code}"
-    raise CheckerFailed(f"failed ({why}): {said[-150:]}")
+    return f"failed ({why}): {said[-150:]}"
 
 
 def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
@@ -74,8 +74,7 @@ class Invocation:
         cpu_seconds = (self.cpu_seconds + language.startup_seconds) * time_scale
         memory_mib, spare_mib = self.memory_limit_mib + language.startup_memory_mib, self.spare_memory_mib
         limits = limits_for(cpu_seconds, memory_mib, OUTPUT_MIB, spare_memory_mib=spare_mib)
-        wall_seconds = limits.wall_seconds if self.wall_seconds is None else self.wall_seconds * time_scale
-        return Limits(limits.cpu_seconds, wall_seconds, limits.memory_bytes, limits.output_bytes)
+        return limits if self.wall_seconds is None else replace(limits, wall_seconds=self.wall_seconds * time_scale)
 
 
 def longest_wall_seconds(cpu_seconds: float) -> float:

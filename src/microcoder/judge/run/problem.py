@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.judge.compare import values
 from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.compare.values import read_arguments, read_expected, show
 from microcoder.judge.core.errors import DataError
@@ -24,29 +23,6 @@ from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, limits_for
 from microcoder.judge.sandbox import nodes
-
-_MAX_CALL_BYTES = 1 << 14
-"""Encoded size; one message to the sandbox carries everything about a test."""
-
-
-class _Misfit(ValueError):
-    """A value is not of the kind that it should be."""
-
-
-def check_call(problem: Problem) -> None:
-    """Refuse a problem whose call is impossible."""
-    call = find_call(problem)
-    if call is None:
-        return
-    num_bytes = len(call.model_dump_json(exclude_defaults=True))
-    if num_bytes > _MAX_CALL_BYTES:
-        raise DataError(f"problem {problem.id[:100]}: call takes {num_bytes} bytes; use at most {_MAX_CALL_BYTES}")
-    checker = problem.checker
-    if call.style == "design" and checker.type == "unordered" and checker.lists != "inner":
-        raise DataError(
-            f"problem {problem.id} has a design class and takes its results in any order, so an answer could swap "
-            'those of two operations; use {"type": "unordered", "lists": "inner"}, or a checker program'
-        )
 
 
 def read_test(problem: Problem, number: int, call: Call | None) -> object:
@@ -72,18 +48,19 @@ def _read_one(where: str, signature: Signature, arguments: Sequence[Any], expect
     kind = signature.returns
     if signature.result is not None and kind == "json" and signature.result < len(signature.parameters):
         kind = signature.parameters[signature.result]
-    try:
-        return _normalise(kind, expected)
-    except _Misfit as misfit:
-        raise DataError(f"{where}: the expected output is no {kind}: {misfit}") from None
+    return _read_kind(f"{where}: the expected output", kind, expected)
 
 
 def _read_arguments(where: str, signature: Signature, arguments: Sequence[Any]) -> None:
     for number, (kind, argument) in enumerate(zip(signature.parameters, arguments, strict=False), 1):
-        try:
-            _normalise(kind, argument)
-        except _Misfit as misfit:
-            raise DataError(f"{where}, argument {number} is no {kind}: {misfit}") from None
+        _read_kind(f"{where}, argument {number}", kind, argument)
+
+
+def _read_kind(what: str, kind: str, value: Any) -> object:
+    try:
+        return _normalise(kind, value)
+    except ValueError as misfit:
+        raise DataError(f"{what} is no {kind}: {misfit}") from None
 
 
 def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], expected: Any) -> object:
@@ -118,12 +95,12 @@ def _normalise(kind: str, value: Any) -> Any:
         return value
     if kind.startswith("list["):
         if not isinstance(value, list):
-            raise _Misfit(f"{show(value)} is not a list")
+            raise ValueError(f"{show(value)} is not a list")
         return [_normalise(kind[5:-1], item) for item in value]
     if value is None:
         return []
     if not isinstance(value, list):
-        raise _Misfit(f"{show(value)} (no list); write it as {_EXAMPLES[kind]}")
+        raise ValueError(f"{show(value)} (no list); write it as {_EXAMPLES[kind]}")
     end = len(value)
     while kind == "TreeNode" and end and value[end - 1] is None:
         end -= 1
@@ -132,7 +109,7 @@ def _normalise(kind: str, value: Any) -> Any:
     except (TypeError, ValueError, IndexError, AttributeError):
         is_whole = False
     if not is_whole:
-        raise _Misfit(f"{show(value)}; write it as {_EXAMPLES[kind]}")
+        raise ValueError(f"{show(value)}; write it as {_EXAMPLES[kind]}")
     return value[:end]
 
 
@@ -141,8 +118,8 @@ _EXAMPLES = {"ListNode": "a list such as [1, 2, 3]", "TreeNode": "a level-order 
 
 OUTPUT_MIB = 16
 _MAX_NAME_LENGTH = 1000
-_MAX_ARGUMENTS_BYTES = 1 << 15
-"""Encoded size; one message to the sandbox carries everything about a test."""
+_MAX_CALL_BYTES, _MAX_ARGUMENTS_BYTES = 1 << 14, 1 << 15
+"""Encoded sizes; one message to the sandbox carries everything about a test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +144,7 @@ class PreparedProblem:
         check_problem(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
         self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
-        self._call = find_call(problem)
-        call = self._call
+        self._call = call = find_call(problem)
         self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
         """The call as sent to the sandbox; None if all is plain JSON."""
         self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
@@ -210,24 +186,21 @@ class PreparedProblem:
 
     def judge(self, run: Run, test: PreparedTest) -> TestResult:
         """Judge what one test left behind."""
-        failure = self.find_failure(run)
-        if failure is not None:
-            return verdicts.result_of(run, *failure)
+        value = self.value_of(run, test)
+        if isinstance(value, TestResult):
+            return value
         checker = self.problem.checker
         if self.problem.fn_name is None:
             output = run.stdout.decode("utf-8", "surrogateescape")
             return verdicts.compared(run, compare_output(output, str(test.expected), checker))
-        value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
-        if isinstance(value, TestResult):
-            return value
         return verdicts.compared(run, compare_value(value, test.expected, checker))
 
-    def output_of(self, run: Run, test: PreparedTest) -> bytes | TestResult:
-        """Return what a checker program reads: stdout, or the returned value as JSON; or why there is none."""
-        if self.problem.fn_name is None:
-            return run.stdout
-        value = verdicts.read_value(run, expected_bytes=test.expected_bytes)
-        return value if isinstance(value, TestResult) else values.write_json(value).encode()
+    def value_of(self, run: Run, test: PreparedTest) -> object | TestResult:
+        """Return what a function returned, None of a program; or the result of a test that failed before that."""
+        failure = self.find_failure(run)
+        if failure is not None:
+            return verdicts.result_of(run, *failure)
+        return None if self.problem.fn_name is None else verdicts.read_value(run, expected_bytes=test.expected_bytes)
 
 
 _LONGEST_EXACT_BYTES = 1 << 16
@@ -262,9 +235,18 @@ def check_problem(problem: Problem) -> None:
                 f"problem {problem.id[:100]}: its starter code defines a class Node; only ListNode and TreeNode are "
                 "built from JSON (docs/functions.md), so leave the problem out, or give it a harness"
             )
-        check_call(problem)
+        call = find_call(problem)
+        num_bytes = 0 if call is None else len(call.model_dump_json(exclude_defaults=True))
+        if num_bytes > _MAX_CALL_BYTES:
+            raise DataError(f"problem {problem.id[:100]}: call takes {num_bytes} bytes; use at most {_MAX_CALL_BYTES}")
+        is_design = call is not None and call.style == "design"
+        if is_design and checker.type == "unordered" and checker.lists != "inner":
+            raise DataError(
+                f"problem {problem.id} has a design class and takes its results in any order, so an answer could swap "
+                'those of two operations; use {"type": "unordered", "lists": "inner"}, or a checker program'
+            )
         for number in range(1, len(problem.tests) + 1):
-            read_test(problem, number, find_call(problem))
+            read_test(problem, number, call)
     if problem.fn_name is not None and language.is_built:
         raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
     if problem.dialect != "plain" and language.is_built:

@@ -25,7 +25,7 @@ import contextlib
 import re
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from microcoder import Checker, EvaluatorFault, Outcome, Problem, Program, TestResult, Verdict
@@ -35,17 +35,10 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
-from microcoder.judge.run.builds import Loaded, LoadedRuntime, find_room, require_compiler, run_compiler
+from microcoder.judge.run.builds import find_room, load_built, require_compiler, run_compiler
 from microcoder.judge.run.problem import read_test
-from microcoder.judge.run.supervisor import Limits, LoadedBinary, LoadedProgram, Run, Sandbox, SandboxDied
-from microcoder.judge.sandbox.protocol import (
-    CPU_EXPIRED,
-    FINISHED,
-    FOLDER_EXPIRED,
-    NO_RUNTIME,
-    STDIN_FILE,
-    WALL_EXPIRED,
-)
+from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox, SandboxDied
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, NO_RUNTIME, STDIN_FILE, WALL_EXPIRED
 
 OUTPUT_MIB, SCRATCH_MIB, LARGE_SCRATCH_MIB, SPARE_MEMORY_MIB = 16, 16, 256, 640
 """What a test may write to a stream and to its folder (more where its streams are files there, or it builds or checks),
@@ -67,7 +60,7 @@ class _Ready:
     sandbox: Sandbox
     limits: Limits
     memory_mib: int
-    out_of_memory: str = ""
+    out_of_memory: str
     """Text by which a program of its language that ran out of memory is known."""
 
 
@@ -119,25 +112,23 @@ def _judge_tests(
     """Yield the result of each test, in order, or the one result of a program that cannot be run."""
     checking = None
     if problem.checker.type == "program":
-        language = find_language(problem.checker.language)
-        code, cpu_seconds = str(problem.checker.code), CHECKER_SECONDS * time_scale
-        room = {"scratch_mib": LARGE_SCRATCH_MIB, "build_scale": time_scale}
-        checking = _load(opened, language, code, cpu_seconds, CHECKER_MIB, packages, **room)
+        language, seconds = find_language(problem.checker.language), CHECKER_SECONDS * time_scale
+        limits = Limits(seconds, 3 * seconds + 1, (CHECKER_MIB + SPARE_MEMORY_MIB) << 20, OUTPUT_MIB << 20)
+        checking = _load(opened, language, str(problem.checker.code), limits, CHECKER_MIB, packages, time_scale)
         if isinstance(checking, str):
             yield _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
             return
-        checking = replace(checking, limits=replace(checking.limits, wall_seconds=3 * cpu_seconds + 1))
     language = language_of(problem)
     # A harness is a program that reads stdin, and is given the answer's source.
     code = answer if problem.harness is None else f"{problem.harness}\n\nmain({answer!r})\n"
     fn_name = problem.fn_name if problem.harness is None and problem.fn_name else ""
-    cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
+    seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
     memory_mib = problem.memory_limit_mib + language.startup_memory_mib
     longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
     opens_streams = "/dev/" in code or "/proc/" in code
-    room = {"build_scale": time_scale, "output_mib": max(OUTPUT_MIB, 2 * (longest >> 20))}
-    room["scratch_mib"] = LARGE_SCRATCH_MIB if opens_streams else SCRATCH_MIB
-    ready = _load(opened, language, code, cpu_seconds, memory_mib, packages, answer, fn_name, **room)
+    output_mib, scratch_mib = max(OUTPUT_MIB, 2 * (longest >> 20)), LARGE_SCRATCH_MIB if opens_streams else SCRATCH_MIB
+    limits = Limits(seconds, 2 * seconds + 1, (memory_mib + SPARE_MEMORY_MIB) << 20, output_mib << 20)
+    ready = _load(opened, language, code, limits, memory_mib, packages, time_scale, answer, fn_name, scratch_mib)
     if isinstance(ready, str):
         yield _without_run(Outcome.COMPILE_ERROR, ready)
         return
@@ -173,17 +164,15 @@ def _load(
     opened: contextlib.ExitStack,
     language: Language,
     code: str,
-    cpu_seconds: float,
+    limits: Limits,
     memory_mib: int,
     packages: ProvidedPackages,
+    time_scale: float,
     answer: str = "",
     fn_name: str = "",
-    build_scale: float = 1.0,
-    output_mib: int = OUTPUT_MIB,
-    scratch_mib: int = SCRATCH_MIB,
+    scratch_mib: int = LARGE_SCRATCH_MIB,
 ) -> _Ready | str:
     """Return a program ready to run in a sandbox of its own, or the compiler's message."""
-    limits = Limits(cpu_seconds, 2 * cpu_seconds + 1, (memory_mib + SPARE_MEMORY_MIB) << 20, output_mib << 20)
     if trouble := language.find_problem():
         raise EvaluatorFault(trouble)
     if not language.is_built:
@@ -194,15 +183,13 @@ def _load(
         sandbox = Sandbox(packages=packages.folder, preload=preload, scratch_mib=scratch_mib)
         loaded: Loaded = opened.enter_context(contextlib.closing(LoadedProgram(code)))
     else:
-        limited = language.model_copy(update={"build_seconds": language.build_seconds * build_scale})
+        limited = language.model_copy(update={"build_seconds": language.build_seconds * time_scale})
         with contextlib.closing(Sandbox(toolchain=language.find_readable(), scratch_mib=LARGE_SCRATCH_MIB)) as building:
             build = run_compiler(building, limited, limited.build_command(require_compiler(language)), code)
         if not build.is_built:
             return build.message
-        room = find_room(language) if language.runtime else NO_RUNTIME
-        sandbox = Sandbox(runtime=room, scratch_mib=scratch_mib)
-        made = LoadedRuntime(language, build.binary, memory_mib) if language.runtime else LoadedBinary(build.binary)
-        loaded = opened.enter_context(contextlib.closing(made))
+        sandbox = Sandbox(runtime=find_room(language) if language.runtime else NO_RUNTIME, scratch_mib=scratch_mib)
+        loaded = opened.enter_context(contextlib.closing(load_built(language, build.binary, memory_mib)))
     opened.enter_context(contextlib.closing(sandbox))
     sandbox.isolation.require(unsafe=False)
     return _Ready(loaded, sandbox, limits, memory_mib, language.out_of_memory)
@@ -220,7 +207,7 @@ def _find_failure(run: Run, ready: _Ready) -> tuple[Outcome, str] | None:
     says_so = has_failed and _MEMORY_ERROR.match(last_line)
     aborts = ready.out_of_memory and ready.out_of_memory in run.stderr and (has_failed or ended.signal in _ABORTED)
     # The kernel kills what fills the machine.
-    was_full = ended.signal == signal.SIGKILL and ended.expired == FINISHED and memory_mib >= 0.9 * ready.memory_mib
+    was_full = ended.signal == signal.SIGKILL and not ended.expired and memory_mib >= 0.9 * ready.memory_mib
     if memory_mib > ready.memory_mib or says_so or aborts or was_full:
         return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {ready.memory_mib} MiB"
     is_expired = ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU

@@ -24,16 +24,7 @@ from microcoder.judge.run.problem import OUTPUT_MIB, PreparedProblem
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied, TestTask
-from microcoder.judge.run.timing import (
-    LARGE_KIB,
-    MAX_SLOWDOWN,
-    MEMORY_PROGRAM,
-    PROGRAM,
-    Limits,
-    Pace,
-    WorkerRecord,
-    limits_for,
-)
+from microcoder.judge.run.timing import Limits, Pace, WorkerRecord, limits_for
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, NO_RUNTIME
 
@@ -80,21 +71,16 @@ class Sandboxes:
         self.record = WorkerRecord()
         """Counts of the worker; here, uses that were begun again because the sandbox died."""
 
-    def open(self) -> Sandbox:
-        """Start and return the plain one."""
-        return self._find(SandboxKind())
-
-    def use(self, kind: SandboxKind, action: Callable[[Sandbox], T]) -> T:
+    def use(self, kind: SandboxKind, action: Callable[[Sandbox], T], *, is_last: bool = False) -> T:
         """Call an action with a sandbox of a kind, and again with a fresh one if it dies or the machine refuses it."""
-        for is_last in (False, True):
-            try:
-                return action(self._find(kind))
-            except BaseException as error:
-                self._discard(kind)
-                if is_last or self._is_closed or not isinstance(error, (SandboxDied, OSError)):
-                    raise
-                self.record.retries += 1
-        raise AssertionError("the last try returned or raised")
+        try:
+            return action(self._find(kind))
+        except BaseException as error:
+            self._discard(kind)
+            if is_last or self._is_closed or not isinstance(error, (SandboxDied, OSError)):
+                raise
+        self.record.retries += 1
+        return self.use(kind, action, is_last=True)
 
     def renew(self) -> None:
         """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
@@ -111,37 +97,28 @@ class Sandboxes:
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
         self._is_closed = True
-        for sandbox in self._started.values():
-            sandbox.close()
-        self._started.clear()
+        self.renew()
 
-    def _find(self, kind: SandboxKind) -> Sandbox:
-        """Return a sandbox of this kind, started if there is none yet."""
+    def _find(self, kind: SandboxKind, *, is_last: bool = False) -> Sandbox:
+        """Return a sandbox of this kind, started if there is none; tried twice, as it may be killed while it starts."""
         if self._is_closed:
             raise SandboxDied("the judge was closed")
-        if kind not in self._started:
-            sandbox = self._start_again(kind)
-            self._started[kind] = sandbox
-            if self._is_closed:
-                raise SandboxDied("the judge was closed")
-        return self._started[kind]
-
-    def _start_again(self, kind: SandboxKind) -> Sandbox:
-        """Start a sandbox; try twice, since it may have been killed while it started."""
-        if self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
+        if kind in self._started:
+            return self._started[kind]
+        if not is_last and self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
             raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
-        for is_last in (False, True):
-            try:
-                sandbox = self._start(kind)
-            except EvaluatorFault as fault:
-                self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
-                self._rests_until = time.monotonic() + _REST_SECONDS
-                if is_last:
-                    raise
-            else:
-                self._failed_starts = 0
-                return sandbox
-        raise AssertionError("the last try returned or raised")
+        try:
+            sandbox = self._started[kind] = self._start(kind)
+        except EvaluatorFault as fault:
+            self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
+            self._rests_until = time.monotonic() + _REST_SECONDS
+            if is_last:
+                raise
+            return self._find(kind, is_last=True)
+        self._failed_starts = 0
+        if self._is_closed:
+            raise SandboxDied("the judge was closed")
+        return sandbox
 
     def _start(self, kind: SandboxKind) -> Sandbox:
         sandbox = Sandbox(
@@ -228,29 +205,23 @@ class TimedRuns:
 
     def measure_time_scale(self) -> float:
         """Return the factor on CPU limits on this machine, and learn its pace."""
-        self._pace.learn(MEMORY_PROGRAM, self._time(MEMORY_PROGRAM))
-
-        def measure() -> float:
-            seconds = self._time(PROGRAM)
-            self._pace.learn(PROGRAM, seconds)
-            return seconds
-
-        return timing.measure_scale(measure)
+        self._time(timing.MEMORY_PROGRAM)
+        return timing.measure_scale(lambda: self._time(timing.PROGRAM))
 
     def _time(self, code: str) -> float:
-        """Return the CPU seconds of a fixed program."""
+        """Return the CPU seconds of a fixed program, which say something about this machine's pace."""
         limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
         with contextlib.closing(LoadedProgram(code)) as program:
-            return self._sandboxes.use(
-                SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits)
-            ).cpu_seconds
+            run = self._sandboxes.use(SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits))
+        self._pace.learn(code, run.cpu_seconds)
+        return run.cpu_seconds
 
     def _measure_slowdown(self, run: Run) -> float:
         """Return by how much neighbours slow a program like this now."""
-        slowdown = self._pace.measure(PROGRAM, lambda: self._time(PROGRAM))
-        if run.result.memory_kib < LARGE_KIB:
+        slowdown = self._pace.measure(timing.PROGRAM, lambda: self._time(timing.PROGRAM))
+        if run.result.memory_kib < timing.LARGE_KIB:
             return slowdown
-        return max(slowdown, self._pace.measure(MEMORY_PROGRAM, lambda: self._time(MEMORY_PROGRAM)))
+        return max(slowdown, self._pace.measure(timing.MEMORY_PROGRAM, lambda: self._time(timing.MEMORY_PROGRAM)))
 
     def _run_with_room(
         self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None
@@ -263,7 +234,7 @@ class TimedRuns:
         """
         limits = prepared.limits
         with self._turn.shared():
-            slowdown = MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
+            slowdown = timing.MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
             run = self._run(kind, task, limits, slowdown, series)
             may_rerun = not (self._has_rerun or self._is_only_try)
             if run.result.expired == CPU_EXPIRED and may_rerun:

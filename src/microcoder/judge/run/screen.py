@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
@@ -28,16 +29,7 @@ from typing import Any, NamedTuple
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.syntax import parse_source
-from microcoder.judge.run.sharing_names import (
-    METHODS,
-    SEEDED,
-    TELLING_ADDRESSES,
-    Obstacle,
-    check_attribute,
-    check_member,
-    check_name,
-    public_names,
-)
+from microcoder.judge.run.sharing_names import METHODS, Obstacle, check_attribute, check_member, check_name
 from microcoder.judge.sandbox.batch import MODULES, PACKAGES
 from microcoder.judge.sandbox.functions import prelude_names
 from microcoder.judge.sandbox.runner import FILE_NAME
@@ -48,7 +40,11 @@ _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|det
 """Left over from one test, these could act in the next."""
 _REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
 """A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
-_FOR_CALLING = (("copy", "deepcopy"), *SEEDED)
+_TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
+"""Builtins that show the address of an object, or make one that is nothing but its address."""
+_SEEDED = (("random", "Random"), ("random", "seed"))
+"""Without a number to begin with they draw entropy."""
+_FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
@@ -245,7 +241,7 @@ class _Screen(ast.NodeVisitor):
             name = getattr(statement, "name", "")
             if name.startswith("__") and name not in METHODS:
                 raise Obstacle(f"it defines {name}")
-        self._scopes.append(_Scope(frozenset(), _names_from_elsewhere(_of_this_scope(node.body))))
+        self._scopes.append(_scope_of(node))
         for child in _children(node):
             if not (child in node.bases and isinstance(child, ast.Name) and child.id == "object"):
                 self.visit(child)
@@ -268,7 +264,7 @@ class _Screen(ast.NodeVisitor):
         elif isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
             if node.id == "type":
                 raise Obstacle("it holds type")
-            if node.id in TELLING_ADDRESSES:
+            if node.id in _TELLING_ADDRESSES:
                 raise Obstacle(f"it names {node.id}")
             if node.id in _SETS:
                 self._seen.add("a set")
@@ -326,7 +322,7 @@ class _Screen(ast.NodeVisitor):
         ):
             # What it takes besides is a table by addresses.
             raise Obstacle("it calls deepcopy with a memo")
-        elif callee in SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
+        elif callee in _SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
             raise Obstacle(f"it calls random.{callee[1]} without a number to begin with")
         elif callee not in _FOR_CALLING:
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
@@ -366,9 +362,7 @@ class _Screen(ast.NodeVisitor):
 
     def _import_modules(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name not in (*MODULES, *PACKAGES, "sys"):
-                raise Obstacle(f"it imports {alias.name}")
-            if "." in alias.name and not alias.asname:
+            if alias.name not in (*MODULES, *PACKAGES, "sys") or ("." in alias.name and not alias.asname):
                 raise Obstacle(f"it imports {alias.name}")
             self._add(alias.asname or alias.name, (alias.name, ""))
 
@@ -383,7 +377,7 @@ class _Screen(ast.NodeVisitor):
                 continue
             if module in ("sys", "io", *PACKAGES):
                 raise Obstacle(f"it imports all of {module}")
-            for name in public_names(module):
+            for name in _public_names(module):
                 # Whether the program uses it or not; what it uses is checked if it does.
                 self._learn(name, (module, name))
 
@@ -404,6 +398,14 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
 }
 
 
+@cache
+def _public_names(module: str) -> tuple[str, ...]:
+    """Return the names that a star brings."""
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+    return tuple(names)
+
+
 def _check_is_value(module: str, name: str) -> None:
     if (module, name) in _FOR_CALLING:
         raise Obstacle(f"it holds {module}.{name}")
@@ -421,31 +423,29 @@ def _is_plain_format(node: ast.expr) -> bool:
     return not _REACHING_FIELD.search(re.sub(r":[^{}]*", ":", node.value))
 
 
-def _scope_of(node: Function) -> _Scope:
-    arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    bound = {argument.arg for argument in every if argument}
+def _scope_of(node: Function | ast.ClassDef) -> _Scope:
+    bound: set[str] = set()
     outer: set[str] = set()
-    inside = _of_this_scope(node.body if isinstance(node.body, list) else [node.body])
-    for inner in inside:
-        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            bound.add(inner.id)
+    elsewhere: set[str] = set()
+    for inner in _of_this_scope(node.body if isinstance(node.body, list) else [node.body]):
+        if isinstance(inner, ast.Name):
+            if not isinstance(inner.ctx, ast.Load):
+                bound.add(inner.id)
         elif isinstance(inner, (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler)) and inner.name:
             bound.add(inner.name)
         elif isinstance(inner, ast.Nonlocal):
             outer.update(inner.names)
-    elsewhere = _names_from_elsewhere(inside)
-    return _Scope(frozenset(bound - elsewhere - outer), elsewhere)
-
-
-def _names_from_elsewhere(scope: list[ast.AST]) -> frozenset[str]:
-    found: set[str] = set()
-    for inner in scope:
-        if isinstance(inner, ast.Global):
-            found.update(inner.names)
+        elif isinstance(inner, ast.Global):
+            elsewhere.update(inner.names)
         elif isinstance(inner, (ast.Import, ast.ImportFrom)):
-            found.update(alias.asname or alias.name for alias in inner.names)
-    return frozenset(found)
+            elsewhere.update(alias.asname or alias.name for alias in inner.names)
+    if isinstance(node, ast.ClassDef):
+        # What a class binds is looked up outside by the functions in it.
+        return _Scope(frozenset(), frozenset(elsewhere))
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    bound |= {argument.arg for argument in every if argument}
+    return _Scope(frozenset(bound - elsewhere - outer), frozenset(elsewhere))
 
 
 def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:

@@ -55,23 +55,25 @@ class Series:
         """
         self.cpu_seconds = cpu_seconds
         self.binds_constants = binds_constants
+        self._later_inputs = later_inputs
+        self._is_right = is_right
+        self._files: list[int] = []
+        self._stdout = -1
+        self._asked: socket.socket | None = None
+        self._begin()
+
+    def _begin(self) -> None:
         self.first: tuple[int, bytes] | None = None
         """Status and output of the first test, if it ended."""
         self.num_ended = 0
         """Tests judged so far: all that ended, up to the first that is not right."""
         self.result: Result | None = None
         """How the process ended, all of its tests together."""
-        self._later_inputs = later_inputs
-        self._is_right = is_right
         self.has_wrong = False
         """Whether the last one that was looked at is not right."""
         self.has_ended = False
         """Whether the process ended by itself, between two tests."""
-        self._num_clean = 0
-        self._position = self._num_questions = 0
-        self._files: list[int] = []
-        self._stdout = -1
-        self._asked: socket.socket | None = None
+        self._num_clean = self._position = self._num_questions = 0
 
     @property
     def num_counting(self) -> int:
@@ -93,9 +95,7 @@ class Series:
 
         The first test's output is in `stdout`, or in its frame if that is -1.
         """
-        self.first, self.num_ended, self.result = None, 0, None
-        self.has_wrong = self.has_ended = False
-        self._num_clean = self._position = self._num_questions = 0
+        self._begin()
         self._asked, theirs = socket.socketpair()
         self._stdout = stdout
         self._files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "inputs", "frames")]

@@ -5,35 +5,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from microcoder.judge.compare.compare import Comparison
+from microcoder.judge.compare.values import write_json
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.types import (
-    CHECKER_CRASHED,
-    CHECKER_FAULT,
-    Checker,
-    Outcome,
-    Program,
-    Repeat,
-    TestResult,
-    UncountedRun,
-    Verdict,
-)
+from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import checkers, executions, verdicts
-from microcoder.judge.run.builds import (
-    Build,
-    BuildCache,
-    HeaderShelf,
-    Loaded,
-    LoadedRuntime,
-    build_program,
-    require_compiler,
-)
-from microcoder.judge.run.checkers import CheckerFailed
+from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, load_built, require_compiler
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions, StopRule
@@ -41,14 +24,13 @@ from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
 from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
-from microcoder.judge.run.supervisor import LoadedBinary, LoadedProgram, Run, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Turn
-from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.judge.sandbox.protocol import FINISHED, STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
 _LARGE_STDIN_BYTES = 8 << 20
-_CHECKS = SandboxKind(is_large=True)
 NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
 NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 """Programs that may open their standard streams by name (`/dev/stdin`, `/proc/self/fd/0`). A private root has no
@@ -117,7 +99,7 @@ class Session:
 
     def open(self) -> Isolation:
         """Start the plain sandbox."""
-        return self.sandboxes.open().isolation
+        return self.sandboxes.use(SandboxKind(), lambda sandbox: sandbox.isolation)
 
     def judge(
         self, program: Program, prepared: PreparedProblem, is_wanted: Callable[[], bool] = lambda: True
@@ -146,17 +128,16 @@ class Session:
         problem, code = prepared.problem, prepared.submit(answer)
         checking = None
         if problem.checker.type == "program":
-            checking, message = self._load(
-                opened, find_language(problem.checker.language), str(problem.checker.code), checkers.MEMORY_MIB
-            )
-            if checking is None:
-                return verdicts.sandbox_fault(f"{CHECKER_FAULT}was not built: {message}")
+            checker, written = problem.checker, find_language(problem.checker.language)
+            checking = self._load(opened, written, str(checker.code), checkers.MEMORY_MIB)
+            if isinstance(checking, str):
+                return verdicts.sandbox_fault(f"{CHECKER_FAULT}was not built: {checking}")
         language = language_of(problem)
         is_function = problem.fn_name is not None
         memory_mib = problem.memory_limit_mib
-        loaded, message = self._load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
-        if loaded is None:
-            return verdicts.build_error(message)
+        loaded = self._load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
+        if isinstance(loaded, str):
+            return verdicts.build_error(loaded)
         # The same parse serves the screen of programs whose tests may share a process.
         is_screened = not language.is_built and self._options.batch_tests and len(prepared.tests) > 1
         if is_screened and (message := find_syntax_error(code)):
@@ -234,7 +215,8 @@ class Session:
         self.record.fallbacks += together.loss is not None
         lost = tries.next_test + together.num_unchecked
         tries.is_apart = together.has_ended and together.num_unchecked > 0
-        tries.uncounted += [UncountedRun(test, Repeat.SHARED_UNCHECKED) for test in range(tries.next_test, lost)]
+        for test in range(tries.next_test, lost):
+            tries.uncount(test, Repeat.SHARED_UNCHECKED)
         if together.loss is not None:
             tries.lose(together.loss, lost)
 
@@ -270,9 +252,10 @@ class Session:
             if not is_wanted():
                 raise Abandoned
             result = self._judge_test(trial, trial.problem.tests[place])
-            tries.uncounted += [UncountedRun(place + 1, loss.reason) for loss in self.timed.losses]
+            for loss in self.timed.losses:
+                tries.uncount(place + 1, loss.reason)
             is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
-            tries.uncounted.append(UncountedRun(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS))
+            tries.uncount(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS)
             if not is_alike:
                 self.record.unrepeated += 1
                 tries.is_doubtful = True
@@ -309,9 +292,9 @@ class Session:
         try:
             with contextlib.ExitStack() as opened:
                 language = find_language(invocation.program.language)
-                loaded, message = self._load(opened, language, code, invocation.memory_limit_mib)
-                if loaded is None:
-                    return executions.not_built(message, self.sandboxes.level)
+                loaded = self._load(opened, language, code, invocation.memory_limit_mib)
+                if isinstance(loaded, str):
+                    return executions.not_built(loaded, self.sandboxes.level)
                 files = dict(invocation.files)
                 if NAMES_INPUT.search(code) and f"{STDIN_FILE}/" not in files:
                     files.setdefault(STDIN_FILE, invocation.stdin)
@@ -350,7 +333,7 @@ class Session:
         *,
         is_function: bool = False,
         answer: str = "",
-    ) -> tuple[Loaded | None, str]:
+    ) -> Loaded | str:
         """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text."""
         if not language.is_built:
             if trouble := language.find_problem():
@@ -360,14 +343,11 @@ class Session:
             if problem := next(filter(None, problems), ""):
                 self.record.missing_packages += 1
                 raise EvaluatorFault(problem)
-            return opened.enter_context(contextlib.closing(LoadedProgram(code))), ""
+            return opened.enter_context(contextlib.closing(LoadedProgram(code)))
         build = self._builds.get(language, code, lambda: self._build(language, code))
         if not build.is_built:
-            return None, build.message
-        if language.runtime is None:
-            return opened.enter_context(contextlib.closing(LoadedBinary(build.binary))), ""
-        loaded = LoadedRuntime(language, build.binary, memory_mib)
-        return opened.enter_context(contextlib.closing(loaded)), ""
+            return build.message
+        return opened.enter_context(contextlib.closing(load_built(language, build.binary, memory_mib)))
 
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
@@ -380,7 +360,7 @@ class Session:
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
         """Return what sandbox a program runs in."""
         if language.is_built:
-            return SandboxKind(is_large=is_large, runs=_runtime_of(language))
+            return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
         packages = self.sandboxes.packages
         return SandboxKind(packages.profile.preload_for(code) if packages.folder else (), is_large)
 
@@ -389,49 +369,37 @@ class Session:
 
         Without that question a program would dodge its refusal by an output that the checker cannot read.
         """
-        failure = prepared.find_failure(run)
-        if failure is not None:
-            return verdicts.result_of(run, *failure)
-        answer = str(test.expected).encode("utf-8", "surrogatepass")
-        output = prepared.output_of(run, test)
-        if isinstance(output, TestResult):
-            return output
-        try:
-            return verdicts.compared(run, self._ask_checker(checking, prepared, test, output))
-        except CheckerFailed as failed:
-            if id(test) not in prepared.checker_works:
-                try:
-                    self._ask_checker(checking, prepared, test, answer)
-                    prepared.checker_works[id(test)] = True
-                except CheckerFailed:
-                    prepared.checker_works[id(test)] = False
-            if prepared.checker_works[id(test)]:
-                detail = f"the checker crashed on this output: it {failed}"
-                return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
-            return verdicts.sandbox_fault(f"{CHECKER_FAULT}{failed}")
+        value = prepared.value_of(run, test)
+        if isinstance(value, TestResult):
+            return value
+        output = run.stdout if prepared.problem.fn_name is None else write_json(value).encode()
+        found = self._ask_checker(checking, prepared, test, output)
+        if isinstance(found, Comparison):
+            return verdicts.compared(run, found)
+        works = prepared.checker_works
+        if id(test) not in works:
+            works[id(test)] = isinstance(self._ask_checker(checking, prepared, test), Comparison)
+        if works[id(test)]:
+            detail = f"the checker crashed on this output: it {found}"
+            return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
+        return verdicts.sandbox_fault(f"{CHECKER_FAULT}{found}")
 
     def _ask_checker(
-        self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes
-    ) -> Comparison:
-        """Return a checker program's decision on an output; runs it again if our machine may have ended it."""
-        checker: Checker = prepared.problem.checker
+        self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes | None = None
+    ) -> Comparison | str:
+        """Return what a checker says of an output, by default the answer; it runs again if we may have ended it."""
+        checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
-        task = checkers.checker_task(checker, checking, test.stdin, output, answer)
-        kind = replace(_CHECKS, runs=_runtime_of(find_language(checker.language)))
+        task = checkers.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
+        kind = self._kind(find_language(checker.language), "", is_large=True)
         with self.turn.shared():
             checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
-        if checkers.was_killed(checked):
+        # By no limit of its own; what idles, idles by itself.
+        if checked.result.signal == signal.SIGKILL and checked.result.expired == FINISHED:
             self.record.retries += 1
             with self.turn.alone():
                 checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
-        rejection = checking.rejection()
-        if rejection is not None:
-            raise CheckerFailed(f"does not compile: {rejection}")
-        return checkers.read_verdict(checker, checked)
-
-
-def _runtime_of(language: Language) -> str:
-    return language.name if language.runtime else ""
+        return checkers.read_verdict(checker, checked, checking.rejection())
 
 
 def _stops_after(result: TestResult, stop: StopRule) -> bool:

@@ -77,10 +77,14 @@ class Tries:
         """Whether every test so far was."""
         return all(result.verdict is Outcome.ACCEPTED for result in self.results)
 
+    def uncount(self, test: int, reason: Repeat) -> None:
+        """Note a run that does not count."""
+        self.uncounted.append(UncountedRun(test, reason))
+
     def lose(self, loss: Loss, test: int | None = None) -> None:
         """Note a run of a test to come, the next if it is not said, that does not count."""
         test = test or self.next_test
-        self.uncounted.append(UncountedRun(test, loss.reason))
+        self.uncount(test, loss.reason)
         if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
             self.losses[test] = loss
 

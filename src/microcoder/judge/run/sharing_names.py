@@ -59,10 +59,6 @@ _PLAIN_TYPES = (FunctionType, BuiltinFunctionType, MethodType)
 _CONSTANT_TYPES = (int, float, complex, str, bytes, bool, tuple, frozenset, type(None))
 
 _NAMES_WITH_UNDERSCORES = frozenset(("__name__", "_"))
-TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
-"""Builtins that show the address of an object, or make one that is nothing but its address."""
-SEEDED = (("random", "Random"), ("random", "seed"))
-"""Without a number to begin with they draw entropy."""
 _METHODS_TEXT = """
 __init__ __new__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__
 __getitem__ __setitem__ __delitem__ __contains__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__
@@ -114,14 +110,6 @@ def _is_plain_member(module: str, name: str) -> bool:
         has_members = issubclass(value, Enum) and len(value) > 0
         return not issubclass(value, type) and not has_members
     return type(value) in (*_PLAIN_TYPES, *_CONSTANT_TYPES) or (module == "re" and isinstance(value, int))
-
-
-@cache
-def public_names(module: str) -> tuple[str, ...]:
-    """Return the names that a star brings."""
-    loaded = importlib.import_module(module)
-    names = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
-    return tuple(names)
 
 
 _OF_NAMED_TUPLES = frozenset(("_replace", "_asdict", "_make", "_fields"))

@@ -11,17 +11,15 @@ A program with a `sandbox_fault` is judged again by the next run.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 from pydantic import model_validator
 
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import read_json, read_rows, to_line, write_json, write_rows, write_text
+from microcoder.judge.core.files import read_json, read_rows, to_line, write_json, write_rows
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.records import read_records
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
@@ -77,13 +75,14 @@ class VerdictFile:
             self._check_origin(rows[0].get("origin"), self._partial)
             self._take(rows[1:])
         self._has_begun = any("verdict" in row for row in rows)
-        self._rewrite_partial()
+        # A last line that a kill cut off.
+        self._file.truncate(self._partial.read_bytes().rfind(b"\n") + 1)
+        if not rows:
+            self._append({"origin": self._origin})
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None or not self._has_begun:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or not self._has_begun:
             self._partial.unlink(missing_ok=True)
         if self._file is not None:
             self._file.close()
@@ -105,19 +104,6 @@ class VerdictFile:
         """Write the whole file, in the order of the input."""
         write_json(self._meta, {"origin": self._origin, "isolation": self.isolation, **summary})
         write_rows(self.path, (self.done[name] for name in names))
-
-    def _rewrite_partial(self) -> None:
-        """Drop an incomplete last line, and lines to be replaced."""
-        assert self._file is not None
-        head = [{"origin": self._origin}, *([{"isolation": self.isolation}] if self.isolation else [])]
-        text = "".join(to_line(row) for row in (*head, *self.done.values()))
-        if self._partial.read_text(encoding="utf-8") == text:
-            return
-        write_text(self._partial, text)
-        previous, self._file = self._file, self._partial.open("a", encoding="utf-8")
-        with contextlib.suppress(BlockingIOError):
-            lock_file(self._file)
-        previous.close()
 
     def _take(self, rows: Sequence[Row]) -> None:
         for row in rows:

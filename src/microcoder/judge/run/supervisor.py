@@ -28,7 +28,7 @@ from microcoder.judge.run.timing import Limits, WorkerRecord
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
 from microcoder.judge.sandbox import protocol
-from microcoder.judge.sandbox.protocol import NO_LIMITS, NO_RUNTIME, Request, Result, pack_seconds
+from microcoder.judge.sandbox.protocol import NO_RUNTIME, Request, Result, pack_seconds
 
 _SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
@@ -72,16 +72,8 @@ class TestTask:
     stdin: bytes
     files: Mapping[str, bytes | None]
     """Files for the scratch folder; None makes an empty folder."""
-    request: Request
-    """How it is run, still without limits."""
-
-
-def make_task(
-    source: int, cache: int, stdin: bytes, *, files: Mapping[str, bytes | None] | None = None, **options: Any
-) -> TestTask:
-    """Return a test; the options are those of `Request`."""
-    files = files or {}
-    return TestTask(source, cache, stdin, files, NO_LIMITS._replace(files=tuple(files), **options))
+    options: Mapping[str, Any]
+    """How it is run, by the names of `Request`, without limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,36 +99,16 @@ class Run:
         return replace(self, result=self.result._replace(cpu_us=int(self.result.cpu_us / factor)))
 
 
-class LoadedProgram:
-    """A program ready to be run: source and bytecode, or a binary, in anonymous memory."""
+class Loaded:
+    """A program ready to be run; it owns its descriptors."""
 
-    def __init__(self, code: str) -> None:
-        self.source = make_memory_file(code.encode("utf-8", "surrogatepass"))
-        self.cache = os.memfd_create("cache", os.MFD_CLOEXEC)
-
-    def task(self, stdin: bytes, **options: Any) -> TestTask:
-        """Return one run of this program; see `make_task`."""
-        return make_task(self.source, self.cache, stdin, **options)
-
-    def rejection(self) -> str | None:
-        """Return the compiler's message if the source does not compile."""
-        if os.pread(self.cache, 1, 0) != protocol.REJECTED:
-            return None
-        return os.pread(self.cache, protocol.MAX_MESSAGE, 1).decode("utf-8", "replace")
-
-    def close(self) -> None:
-        """Free the memory."""
-        os.close(self.source)
-        os.close(self.cache)
-
-
-class LoadedBinary:
-    """A built program in anonymous memory."""
-
-    def __init__(self, binary: bytes) -> None:
-        self.source = make_memory_file(binary)
-        self._command: tuple[str, ...] = (protocol.BUILT_FILE,)
-        self._files: dict[str, bytes] = {}
+    def __init__(
+        self, source: int, cache: int, command: tuple[str, ...] = (), files: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Take the descriptors of a test, what starts a binary, and the files that each run is given."""
+        self.source, self.cache = source, cache
+        self._command = command
+        self._files = files or {}
 
     def task(
         self,
@@ -146,16 +118,28 @@ class LoadedBinary:
         files: Mapping[str, bytes | None] | None = None,
         **options: Any,
     ) -> TestTask:
-        """Return one run of this program; a binary has no functions to call, and no dialect."""
-        files, command = {**(files or {}), **self._files}, (*self._command, *arguments)
-        return make_task(self.source, self.source, stdin, files=files, command=command, **options)
+        """Return one run of this program; the options are those of `Request`."""
+        options["command" if self._command else "arguments"] = (*self._command, *arguments)
+        return TestTask(self.source, self.cache, stdin, {**(files or {}), **self._files}, options)
 
-    def rejection(self) -> None:
-        """None, as it was built."""
+    def rejection(self) -> str | None:
+        """Return the compiler's message if the source does not compile; None for what was built."""
+        if self.cache == self.source or os.pread(self.cache, 1, 0) != protocol.REJECTED:
+            return None
+        return os.pread(self.cache, protocol.MAX_MESSAGE, 1).decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Close what it is run from."""
-        os.close(self.source)
+        """Free the memory."""
+        for descriptor in {self.source, self.cache}:
+            os.close(descriptor)
+
+
+class LoadedProgram(Loaded):
+    """A Python program: source and bytecode in anonymous memory."""
+
+    def __init__(self, code: str) -> None:
+        source = make_memory_file(code.encode("utf-8", "surrogatepass"))
+        super().__init__(source, os.memfd_create("cache", os.MFD_CLOEXEC))
 
 
 class Sandbox:
@@ -245,7 +229,7 @@ class Sandbox:
             limits: what it may use.
             series: takes what the other tests did; such a task has no streams with names.
         """
-        is_function = bool(task.request.fn_name)
+        is_function = bool(task.options.get("fn_name"))
         has_wire = (is_function and series is None) or self._builds
         names = ("stdout", "stderr", "wire") if has_wire else ("stdout", "stderr")
         # Files of its own for each test: what a program does to one (mode, times, flags, locks) would be there for the
@@ -258,28 +242,38 @@ class Sandbox:
             stdout, stderr, wire = opened[1], opened[2], opened[3] if has_wire else None
             given = [] if series is None else series.open(-1 if is_function else stdout)
             files = [make_memory_file(content) for content in task.files.values() if content is not None]
-            request = task.request._replace(
-                cpu_seconds=limits.cpu_seconds,
-                wall_seconds=limits.wall_seconds,
-                memory_bytes=limits.memory_bytes,
-                file_bytes=limits.output_bytes + 1,
+            request = Request(
+                limits.cpu_seconds,
+                limits.wall_seconds,
+                limits.memory_bytes,
+                limits.output_bytes + 1,
+                files=tuple(task.files),
                 shared_cpu_seconds=0.0 if series is None else series.cpu_seconds,
                 binds_constants=series is not None and series.binds_constants,
+                **task.options,
             )
             descriptors = [task.source, task.cache, *opened, *given, *files]
             opened += files
             attendance = Attendance(limits, self._turn, self._record)
             result = self._exchange(request, descriptors, attendance, series)
             stdout_bytes, stderr_bytes = os.fstat(stdout).st_size, os.fstat(stderr).st_size
-            run = Run(
-                result=result if series is None else series.finish(result),
-                stdout=b"" if is_function else _read_all(stdout, stdout_bytes),
+            output = b"" if is_function else _read_all(stdout, stdout_bytes)
+            value = None if wire is None else _read_all(wire, os.fstat(wire).st_size)
+            if series is not None:
+                result = series.finish(result)
+                if is_function:
+                    value = series.first[1] if series.first else b""
+                elif series.first:
+                    output = series.first[1]
+                    stdout_bytes = len(output)
+            return Run(
+                result=result,
+                stdout=output,
                 stdout_bytes=stdout_bytes,
                 stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
                 stderr_bytes=stderr_bytes,
-                wire=None if wire is None else _read_all(wire, os.fstat(wire).st_size),
+                wire=value,
             )
-            return run if series is None else _first_of(run, series, is_function=is_function)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
@@ -389,14 +383,6 @@ def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.s
         theirs.close()
         os.close(stdin)
     return process, ours
-
-
-def _first_of(run: Run, series: Series, *, is_function: bool) -> Run:
-    """Return what the first test of a series left behind."""
-    output = b"" if series.first is None else series.first[1]
-    if is_function:
-        return replace(run, wire=output)
-    return run if series.first is None else replace(run, stdout=output, stdout_bytes=len(output))
 
 
 def _read_all(descriptor: int, size: int) -> bytes:

@@ -87,7 +87,8 @@ def find_failure(
         return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
     if result.expired == FOLDER_EXPIRED:
         return Outcome.OUTPUT_LIMIT, "its files exceed what a test may write"
-    last_line = _last_line(run.stderr) if result.exit_code else ""
+    lines = run.stderr.strip().splitlines() if result.exit_code else []
+    last_line = lines[-1].strip() if lines else ""
     memory_mib = result.memory_kib / 1024
     is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (
         (result.signal in _ABORTED or result.exit_code > 0) and out_of_memory and out_of_memory in run.stderr
@@ -184,18 +185,15 @@ def _beginning(run: Run) -> str | None:
     if not run.wire or len(run.wire) > _LONGEST_VALUE_KEPT_BYTES:
         return None
     try:
-        text = _write_value(decode_value(run.wire))
+        value = decode_value(run.wire)
+        try:
+            text = json.dumps(value, ensure_ascii=False)
+        except TypeError:
+            text = repr(value)
     except ValueError:  # No value, or a number of more digits than Python writes.
         return None
+    text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {len(text)} characters]"
-
-
-def _write_value(value: object) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except TypeError:
-        text = repr(value)
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def signal_name(number: int) -> str:
@@ -204,11 +202,6 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1].strip() if lines else ""
 
 
 def shorten(text: str) -> str:

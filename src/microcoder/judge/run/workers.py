@@ -10,6 +10,7 @@ import os
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -229,21 +230,19 @@ class Workers:
 
     def open(self) -> tuple[Isolation, float]:
         """Start the first sandbox; return its isolation and the factor on CPU limits."""
-        opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+        opened: Future[tuple[Isolation, float]] = Future()
 
         def open_first(session: Session) -> None:
             try:
                 isolation, measured = session.open(), session.timed.measure_time_scale()
-                opened.put((isolation, self._options.time_scale or measured))
+                opened.set_result((isolation, self._options.time_scale or measured))
             except Exception as error:
-                opened.put(error)
+                opened.set_exception(error)
 
         self._places.put(open_first)
-        answer = opened.get()
-        if isinstance(answer, Exception):
-            raise answer
-        self.time_scale = self._builds.time_scale = answer[1]
-        return answer
+        isolation, self.time_scale = opened.result()
+        self._builds.time_scale = self.time_scale
+        return isolation, self.time_scale
 
     def put(self, work: Work) -> None:
         """Take work, which is begun in the order in which it came."""
