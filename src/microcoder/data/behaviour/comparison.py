@@ -206,20 +206,18 @@ class _Pair:
     order: tuple[int, ...]
     """For each value of the benchmark's, its place among the problem's own."""
 
+    @property
+    def turned(self) -> _Pair:
+        """The same pair, seen from the benchmark's problem."""
+        return _Pair(self.other, self.own, tuple(map(self.order.index, range(len(self.order)))))
+
+    def arrange(self, values: Values) -> Values:
+        """Return the problem's values in the benchmark's order."""
+        return tuple(values[place] for place in self.order)
+
     def there(self, values: Values) -> object:
         """Return the input of the benchmark's program that holds the problem's values."""
-        return self.other.layout.render(tuple(values[place] for place in self.order))
-
-    def here(self, values: Values) -> object:
-        """Return the input of the problem's own program that holds the benchmark's values."""
-        return self.own.layout.render(self.back(values))
-
-    def back(self, values: Values) -> Values:
-        """Return the benchmark's values in the problem's order."""
-        own: list[object] = [None] * len(values)
-        for value, place in zip(values, self.order, strict=True):
-            own[place] = value
-        return tuple(own)
+        return self.other.layout.render(self.arrange(values))
 
 
 def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
@@ -334,14 +332,12 @@ def _run(
     pairs: Sequence[_Pair], runner: ProgramRunner, *, is_there: bool, most: int | None = None
 ) -> Iterable[tuple[Sequence[ValueCase], list[Tokens | None]]]:
     """Run the program of one side of each pair, if it has one, on the other's cases; return these and the outputs."""
-    asked, cases_of = [], []
-    for pair in pairs:
-        form, cases = (pair.other, pair.own.cases[:most]) if is_there else (pair.own, pair.other.cases[:most])
-        render = pair.there if is_there else pair.here
-        asked.append(
-            ProgramRun(form.program, form.entry, tuple(render(case.values) for case in cases) if form.program else ())
-        )
-        cases_of.append(cases)
+    seen = pairs if is_there else [pair.turned for pair in pairs]
+    cases_of = [pair.own.cases[:most] for pair in seen]
+    asked = [
+        ProgramRun(form.program, form.entry, tuple(pair.there(case.values) for case in cases) if form.program else ())
+        for pair, cases, form in zip(seen, cases_of, (pair.other for pair in seen), strict=True)
+    ]
     return zip(cases_of, runner.run(asked), strict=True)
 
 
@@ -378,7 +374,8 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]
     asked: list[ProgramRun] = []
     for trial in trials:
         pair = trial.pair
-        known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
+        back = pair.turned.arrange
+        known = [case.values for case in pair.own.cases] + [back(case.values) for case in pair.other.cases]
         has_both = bool(pair.own.program and pair.other.program)
         num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
         inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")

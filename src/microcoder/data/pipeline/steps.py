@@ -155,15 +155,9 @@ _MAGIC = b"PAR1"
 class Part:
     """One shard's rows after one step."""
 
-    shard: int
-    step: str
     key: str
+    """Of everything that decides them."""
     path: Path
-
-    @classmethod
-    def of(cls, work: Path, step: str, shard: int, key: str) -> Part:
-        """Name a part; its key is in its file name, so that a stale one is never taken."""
-        return cls(shard, step, key, work / step / f"{shard:06d}-{key}.parquet")
 
     @property
     def is_there(self) -> bool:
