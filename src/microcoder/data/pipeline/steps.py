@@ -8,7 +8,6 @@ The files between steps: one a shard and step, whole or absent, the same bytes f
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import importlib.util
 import math
@@ -162,16 +161,11 @@ class Part:
     @property
     def is_there(self) -> bool:
         """Whether the part's file is there and complete; one that a power cut shortened is not."""
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(-len(_MAGIC), os.SEEK_END)
-                return file.read() == _MAGIC
-        except FileNotFoundError:
+        if not self.path.exists():
             return False
-        except OSError as error:
-            if error.errno == errno.EINVAL:  # Shorter than its last bytes.
-                return False
-            raise
+        with open(self.path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
+            return file.read() == _MAGIC
 
 
 def write_part(path: Path, rows: Iterable[Row]) -> None:
