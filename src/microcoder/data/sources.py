@@ -148,7 +148,6 @@ class Source:
 class Shard:
     """Some successive rows of a source."""
 
-    index: int
     parts: tuple[FilePart, ...]
 
     @property
@@ -204,11 +203,11 @@ def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None
     most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
     for part in _list_parts(source, rows_per_shard, bytes_per_shard):
         if parts and (num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes):
-            shards.append(Shard(len(shards), tuple(parts)))
+            shards.append(Shard(tuple(parts)))
             parts, num_rows, num_bytes = [], 0, 0
         parts.append(part)
         num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.num_bytes
-    return [*shards, Shard(len(shards), tuple(parts))] if parts else shards
+    return [*shards, Shard(tuple(parts))] if parts else shards
 
 
 def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
@@ -239,7 +238,7 @@ def _root(source: Source) -> Path:
 def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[FilePart]:
     for place in _list_places(source):
         if source.format.folders is not None:
-            files = list_files(source, Shard(0, (FilePart(place, 0, 1),)))
+            files = list_files(source, Shard((FilePart(place, 0, 1),)))
             yield FilePart(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
         else:
             yield from rowfiles.list_parts(_root(source), place, rows_per_shard, bytes_per_shard)

@@ -183,7 +183,7 @@ def list_inputs(
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = [asdict(part) for part in shard.parts]
-            place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
+            place = json.dumps({"source": settings.model_dump(), "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
             own: list[object] = [reader.digest] if reader else []
@@ -235,4 +235,4 @@ def _find_commit(folder: Path) -> str:
 def read_place(place: str) -> tuple[SourceSettings, Shard]:
     """Return the source and the shard that a place (JSON) describes."""
     value = json.loads(place)
-    return SourceSettings(**value["source"]), Shard(value["index"], tuple(FilePart(**part) for part in value["parts"]))
+    return SourceSettings(**value["source"]), Shard(tuple(FilePart(**part) for part in value["parts"]))

@@ -96,11 +96,6 @@ def _prompt(problem: Problem) -> list[Form]:
     return [{"role": "user", "content": instruct(problem)}]
 
 
-def to_verl(problems: Sequence[Problem], path: Path) -> None:
-    """Write verl's RL Parquet (see `verl_row`)."""
-    write_parquet(path, [verl_row(problem, index) for index, problem in enumerate(problems)], _VERL)
-
-
 def to_lines(problems: Sequence[Problem], path: Path, *, form: Callable[[Problem, int], Form]) -> None:
     """Write JSON lines of a form."""
     rows = [form(problem, index) for index, problem in enumerate(problems)]
@@ -108,7 +103,7 @@ def to_lines(problems: Sequence[Problem], path: Path, *, form: Callable[[Problem
 
 
 EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
-    "verl": to_verl,
+    "verl": lambda problems, path: write_parquet(path, [verl_row(one, at) for at, one in enumerate(problems)], _VERL),
     "trl": partial(to_lines, form=trl_row),
     "nemogym": partial(to_lines, form=nemogym_row),
     "verifiers": partial(to_lines, form=verifiers_row),
