@@ -200,10 +200,6 @@ def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) 
     return found
 
 
-def _leaves(values: list[Any]) -> list[Path]:
-    return _places(values, (int, float), 3)
-
-
 def _get(values: list[Any], path: Path) -> Any:
     for number in path:
         values = values[number]
@@ -258,14 +254,14 @@ def _reorder(items: list[Any], source: random.Random) -> list[Any]:
 
 
 def _step(values: list[Any], source: random.Random) -> None:
-    if paths := _leaves(values):
+    if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
         _set(values, path, _get(values, path) + source.choice((-1, 1)))
 
 
 def _extreme(values: list[Any], source: random.Random) -> None:
     """Put another number of the input, zero, one or a power of ten, or what is made of it, in a number's place."""
-    if paths := _leaves(values):
+    if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
         other = _get(values, source.choice(paths))
         _set(values, path, source.choice((other, 0, 1, 2 * _get(values, path), -other, 10 ** source.randint(1, 9))))
