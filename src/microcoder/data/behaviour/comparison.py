@@ -14,7 +14,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, permutations
 from typing import Any, NamedTuple
@@ -77,25 +77,19 @@ def find_forms(candidate: Candidate) -> list[Form]:
         return []
     programs = (one.code for one in candidate.solutions if one.known == "accepted" and one.language == "python")
     program = next(programs, "")
+    inputs, outputs = [given for given, _ in pairs], [output for _, output in pairs]
+    if entry and candidate.call is not None and any(kind != "json" for kind in candidate.call.parameters):
+        return []
+    found: list[tuple[Read, Sequence[str]]] = []
     if entry:
-        if candidate.call is not None and any(kind != "json" for kind in (*candidate.call.parameters,)):
-            return []
-        expected = [tokens_of_json(output) for _, output in pairs]
-        reads = read_calls([arguments for arguments, _ in pairs])
-        return _sound([_form(candidate, read, expected, program, entry) for read in reads])
-    texts, outputs = [given for given, _ in pairs], [output for _, output in pairs]
-    forms = []
-    if repeated := split_repeated(texts, outputs):
-        cases, said = repeated
-        for read in read_texts(cases)[:2]:
-            layout = Layout(read.layout.items, is_repeated=True)
-            forms.append(_form(candidate, Read(layout, read.values), list(map(tokens_of_text, said)), program, ""))
-    said_tokens = list(map(tokens_of_text, outputs))
-    return _sound(forms + [_form(candidate, read, said_tokens, program, "") for read in read_texts(texts)])
-
-
-def _sound(forms: Sequence[Form]) -> list[Form]:
-    """Leave out forms that take a number for the length of a list whose items have no known kind."""
+        found += [(read, outputs) for read in read_calls(inputs)]
+    else:
+        cases, said = split_repeated(inputs, outputs) or ([], [])
+        of_cases = [replace(read, layout=Layout(read.layout.items, is_repeated=True)) for read in read_texts(cases)[:2]]
+        found += [*((read, said) for read in of_cases), *((read, outputs) for read in read_texts(inputs))]
+    tokens = tokens_of_json if entry else tokens_of_text
+    forms = [_form(candidate, read, list(map(tokens, said)), program, entry) for read, said in found]
+    # None that takes a number for the length of a list whose items have no known kind.
     return [form for form in forms if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)]
 
 

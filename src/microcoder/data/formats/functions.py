@@ -230,7 +230,11 @@ def read_mbpp(row: Row) -> Candidate:
     listed = row.texts("test_list") or tuple(filter(None, [row.optional("assertion")]))
     if not listed and not row.has("base_input") and not row.has("test"):
         raise Malformed("missing_field", "test_list")
-    called = row.optional("entry_point") or _find_named(code, listed)
+    # MBPP does not name the function.
+    first = next(iter(listed), "")
+    called = row.optional("entry_point") or _find_entry(code, first) or next(iter(find_called(first)), "")
+    if not called:
+        raise Malformed("tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}")
     return build(_claim(row, row.optional("test"), called, lambda: _list_tests(row, listed, code, called)))
 
 
@@ -283,21 +287,9 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
     return tests
 
 
-def _find_named(code: str, sources: Sequence[str]) -> str:
-    """Return the function that the first assertion is about; MBPP does not name it."""
-    first = sources[0] if sources else ""
-    if entry := _find_entry(code, first):
-        return entry
-    if called := find_called(first):
-        return called[0]
-    raise Malformed("tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}")
-
-
 def _find_entry(code: str, assertions: str) -> str:
     """Return the function that the assertions call and the code defines; empty if there is none."""
-    tree, tests = parse_python(code), parse_python(assertions)
-    if tree is None or tests is None:
-        return ""
+    tree, tests = (parse_python(source) or ast.Module([], []) for source in (code, assertions))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     calls = [node.func for node in ast.walk(tests) if isinstance(node, ast.Call)]
     return next((func.id for func in calls if isinstance(func, ast.Name) and func.id in defined), "")

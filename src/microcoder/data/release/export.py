@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import check_folder, write_parquet, write_text
+from microcoder.judge.core.files import check_folder, write_parquet, write_rows
 from microcoder.judge.core.prompts import instruct
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Checker, Problem
@@ -98,8 +98,7 @@ def _prompt(problem: Problem) -> list[Form]:
 
 def to_lines(problems: Sequence[Problem], path: Path, *, form: Callable[[Problem, int], Form]) -> None:
     """Write JSON lines of a form."""
-    rows = [form(problem, index) for index, problem in enumerate(problems)]
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_rows(path, (form(problem, index) for index, problem in enumerate(problems)))
 
 
 EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
