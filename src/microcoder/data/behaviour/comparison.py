@@ -236,14 +236,14 @@ def find_behaviour(candidate: Candidate, index: BehaviourIndex, runner: ProgramR
     pairs = _pairs(candidate, index)
     if not pairs:
         return []
-    best: dict[str, Hit] = {}
     trials = [_Trial(pair, chance) for pair, chance in _close(pairs, runner)]
     for phase in (partial(_try_cases, is_there=True), partial(_try_cases, is_there=False), _try_varied):
         trials = phase(trials, runner)
-    for hit in filter(None, (trial.hit() for trial in trials)):
-        if hit.problem_id not in best or hit.score > best[hit.problem_id].score:
-            best[hit.problem_id] = hit
-    return sorted(best.values(), key=lambda hit: (-hit.score, hit.problem_id))
+    best: dict[str, Hit] = {}
+    hits = filter(None, (trial.hit() for trial in trials))
+    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.problem_id)):
+        best.setdefault(hit.problem_id, hit)
+    return list(best.values())
 
 
 @dataclass

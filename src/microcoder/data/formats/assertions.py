@@ -97,14 +97,8 @@ class Cut(NamedTuple):
     """What is said, with `_r[0]` in place of the first call."""
 
 
-class _Bound(NamedTuple):
-    """A literal that a name stands for."""
-
-    node: ast.expr
-    value: Any
-
-
-_Names = Mapping[str, _Bound]
+_Names = Mapping[str, ast.expr]
+"""The literals that names stand for."""
 
 
 def read_assertions(source: str, *, called: Collection[str], parameters: Sequence[str] = ()) -> DecodedTests:
@@ -178,8 +172,8 @@ def is_result(node: ast.expr) -> bool:
 
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
     """Return the value of a literal; `inf` and `nan` count, and names that stand for literals."""
-    if isinstance(node, ast.Name) and names and node.id in names:
-        return names[node.id].value
+    if isinstance(node, ast.Name) and names:
+        node = names.get(node.id, node)
     # As it is, where it may be: most are, and many are long.
     for read in (lambda: node, lambda: _Literals(names or {}).visit(node)):
         with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -193,7 +187,7 @@ class _Reader:
         self._claims: list[_Claim] = []
         self._dropped: list[str] = []
 
-    def read(self, statements: Sequence[ast.stmt], names: dict[str, _Bound]) -> None:
+    def read(self, statements: Sequence[ast.stmt], names: dict[str, ast.expr]) -> None:
         """Read statements in order; `names` are those bound to literals so far."""
         for statement in statements:
             match statement:
@@ -208,7 +202,8 @@ class _Reader:
                     names.pop(name, None)
                     # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow without bound.
                     with contextlib.suppress(NotACall):
-                        names[name] = _Bound(value, parse_value(value))
+                        parse_value(value)
+                        names[name] = value
                 case ast.FunctionDef(body=body) | ast.ClassDef(body=body):
                     self.read(body, dict(names))
                 case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -334,9 +329,8 @@ class _Literals(ast.NodeTransformer):
         self._names = names
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id in self._names:
-            return self._names[node.id].node
-        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
+        said = ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
+        return self._names.get(node.id, said)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         is_math = isinstance(node.value, ast.Name) and node.value.id in ("math", "np", "numpy")

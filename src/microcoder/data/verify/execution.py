@@ -203,9 +203,8 @@ _MOST_TRIES = 4
 def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: VerdictStore | None) -> list[Verdict]:
     """Return one verdict per pair, with the times of the reference machine; what the store knows is not run."""
     keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
-    found: dict[int, Verdict] = {}
-    if store is not None:
-        found = {number: verdict for number, key in enumerate(keys) if (verdict := store.find(key))}
+    known = ((number, store.find(key)) for number, key in enumerate(keys) if store is not None)
+    found = {number: verdict for number, verdict in known if verdict is not None}
 
     def ask(numbers: Sequence[int], *, is_last: bool = False) -> None:
         """Judge some pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
