@@ -216,7 +216,7 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
         """
-        limits = {"time_limit_seconds": self.time_limit_seconds, "memory_limit_mib": self.memory_limit_mib}
+        limits: dict[str, Any] = {name: getattr(self, name) for name in ("time_limit_seconds", "memory_limit_mib")}
         accepted = (one for one in self.solutions if one.known == "accepted")
         return Problem(
             **self._judged(self.programming_language),
