@@ -93,12 +93,7 @@ def download(name: str) -> Path:
 
 def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
     """Return the files of a part of a data set in the folder that they were downloaded to, also by hand."""
-    try:
-        found = match_files(
-            [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted
-        )
-    except ImportError:
-        raise DataError(f"{folder} needs huggingface_hub; type: {how_to_install('data')}") from None
+    found = match_files([path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted)
     if not found:
         raise DataError(f"{said} has no file like {' or '.join(wanted.patterns[:4])}; {hint}")
     return tuple(found)
@@ -106,9 +101,8 @@ def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[s
 
 def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
     """Return those of a repository's files that a name means, in order."""
-    from huggingface_hub.utils import filter_repo_objects
-
-    return sorted(f for f in filter_repo_objects(files, allow_patterns=wanted.patterns) if f.endswith(SUFFIXES))
+    patterns = wanted.patterns
+    return sorted(f for f in files if f.endswith(SUFFIXES) and any(fnmatch.fnmatchcase(f, one) for one in patterns))
 
 
 MAX_FOLDER_BYTES = 1 << 30

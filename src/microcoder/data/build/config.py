@@ -186,8 +186,7 @@ def list_inputs(
             place = json.dumps({"source": settings.model_dump(), "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
-            own: list[object] = [reader.digest] if reader else []
-            own += [settings.licence] if settings.licence else []
+            own = [one for one in (reader and reader.digest, settings.licence) if one]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
             content = digest(named, *(digest_file(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, place, content, shard.num_rows, shard.num_bytes))

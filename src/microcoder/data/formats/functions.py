@@ -32,6 +32,7 @@ from microcoder.data.formats.packages import language_code
 from microcoder.data.formats.row import Malformed, Row, is_number
 from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
 from microcoder.data.formats.text import parse_python
+from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase
 
@@ -355,8 +356,7 @@ def table_tests(source: str, *, entry: str) -> list[TestCase]:
 
 
 def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[TestCase]:
-    starts = range(0, len(claims), INPUTS_PER_TEST)
-    return [claims_test(claims[start : start + INPUTS_PER_TEST], prelude=prelude) for start in starts]
+    return [claims_test(piece, prelude=prelude) for piece in cut_pieces(claims, INPUTS_PER_TEST)]
 
 
 def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
