@@ -314,16 +314,10 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
         except Exception as error:  # one row in a million must not end a run
             fault = ("adapter_fault", f"{type(error).__name__}: {error}")
     reason, detail = fault or ("unreadable_file", "")
-    return Rejection(
-        id=f"{source.name}/{shorten(row.place, 1000)}",
-        dataset=source.format.name,
-        source_row=shorten(row.place, 1000),
-        stage="collect",
-        reason=reason,
-        detail=shorten(detail, 300),
-        raw=_show_raw(row),
-        candidate=candidate,
-    )
+    place = shorten(row.place, 1000)
+    named = {"id": f"{source.name}/{place}", "dataset": source.format.name, "source_row": place}
+    said = {"reason": reason, "detail": shorten(detail, 300), "raw": _show_raw(row)}
+    return Rejection(**named, **said, stage="collect", candidate=candidate)
 
 
 def _show_raw(row: RawRow) -> str:

@@ -107,21 +107,20 @@ def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
 
 def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
     """Leave out the numbers that are the length of another value in every input."""
-    items = list(layout.items)
+    items, kept = list(layout.items), []
     # Where each value stands among the items; counts have none.
     places = [place for place, item in enumerate(items) if item.form != "count"]
-    for column, place in enumerate(places):
-        if not all(type(row[column]) is int for row in values):
-            continue
-        for other, there in enumerate(places):
-            sized = other != column and all(isinstance(row[other], list | str) for row in values)
-            if sized and all(len(row[other]) == row[column] for row in values):
-                items[place] = replace(items[place], form="count", of=there)
-                break
-    if items == list(layout.items):
+    columns = list(zip(places, zip(*values, strict=True), strict=True))
+    sizes = [(at, tuple(map(len, column))) for at, column in columns if all(isinstance(v, list | str) for v in column)]
+    for place, column in columns:
+        sized = (there for there, lengths in sizes if lengths == column and all(type(value) is int for value in column))
+        if (counted := next(sized, None)) is None:
+            kept.append(column)
+        else:
+            items[place] = replace(items[place], form="count", of=counted)
+    if len(kept) == len(columns):
         return None
-    kept = [column for column, place in enumerate(places) if items[place].form != "count"]
-    return Read(replace(layout, items=tuple(items)), tuple(tuple(row[column] for column in kept) for row in values))
+    return Read(replace(layout, items=tuple(items)), tuple(zip(*kept, strict=True)))
 
 
 def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
