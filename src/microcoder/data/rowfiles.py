@@ -318,11 +318,12 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
             sizes = [file.metadata.row_group(index).num_rows for index in range(file.metadata.num_row_groups)]
             spans = enumerate(pairwise(accumulate(sizes, initial=0)))
             groups = {n: start for n, (start, end) in spans if end > part.first and start < part.first + part.num_rows}
-            skipped = part.first - min(groups.values(), default=part.first)
-            batches = file.iter_batches(batch_size=64, row_groups=list(groups))
-            rows = (batch.slice(index, 1) for batch in batches for index in range(batch.num_rows))
-            for number, row in enumerate(islice(rows, skipped, None), part.first + 1):
-                yield _row_of(row, f"{part.file}:{number}")
+            skip = part.first - min(groups.values(), default=part.first)
+            for batch in file.iter_batches(batch_size=64, row_groups=list(groups)):
+                for index in range(skip, batch.num_rows):
+                    number += 1
+                    yield _row_of(batch.slice(index, 1), f"{part.file}:{number}")
+                skip = max(0, skip - batch.num_rows)
     except (OSError, pyarrow.ArrowException) as error:
         for missing in range(number + 1, part.first + part.num_rows + 1):
             said = shorten(" ".join(str(error).split()), 200)
