@@ -338,6 +338,7 @@ def mutate_known(
     made: list[MadeInput] = []
     for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
         kind = f"mutated/{name}"
+        # A seed that hangs on these alone.
         own = int(digest_input(f"{seed}/{candidate.id}/{kind}/{number}"), 16)
         parent, parent_values = known[own % len(known)]
         values = mutate(model, parent_values, name, seed=own)
