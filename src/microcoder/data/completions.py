@@ -223,8 +223,3 @@ def _read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     if missing:
         raise BadReply(f"the reply lacks {', '.join(missing)}")
     return value
-
-
-def hash_prompt(prompt: str) -> str:
-    """Return the digest by which lineages and rejections name a prompt."""
-    return hashlib.sha256(prompt.encode()).hexdigest()[:12]

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from microcoder.data.completions import BadReply, Endpoint, hash_prompt, object_schema
+from microcoder.data.completions import BadReply, Endpoint, object_schema
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge import Judge
 from microcoder.judge.core.config import Config
@@ -88,7 +88,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
             return candidate
     means = {name: sum(answer[name] for answer in answers) / TIMES for name in DIMENSIONS}
     score = sum(weight * means[name] for name, (weight, _) in DIMENSIONS.items())
-    name = f"{model.settings.model} {hash_prompt(_PROMPT)}"
+    name = f"{model.settings.model} {hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]}"
     detail = f"{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in means.items())
     difficulty = candidate.difficulty.model_copy(update={"predicted": round(score, 4), "predictor": name})
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)

@@ -93,12 +93,7 @@ def download(name: str) -> Path:
 
 def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
     """Return the files of a part of a data set in the folder that they were downloaded to, also by hand."""
-    try:
-        found = match_files(
-            [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted
-        )
-    except ImportError:
-        raise DataError(f"{folder} needs huggingface_hub; type: {how_to_install('data')}") from None
+    found = match_files([path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted)
     if not found:
         raise DataError(f"{said} has no file like {' or '.join(wanted.patterns[:4])}; {hint}")
     return tuple(found)
@@ -106,9 +101,8 @@ def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[s
 
 def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
     """Return those of a repository's files that a name means, in order."""
-    from huggingface_hub.utils import filter_repo_objects
-
-    return sorted(f for f in filter_repo_objects(files, allow_patterns=wanted.patterns) if f.endswith(SUFFIXES))
+    patterns = wanted.patterns
+    return sorted(f for f in files if f.endswith(SUFFIXES) and any(fnmatch.fnmatchcase(f, one) for one in patterns))
 
 
 MAX_FOLDER_BYTES = 1 << 30
@@ -148,7 +142,6 @@ class Source:
 class Shard:
     """Some successive rows of a source."""
 
-    index: int
     parts: tuple[FilePart, ...]
 
     @property
@@ -204,11 +197,11 @@ def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None
     most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
     for part in _list_parts(source, rows_per_shard, bytes_per_shard):
         if parts and (num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes):
-            shards.append(Shard(len(shards), tuple(parts)))
+            shards.append(Shard(tuple(parts)))
             parts, num_rows, num_bytes = [], 0, 0
         parts.append(part)
         num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.num_bytes
-    return [*shards, Shard(len(shards), tuple(parts))] if parts else shards
+    return [*shards, Shard(tuple(parts))] if parts else shards
 
 
 def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
@@ -239,7 +232,7 @@ def _root(source: Source) -> Path:
 def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[FilePart]:
     for place in _list_places(source):
         if source.format.folders is not None:
-            files = list_files(source, Shard(0, (FilePart(place, 0, 1),)))
+            files = list_files(source, Shard((FilePart(place, 0, 1),)))
             yield FilePart(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
         else:
             yield from rowfiles.list_parts(_root(source), place, rows_per_shard, bytes_per_shard)
@@ -321,16 +314,10 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
         except Exception as error:  # one row in a million must not end a run
             fault = ("adapter_fault", f"{type(error).__name__}: {error}")
     reason, detail = fault or ("unreadable_file", "")
-    return Rejection(
-        id=f"{source.name}/{shorten(row.place, 1000)}",
-        dataset=source.format.name,
-        source_row=shorten(row.place, 1000),
-        stage="collect",
-        reason=reason,
-        detail=shorten(detail, 300),
-        raw=_show_raw(row),
-        candidate=candidate,
-    )
+    place = shorten(row.place, 1000)
+    named = {"id": f"{source.name}/{place}", "dataset": source.format.name, "source_row": place}
+    said = {"reason": reason, "detail": shorten(detail, 300), "raw": _show_raw(row)}
+    return Rejection(**named, **said, stage="collect", candidate=candidate)
 
 
 def _show_raw(row: RawRow) -> str:

@@ -14,7 +14,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, permutations
 from typing import Any, NamedTuple
@@ -77,25 +77,19 @@ def find_forms(candidate: Candidate) -> list[Form]:
         return []
     programs = (one.code for one in candidate.solutions if one.known == "accepted" and one.language == "python")
     program = next(programs, "")
+    inputs, outputs = [given for given, _ in pairs], [output for _, output in pairs]
+    if entry and candidate.call is not None and any(kind != "json" for kind in candidate.call.parameters):
+        return []
+    found: list[tuple[Read, Sequence[str]]] = []
     if entry:
-        if candidate.call is not None and any(kind != "json" for kind in (*candidate.call.parameters,)):
-            return []
-        expected = [tokens_of_json(output) for _, output in pairs]
-        reads = read_calls([arguments for arguments, _ in pairs])
-        return _sound([_form(candidate, read, expected, program, entry) for read in reads])
-    texts, outputs = [given for given, _ in pairs], [output for _, output in pairs]
-    forms = []
-    if repeated := split_repeated(texts, outputs):
-        cases, said = repeated
-        for read in read_texts(cases)[:2]:
-            layout = Layout(read.layout.items, is_repeated=True)
-            forms.append(_form(candidate, Read(layout, read.values), list(map(tokens_of_text, said)), program, ""))
-    said_tokens = list(map(tokens_of_text, outputs))
-    return _sound(forms + [_form(candidate, read, said_tokens, program, "") for read in read_texts(texts)])
-
-
-def _sound(forms: Sequence[Form]) -> list[Form]:
-    """Leave out forms that take a number for the length of a list whose items have no known kind."""
+        found += [(read, outputs) for read in read_calls(inputs)]
+    else:
+        cases, said = split_repeated(inputs, outputs) or ([], [])
+        of_cases = [replace(read, layout=Layout(read.layout.items, is_repeated=True)) for read in read_texts(cases)[:2]]
+        found += [*((read, said) for read in of_cases), *((read, outputs) for read in read_texts(inputs))]
+    tokens = tokens_of_json if entry else tokens_of_text
+    forms = [_form(candidate, read, list(map(tokens, said)), program, entry) for read, said in found]
+    # None that takes a number for the length of a list whose items have no known kind.
     return [form for form in forms if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)]
 
 
@@ -206,20 +200,18 @@ class _Pair:
     order: tuple[int, ...]
     """For each value of the benchmark's, its place among the problem's own."""
 
+    @property
+    def turned(self) -> _Pair:
+        """The same pair, seen from the benchmark's problem."""
+        return _Pair(self.other, self.own, tuple(map(self.order.index, range(len(self.order)))))
+
+    def arrange(self, values: Values) -> Values:
+        """Return the problem's values in the benchmark's order."""
+        return tuple(values[place] for place in self.order)
+
     def there(self, values: Values) -> object:
         """Return the input of the benchmark's program that holds the problem's values."""
-        return self.other.layout.render(tuple(values[place] for place in self.order))
-
-    def here(self, values: Values) -> object:
-        """Return the input of the problem's own program that holds the benchmark's values."""
-        return self.own.layout.render(self.back(values))
-
-    def back(self, values: Values) -> Values:
-        """Return the benchmark's values in the problem's order."""
-        own: list[object] = [None] * len(values)
-        for value, place in zip(values, self.order, strict=True):
-            own[place] = value
-        return tuple(own)
+        return self.other.layout.render(self.arrange(values))
 
 
 def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
@@ -244,14 +236,14 @@ def find_behaviour(candidate: Candidate, index: BehaviourIndex, runner: ProgramR
     pairs = _pairs(candidate, index)
     if not pairs:
         return []
-    best: dict[str, Hit] = {}
     trials = [_Trial(pair, chance) for pair, chance in _close(pairs, runner)]
     for phase in (partial(_try_cases, is_there=True), partial(_try_cases, is_there=False), _try_varied):
         trials = phase(trials, runner)
-    for hit in filter(None, (trial.hit() for trial in trials)):
-        if hit.problem_id not in best or hit.score > best[hit.problem_id].score:
-            best[hit.problem_id] = hit
-    return sorted(best.values(), key=lambda hit: (-hit.score, hit.problem_id))
+    best: dict[str, Hit] = {}
+    hits = filter(None, (trial.hit() for trial in trials))
+    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.problem_id)):
+        best.setdefault(hit.problem_id, hit)
+    return list(best.values())
 
 
 @dataclass
@@ -334,14 +326,12 @@ def _run(
     pairs: Sequence[_Pair], runner: ProgramRunner, *, is_there: bool, most: int | None = None
 ) -> Iterable[tuple[Sequence[ValueCase], list[Tokens | None]]]:
     """Run the program of one side of each pair, if it has one, on the other's cases; return these and the outputs."""
-    asked, cases_of = [], []
-    for pair in pairs:
-        form, cases = (pair.other, pair.own.cases[:most]) if is_there else (pair.own, pair.other.cases[:most])
-        render = pair.there if is_there else pair.here
-        asked.append(
-            ProgramRun(form.program, form.entry, tuple(render(case.values) for case in cases) if form.program else ())
-        )
-        cases_of.append(cases)
+    seen = pairs if is_there else [pair.turned for pair in pairs]
+    cases_of = [pair.own.cases[:most] for pair in seen]
+    asked = [
+        ProgramRun(form.program, form.entry, tuple(pair.there(case.values) for case in cases) if form.program else ())
+        for pair, cases, form in zip(seen, cases_of, (pair.other for pair in seen), strict=True)
+    ]
     return zip(cases_of, runner.run(asked), strict=True)
 
 
@@ -378,7 +368,8 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]
     asked: list[ProgramRun] = []
     for trial in trials:
         pair = trial.pair
-        known = [case.values for case in pair.own.cases] + [pair.back(case.values) for case in pair.other.cases]
+        back = pair.turned.arrange
+        known = [case.values for case in pair.own.cases] + [back(case.values) for case in pair.other.cases]
         has_both = bool(pair.own.program and pair.other.program)
         num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
         inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")

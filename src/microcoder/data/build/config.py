@@ -183,11 +183,10 @@ def list_inputs(
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = [asdict(part) for part in shard.parts]
-            place = json.dumps({"source": settings.model_dump(), "index": shard.index, "parts": parts})
+            place = json.dumps({"source": settings.model_dump(), "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
-            own: list[object] = [reader.digest] if reader else []
-            own += [settings.licence] if settings.licence else []
+            own = [one for one in (reader and reader.digest, settings.licence) if one]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
             content = digest(named, *(digest_file(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, place, content, shard.num_rows, shard.num_bytes))
@@ -235,4 +234,4 @@ def _find_commit(folder: Path) -> str:
 def read_place(place: str) -> tuple[SourceSettings, Shard]:
     """Return the source and the shard that a place (JSON) describes."""
     value = json.loads(place)
-    return SourceSettings(**value["source"]), Shard(value["index"], tuple(FilePart(**part) for part in value["parts"]))
+    return SourceSettings(**value["source"]), Shard(tuple(FilePart(**part) for part in value["parts"]))

@@ -109,21 +109,20 @@ def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resource
     path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
     store = opened.enter_context(VerdictStore(path))
 
+    def size_of(candidate: Candidate) -> int:
+        return sum(len(test.input) + len(test.output) for test in candidate.tests)
+
     def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
         counts = []
         # So many that all workers are busy, and few enough that progress is shown by rows.
         most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
-        for some in cut(candidates, _size_of_tests, most=most, size=_BYTES_AT_ONCE):
+        for some in cut(candidates, size_of, most=most, size=_BYTES_AT_ONCE):
             for item in gather(some, judge, settings, store=store):
                 counts += [count_right(item, settings)] if isinstance(item, Evidence) else []
                 yield conclude(item, settings) if isinstance(item, Evidence) else item
         write_json(_counts_file(resources.work, settings, candidates), {"counts": counts})
 
     return work
-
-
-def _size_of_tests(candidate: Candidate) -> int:
-    return sum(len(test.input) + len(test.output) for test in candidate.tests)
 
 
 def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
@@ -238,20 +237,16 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
             if isinstance(row, Rejection):
                 first = first or f"; the first: {row.reason}, {row.detail}"
             if (problem := row if isinstance(row, Candidate) else row.candidate) is not None:
-                problems.append(_without_long_tests(problem))
+                # Tests that no comparison reads are left out: of a benchmark's bytes they are nearly all.
+                tests = tuple(one for one in problem.tests if max(len(one.input), len(one.output)) <= LONGEST_EXAMPLE)
+                rest = {"tests": tests, "groups": (), "origins": ()} if len(tests) < len(problem.tests) else {}
+                problems.append(problem.model_copy(update=rest))
         if len(problems) == num_before:
             raise DataError(
                 f"benchmark {benchmark.prefix!r} ({benchmark.path}): none of {num_rows} rows is of the format "
                 f"{benchmark.format!r}{first}; check its path, inside and format (list: microcoder data audit)"
             )
     return problems
-
-
-def _without_long_tests(problem: Candidate) -> Candidate:
-    """Leave out tests that no comparison reads: of a benchmark's bytes nearly all."""
-    tests = tuple(one for one in problem.tests if max(len(one.input), len(one.output)) <= LONGEST_EXAMPLE)
-    left_out = {"tests": tests, "groups": (), "origins": ()}
-    return problem if len(tests) == len(problem.tests) else problem.model_copy(update=left_out)
 
 
 def _map(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -185,15 +186,10 @@ def split(text: str) -> Sections:
     draft = _Draft()
     draft.lines = draft.parts.setdefault("statement", [])
     in_example = is_inline = False
-    fence = before = ""
-    lines = _GLUED.sub("\n", text).split("\n")
-    for number, line in enumerate(lines):
-        if fence:
-            fence = "" if line.strip() == fence else fence
-            draft.lines.append(line)
-            continue
-        if opening := _FENCE.match(line):
-            fence = opening[1]
+    before = ""
+    lines = list(_mark_code(_GLUED.sub("\n", text).split("\n")))
+    for number, (line, is_code) in enumerate(lines):
+        if is_code:
             draft.lines.append(line)
             continue
         heading = read_heading(line, in_example=in_example)
@@ -223,17 +219,20 @@ def split(text: str) -> Sections:
     return _finish(draft)
 
 
-def _opens_example(lines: list[str]) -> bool:
-    """Whether the first part that the lines open is an input or an output of an example."""
+def _mark_code(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each line, and whether it is one of a block of code."""
     fence = ""
     for line in lines:
-        if fence:
-            fence = "" if line.strip() == fence else fence
-        elif opening := _FENCE.match(line):
-            fence = opening[1]
-        elif heading := read_heading(line, in_example=True):
-            return heading.part in ("example_input", "example_output")
-    return False
+        opening = None if fence else _FENCE.match(line)
+        yield line, bool(fence or opening)
+        fence = opening[1] if opening else "" if line.strip() == fence else fence
+
+
+def _opens_example(lines: Sequence[tuple[str, bool]]) -> bool:
+    """Whether the first part that the lines open is an input or an output of an example."""
+    headings = (read_heading(line, in_example=True) for line, is_code in lines if not is_code)
+    first = next(filter(None, headings), None)
+    return first is not None and first.part in ("example_input", "example_output")
 
 
 def _finish(draft: _Draft) -> Sections:

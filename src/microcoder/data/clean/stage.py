@@ -23,9 +23,6 @@ _BETWEEN = "\ue010"
 
 _MOST_CHARACTERS = 100_000
 """A longer statement, as found, is a page and no problem: it is turned away before anything is read in it."""
-_SAMPLE_CHARACTERS = 4_000
-"""A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
-says so (our choice)."""
 
 
 def process(candidate: Candidate) -> Candidate | Rejection:
@@ -41,7 +38,7 @@ def process(candidate: Candidate) -> Candidate | Rejection:
         return tests
     starter = find_starter_code(tests)
     candidate = tests.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)
-    candidate = _identify(_restore_powers(_restore_samples(candidate)))
+    candidate = _identify(_restore_powers(restore_samples(candidate)))
     if candidate.natural_language != "en":
         return candidate.reject("process", "not_english", candidate.natural_language)
     if candidate.fn_name and not candidate.starter_code:
@@ -59,16 +56,6 @@ def _clean(candidate: Candidate) -> Candidate:
         candidate = candidate.change("process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text)
         candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
-
-
-def _restore_samples(candidate: Candidate) -> Candidate:
-    shown = restore_samples(candidate, max_characters=_SAMPLE_CHARACTERS)
-    detail = f"{shown.num_added} of the package's samples put in"
-    flags = candidate.flags
-    if shown.num_left_out:
-        detail += f", {shown.num_left_out} too long"
-        flags = tuple(sorted({*flags, "samples_not_shown"}))
-    return candidate.change("process", "restore_samples/1", detail, statement=shown.statement, flags=flags)
 
 
 def _restore_powers(candidate: Candidate) -> Candidate:

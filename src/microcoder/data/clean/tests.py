@@ -140,34 +140,33 @@ _MOST_CHARACTERS = 2000
 """Nobody prints a longer input in a statement."""
 
 
-class Shown(NamedTuple):
-    """A statement with its samples."""
-
-    statement: str
-    num_added: int
-    num_left_out: int
-    """Samples that are longer than may be shown."""
+_SAMPLE_CHARACTERS = 4_000
+"""A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
+says so (our choice)."""
 
 
-def restore_samples(candidate: Candidate, *, max_characters: int) -> Shown:
-    """Return the statement with every sample of the package, in order; what it says to explain one stays with it."""
+def restore_samples(candidate: Candidate) -> Candidate:
+    """Put every sample of the package into the statement, in order; what it says to explain one stays with it."""
     samples = [
         Example(test.input.strip("\n"), test.output.strip("\n"))
         for test, group in zip(candidate.tests, candidate.groups, strict=False)
         if is_sample(group)
     ]
     if candidate.fn_name or not samples:
-        return Shown(candidate.statement, 0, 0)
-    fitting = [one for one in samples if len(one.input) + len(one.output) <= max_characters]
-    sections = split(candidate.statement)
+        return candidate
+    fitting = [one for one in samples if len(one.input) + len(one.output) <= _SAMPLE_CHARACTERS]
+    sections, statement, flags = split(candidate.statement), candidate.statement, candidate.flags
     known = {_values(one): one for one in sections.examples}
     num_added = sum(_values(one) not in known for one in fitting)
-    left_out = len(samples) - len(fitting)
-    if not num_added:
-        return Shown(candidate.statement, 0, left_out)
-    # In place of what the statement shows of them; its other examples stay, behind them.
-    merged = [replace(known.pop(_values(one), one), input=one.input, output=one.output) for one in fitting]
-    return Shown(render(replace(sections, examples=(*merged, *known.values()))), num_added, left_out)
+    detail = f"{num_added} of the package's samples put in"
+    if num_added:
+        # In place of what the statement shows of them; its other examples stay, behind them.
+        merged = [replace(known.pop(_values(one), one), input=one.input, output=one.output) for one in fitting]
+        statement = render(replace(sections, examples=(*merged, *known.values())))
+    if num_left_out := len(samples) - len(fitting):
+        detail += f", {num_left_out} too long"
+        flags = tuple(sorted({*flags, "samples_not_shown"}))
+    return candidate.change("process", "restore_samples/1", detail, statement=statement, flags=flags)
 
 
 def _values(example: Example) -> tuple[str, str]:
@@ -255,15 +254,14 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
     told = "\n".join(
         [sections.statement, sections.input, sections.output, sections.note, *map("\n".join, sections.other)]
     )
-    flags = set(candidate.flags)
-    if _IMAGE.search(text):
-        flags.add("has_image")
-    if _INTERACTIVE.search(told):
-        flags.add("interactive")
-    if candidate.checker.type in ("default", "exact", "tokens", "float") and _MANY_ANSWERS.search(told):
-        flags.add("many_answers")
-    if not parse_bounds(text) and not UPPER.search(plain_formulae(text)):
-        flags.add("no_constraints")
+    is_compared = candidate.checker.type in ("default", "exact", "tokens", "float")
+    found = {
+        "has_image": _IMAGE.search(text),
+        "interactive": _INTERACTIVE.search(told),
+        "many_answers": is_compared and _MANY_ANSWERS.search(told),
+        "no_constraints": not parse_bounds(text) and not UPPER.search(plain_formulae(text)),
+    }
+    flags = {*candidate.flags, *(flag for flag, is_seen in found.items() if is_seen)}
     return tuple(sorted(flags | _compare_samples(candidate, sections)))
 
 

@@ -129,25 +129,26 @@ def hash_text(text: str) -> int:
 _token_hash = lru_cache(maxsize=1 << 18)(hash_text)
 
 
-def literal_hashes(tokens: Sequence[str], length: int) -> Hashes:
+def literal_hashes(tokens: Sequence[str]) -> Hashes:
     """Return `gram_hashes` of the runs that say something: not a grid of 0 and 1, not a count from 1 to 9."""
-    if len(tokens) < length:
-        return np.empty(0, dtype=np.uint64)
-    hashed = np.sort(np.lib.stride_tricks.sliding_window_view(_hash_all(tokens), length), axis=1)
+    hashed = np.sort(_runs(_hash_all(tokens), _LITERALS), axis=1)
     num_distinct = 1 + (np.diff(hashed, axis=1) != 0).sum(axis=1)
     values = np.array([float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan for token in tokens])
-    counts_up = np.diff(np.lib.stride_tricks.sliding_window_view(values, length), axis=1) == 1
-    is_telling = (num_distinct * 2 >= length) & (counts_up.sum(axis=1) * 2 < length)
-    return np.unique(_run_hashes(tokens, length)[is_telling])
+    counts_up = np.diff(_runs(values, _LITERALS), axis=1) == 1
+    is_telling = (num_distinct * 2 >= _LITERALS) & (counts_up.sum(axis=1) * 2 < _LITERALS)
+    return np.unique(_run_hashes(tokens, _LITERALS)[is_telling])
 
 
-def telling_hashes(tokens: Sequence[str], length: int) -> Hashes:
+def telling_hashes(tokens: Sequence[str]) -> Hashes:
     """Return `gram_hashes` of the runs with enough uncommon words to tell what is asked, not how input is laid out."""
-    if len(tokens) < length:
-        return np.empty(0, dtype=np.uint64)
     tells = np.array([len(word) > 1 and word.isalpha() and word not in _COMMON_WORDS for word in tokens])
-    num = np.lib.stride_tricks.sliding_window_view(tells, length).sum(axis=1)
-    return np.unique(_run_hashes(tokens, length)[num >= _LEAST_TELLING])
+    return np.unique(_run_hashes(tokens, _WORDS)[_runs(tells, _WORDS).sum(axis=1) >= _LEAST_TELLING])
+
+
+def _runs(values: np.ndarray, length: int) -> np.ndarray:
+    """Return all runs of so many values, one a row; none of a shorter text."""
+    is_long = len(values) >= length
+    return np.lib.stride_tricks.sliding_window_view(values, length) if is_long else values[:0].reshape(0, length)
 
 
 def gram_hashes(tokens: Sequence[str], length: int) -> Hashes:
@@ -160,13 +161,10 @@ def _hash_all(tokens: Sequence[str]) -> Hashes:
 
 
 def _run_hashes(tokens: Sequence[str], length: int) -> Hashes:
-    if len(tokens) < length:
-        return np.empty(0, dtype=np.uint64)
-    hashed = _hash_all(tokens)
-    num = len(tokens) - length + 1
-    total = np.zeros(num, dtype=np.uint64)
-    for place in range(length):
-        total = total * np.uint64(0x9E3779B97F4A7C15) + hashed[place : place + num]
+    runs = _runs(_hash_all(tokens), length)
+    total = np.zeros(len(runs), dtype=np.uint64)
+    for column in runs.T:
+        total = total * np.uint64(0x9E3779B97F4A7C15) + column
     return total ^ (total >> np.uint64(31))
 
 
@@ -246,8 +244,8 @@ class _Grams:
     sizes: np.ndarray
 
     @staticmethod
-    def build(per_problem: Sequence[Hashes], left_out: Hashes | None = None) -> _Grams:
-        if left_out is not None and len(left_out):
+    def build(per_problem: Sequence[Hashes], left_out: Sequence[np.uint64] | Hashes = ()) -> _Grams:
+        if len(left_out):
             per_problem = [np.setdiff1d(hashes, left_out, assume_unique=True) for hashes in per_problem]
         sizes = np.array([len(hashes) for hashes in per_problem], dtype=np.int64)
         hashes = np.concatenate([np.empty(0, dtype=np.uint64), *per_problem])
@@ -293,17 +291,18 @@ def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
     texts = [_text(problem) for problem in problems]
     tokens = [words(text) for text in texts]
     grams = [gram_hashes(said, _WORDS) for said in tokens]
-    boilerplate = _find_boilerplate(grams, [problem.id for problem in problems], _MOST_PROBLEMS)
+    ids = tuple(problem.id for problem in problems)
+    boilerplate = _find_boilerplate(grams, ids)
     return ContaminationIndex(
-        ids=tuple(problem.id for problem in problems),
+        ids=ids,
         by_source={key: number for number, problem in enumerate(problems) for key in source_keys(problem)},
         by_title=_owners([title_key(problem.title)] for problem in problems),
         by_signature=_owners([signature(problem)] for problem in problems),
         by_example=_owners([key.digest for key in example_keys(problem)] for problem in problems),
         boilerplate=boilerplate,
         words=_Grams.build(grams, boilerplate),
-        telling=_Grams.build([telling_hashes(said, _WORDS) for said in tokens], boilerplate),
-        literals=_Grams.build([literal_hashes(literals(text), _LITERALS) for text in texts]),
+        telling=_Grams.build([telling_hashes(said) for said in tokens], boilerplate),
+        literals=_Grams.build([literal_hashes(literals(text)) for text in texts]),
     )
 
 
@@ -316,21 +315,19 @@ def _owners(keys: Iterable[Iterable[Key]]) -> dict[Key, list[int]]:
     return owners
 
 
-def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str], most: int) -> Hashes:
-    """Return the hashes of more problems than these; a problem that is listed twice is one."""
+def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str]) -> Hashes:
+    """Return the hashes of more than `_MOST_PROBLEMS`; a problem that is listed twice is one."""
     all_grams = _Grams.build(per_problem)
     found, starts, counts = np.unique(all_grams.hashes, return_index=True, return_counts=True)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(ids))}
     group = np.array([numbers[name] for name in ids], dtype=np.int64)
-    is_frequent = counts > most
+    is_frequent = counts > _MOST_PROBLEMS
     for number in np.unique(all_grams.owners[np.repeat(is_frequent, counts)]).tolist():
         least = np.minimum(all_grams.sizes, all_grams.sizes[number]) * _SAME_PROBLEM
         group[number] = group[all_grams.shared(per_problem[number]) >= least].min()
     owners = zip(found[is_frequent], starts[is_frequent], counts[is_frequent], strict=True)
-    return np.array(
-        [gram for gram, at, num in owners if len(np.unique(group[all_grams.owners[at : at + num]])) > most],
-        dtype=np.uint64,
-    )
+    num_owners = ((gram, len(np.unique(group[all_grams.owners[at : at + num]]))) for gram, at, num in owners)
+    return np.array([gram for gram, num in num_owners if num > _MOST_PROBLEMS], dtype=np.uint64)
 
 
 def _text(candidate: Candidate) -> str:
@@ -364,8 +361,8 @@ def describe_hits(hits: Sequence[Hit]) -> str:
 def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
     said = words(text)
     runs = np.setdiff1d(gram_hashes(said, _WORDS), index.boilerplate, assume_unique=True)
-    telling = index.telling.shared(telling_hashes(said, _WORDS))
-    numbers = literal_hashes(literals(text), _LITERALS)
+    telling = index.telling.shared(telling_hashes(said))
+    numbers = literal_hashes(literals(text))
     hits = []
     by: Evidence
     for by, grams, found, least, least_share in (

@@ -34,33 +34,26 @@ from microcoder.judge.core.types import Checker
 
 Signature = NDArray[np.uint32]
 """One value per permutation."""
-_CHUNK_VALUES = 1 << 21
+_GRAM_LENGTH = 5
+"""Words in a run (the usual choice of datatrove)."""
+_NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
+"""Length of a signature, for a standard error of 0.045 at most; bands of 5 find a pair of similarity 0.75 in 99.9 % of
+cases."""
+_GRAMS_AT_ONCE = 4096
 _LARGE_BUCKET = 64
 
 
-def sign(texts: Sequence[Sequence[str]], *, num_permutations: int, gram_length: int, seed: int) -> NDArray[np.uint32]:
-    """Return one signature per text of words, shape (texts, permutations); a text shorter than one run is one run.
+def sign(tokens: Sequence[str]) -> Signature:
+    """Return the signature of a text of words; a text shorter than one run is one run.
 
     Two signatures agree in a share of places that estimates the Jaccard similarity of the texts' sets of runs, with
     a standard error of at most 1 / (2 * sqrt(permutations)).
     """
-    signatures = np.empty((len(texts), num_permutations), dtype=np.uint32)
-    factors, offsets = _permutations(num_permutations, seed)
-    start = 0
-    while start < len(texts):
-        grams: list[NDArray[np.uint64]] = []
-        size = 0
-        while start + len(grams) < len(texts) and (size < _CHUNK_VALUES // 16 or not grams):
-            tokens = texts[start + len(grams)] or [""]
-            grams.append(gram_hashes(tokens, min(gram_length, len(tokens))))
-            size += len(grams[-1])
-        flat = np.concatenate(grams)
-        places = np.cumsum([0, *(len(found) for found in grams[:-1])])
-        for number in range(num_permutations):
-            permuted = ((flat * factors[number] + offsets[number]) >> np.uint64(32)).astype(np.uint32)
-            signatures[start : start + len(grams), number] = np.minimum.reduceat(permuted, places)
-        start += len(grams)
-    return signatures
+    factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
+    grams = gram_hashes(tokens or [""], min(_GRAM_LENGTH, len(tokens) or 1))
+    pieces = np.array_split(grams[:, np.newaxis], 1 + len(grams) // _GRAMS_AT_ONCE)
+    least = np.minimum.reduce([(piece * factors + offsets >> np.uint64(32)).min(axis=0) for piece in pieces])
+    return least.astype(np.uint32)
 
 
 def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
@@ -78,16 +71,10 @@ def _permutations(num: int, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.u
     return drawn[:, 0] | np.uint64(1), drawn[:, 1]
 
 
-def similarity(one: Signature, other: Signature) -> float:
-    """Return the estimated Jaccard similarity of two texts."""
-    return float((one == other).mean())
-
-
-def band_keys(signatures: NDArray[np.uint32], *, num_bands: int) -> NDArray[np.uint32]:
+def band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return a short hash of each band, shape (texts, bands): rows that agree in a band agree in its key."""
-    rows_per_band = signatures.shape[1] // num_bands
-    factors, _ = _permutations(rows_per_band, 0)
-    banded = signatures[:, : num_bands * rows_per_band].reshape(len(signatures), num_bands, rows_per_band)
+    factors, _ = _permutations(_NUM_PERMUTATIONS // _NUM_BANDS, 0)
+    banded = signatures.reshape(len(signatures), _NUM_BANDS, -1)
     return ((banded.astype(np.uint64) * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(32)).astype(np.uint32)
 
 
@@ -97,13 +84,13 @@ def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.
     return counts[places] > 1
 
 
-def candidate_pairs(signatures: NDArray[np.uint32], *, num_bands: int) -> set[tuple[int, int]]:
+def candidate_pairs(signatures: NDArray[np.uint32]) -> set[tuple[int, int]]:
     """Return pairs of rows, lower first, that agree in at least one band.
 
     In a bucket of more than `_LARGE_BUCKET` each row is paired with its first and with its neighbour only.
     """
     pairs: set[tuple[int, int]] = set()
-    for keys in band_keys(signatures, num_bands=num_bands).T:
+    for keys in band_keys(signatures).T:
         order = np.argsort(keys, kind="stable")
         starts = np.concatenate([[0], np.nonzero(keys[order][1:] != keys[order][:-1])[0] + 1, [len(order)]])
         # Nearly every row is alone in its bucket: those with company are looked for by numpy.
@@ -127,11 +114,6 @@ _MAX_TESTS = 32
 """First tests whose answers are compared; the statement's examples are among them as a rule."""
 _MAX_CHARACTERS = 1_000_000
 """Longest such test: the words of a longer one would take gigabytes."""
-_GRAM_LENGTH = 5
-"""Words in a run (the usual choice of datatrove)."""
-_NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
-"""Length of a signature, for a standard error of 0.045 at most; bands of 5 find a pair of similarity 0.75 in 99.9 % of
-cases."""
 _MIN_SIMILARITY = 0.75
 """Estimated Jaccard similarity from which two statements are one (measured in docs/dataset.md)."""
 _MIN_WORDS = 12
@@ -170,11 +152,10 @@ class DuplicateGroup:
 
 def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
     """Return one fingerprint per record; shard by shard or all at once, the result is the same."""
-    texts = [candidate.statement or candidate.statement_found for candidate in candidates]
-    tokens = [words(text) for text in texts]
-    signatures = sign(tokens, num_permutations=_NUM_PERMUTATIONS, gram_length=_GRAM_LENGTH, seed=1)
     found = []
-    for candidate, text, said, signature in zip(candidates, texts, tokens, signatures, strict=True):
+    for candidate in candidates:
+        text = candidate.statement or candidate.statement_found
+        said = words(text)
         digest = hashlib.blake2b(" ".join(said).encode("utf-8", "replace"), digest_size=12).hexdigest()
         found.append(
             Fingerprint(
@@ -182,7 +163,7 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
                 rank=_rank(candidate),
                 sources=source_keys(candidate),
                 text=digest if len(said) >= _MIN_WORDS else "",
-                signature=signature.tobytes(),
+                signature=sign(said).tobytes(),
                 bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
                 answers=_answers(candidate),
             )
@@ -256,9 +237,9 @@ def find_duplicates(looks: Iterable[Fingerprint]) -> list[DuplicateGroup]:
     heads = sorted(first.values())
     if heads:
         signatures = read_signatures(records[number].signature for number in heads)
+        # The estimated Jaccard similarity of two texts.
         found = [
-            (similarity(signatures[a], signatures[b]), heads[a], heads[b])
-            for a, b in candidate_pairs(signatures, num_bands=_NUM_BANDS)
+            (float((signatures[a] == signatures[b]).mean()), heads[a], heads[b]) for a, b in candidate_pairs(signatures)
         ]
         for score, a, b in sorted(found, key=lambda pair: (-pair[0], pair[1], pair[2])):
             if score >= _MIN_SIMILARITY:
@@ -268,8 +249,6 @@ def find_duplicates(looks: Iterable[Fingerprint]) -> list[DuplicateGroup]:
 
 def _with_company(looks: Iterable[Fingerprint]) -> list[Fingerprint]:
     """Return the records that share a source, their words or a band with another: no other can be a duplicate."""
-    if iter(looks) is looks:
-        looks = list(looks)
     keys, owners, bands = array("Q"), array("Q"), []
     for batch in cut_pieces(looks, _LOOKS_AT_ONCE):
         start = sum(map(len, bands))
@@ -277,12 +256,11 @@ def _with_company(looks: Iterable[Fingerprint]) -> list[Fingerprint]:
             of_look = [*look.sources, *([f"text {look.text}"] if look.text else [])]
             keys.extend(map(hash_text, of_look))
             owners.extend([number] * len(of_look))
-        signatures = read_signatures(look.signature for look in batch)
-        bands.append(band_keys(signatures, num_bands=_NUM_BANDS))
+        bands.append(band_keys(read_signatures(look.signature for look in batch)))
     wanted = np.zeros(sum(map(len, bands)), dtype=np.bool_)
     wanted[np.array(owners)[are_duplicated(np.array(keys))]] = True
-    for band in range(_NUM_BANDS if bands else 0):
-        wanted |= are_duplicated(np.concatenate([of_batch[:, band] for of_batch in bands]))
+    for of_band in np.concatenate(bands).T if bands else ():
+        wanted |= are_duplicated(of_band)
     return [look for look, is_wanted in zip(looks, wanted.tolist(), strict=True) if is_wanted]
 
 
@@ -370,18 +348,15 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
             if (solution.language, solution.code) not in programs:
                 programs.add((solution.language, solution.code))
                 solutions.append(solution)
-        if is_checker_taken := checker == Checker() != other.checker:
-            checker = other.checker
+        is_checker_taken = checker == Checker() != other.checker
+        checker = other.checker if is_checker_taken else checker
         if is_checker_taken or len(inputs) + len(programs) > num_known:
             licences.append(other.licence)
     detail = f"merged {len(others)}" + (f"; {num_left} tests called in another way" if num_left else "")
     groups = tuple(group for _, group, _ in tests)
     is_same = len(tests) == len(kept.tests)
-    filled = {
-        name: next((getattr(other, name) for other in others if getattr(other, name)), getattr(kept, name))
-        for name in _FILLED
-        if not getattr(kept, name)
-    }
+    said = {name: [getattr(one, name) for one in (kept, *others)] for name in _FILLED}
+    filled = {name: next(filter(None, values), values[0]) for name, values in said.items()}
     return kept.change(
         "filter",
         STEP,

@@ -72,13 +72,6 @@ def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: s
     return TestCase(input=json.dumps(asked), output=json.dumps({"prelude": prelude, "claims": sources}))
 
 
-def replay_test(source: str, *, entry: str, prelude: str) -> TestCase:
-    """Return one test that is a whole `def check(candidate)`."""
-    return TestCase(
-        input=json.dumps({"replay": source, "entry": entry}), output=json.dumps({"replay": source, "prelude": prelude})
-    )
-
-
 def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entry: str) -> list[SplitAssertion] | None:
     """Cut assertions in two; None if one of them cannot be.
 
@@ -134,7 +127,8 @@ def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase
         raise NotACall("it defines no check(candidate)")
     statements = [*(node for node in tree.body if node is not check), *check.body]
     tests = _claim(statements, (_CANDIDATE, entry), entry, preamble)
-    return tests or [replay_test(source, entry=entry, prelude=preamble)]
+    asked, told = {"replay": source, "entry": entry}, {"replay": source, "prelude": preamble}
+    return tests or [TestCase(input=json.dumps(asked), output=json.dumps(told))]
 
 
 def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, prelude: str = "") -> list[TestCase]:
@@ -147,10 +141,10 @@ def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, 
 
 def find_called(source: str) -> list[str]:
     """Return the functions that assertions call by name and nothing around them defines, in order."""
-    tree = parse_python(source)
-    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)] if tree is not None else []
+    tree = parse_python(source) or ast.Module([], [])
+    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
     calls = [node.func for test in asserts for node in ast.walk(test) if isinstance(node, ast.Call)]
-    bound = {name for node in (tree.body if tree is not None else ()) for name in _bound_names(node)}
+    bound = {name for node in tree.body for name in _bound_names(node)}
     names = dict.fromkeys(func.id for func in calls if isinstance(func, ast.Name))
     return [name for name in names if name not in bound and not hasattr(builtins, name)]
 
@@ -168,12 +162,13 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _bound_names(statement: ast.stmt) -> set[str]:
-    found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    found = set()
     for node in ast.walk(statement):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                found |= {(alias.asname or alias.name).split(".")[0] for alias in names}
     return found
 
 

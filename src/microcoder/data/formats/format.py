@@ -6,7 +6,9 @@ Formats that are a table: which column holds what. Most published sets are no mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -95,14 +97,12 @@ class Columns:
             code = next(filter(None, codes), "")
             return decode_tests(found, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged)
         source = row.text(*_listed(self.assertions))
-        codes = [code for code in codes if f"def {fn_name}(" in code] or codes[:1]
-        for code in codes:
-            try:
-                return asserted_tests([source], fn_name=fn_name, code=code, called=self.called, is_judged=row.is_judged)
-            except Malformed:
-                if code is codes[-1]:
-                    raise
-        raise AssertionError("the last one returned or raised")
+        read = partial(asserted_tests, [source], fn_name=fn_name, called=self.called, is_judged=row.is_judged)
+        *others, last = [code for code in codes if f"def {fn_name}(" in code] or codes[:1]
+        for code in others:
+            with suppress(Malformed):
+                return read(code=code)
+        return read(code=last)
 
 
 def read_program(row: Row, *, names: Sequence[str]) -> tuple[Solution, ...]:

@@ -32,6 +32,7 @@ from microcoder.data.formats.packages import language_code
 from microcoder.data.formats.row import Malformed, Row, is_number
 from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
 from microcoder.data.formats.text import parse_python
+from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase
 
@@ -230,7 +231,11 @@ def read_mbpp(row: Row) -> Candidate:
     listed = row.texts("test_list") or tuple(filter(None, [row.optional("assertion")]))
     if not listed and not row.has("base_input") and not row.has("test"):
         raise Malformed("missing_field", "test_list")
-    called = row.optional("entry_point") or _find_named(code, listed)
+    # MBPP does not name the function.
+    first = next(iter(listed), "")
+    called = row.optional("entry_point") or _find_entry(code, first) or next(iter(find_called(first)), "")
+    if not called:
+        raise Malformed("tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}")
     return build(_claim(row, row.optional("test"), called, lambda: _list_tests(row, listed, code, called)))
 
 
@@ -283,21 +288,9 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
     return tests
 
 
-def _find_named(code: str, sources: Sequence[str]) -> str:
-    """Return the function that the first assertion is about; MBPP does not name it."""
-    first = sources[0] if sources else ""
-    if entry := _find_entry(code, first):
-        return entry
-    if called := find_called(first):
-        return called[0]
-    raise Malformed("tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}")
-
-
 def _find_entry(code: str, assertions: str) -> str:
     """Return the function that the assertions call and the code defines; empty if there is none."""
-    tree, tests = parse_python(code), parse_python(assertions)
-    if tree is None or tests is None:
-        return ""
+    tree, tests = (parse_python(source) or ast.Module([], []) for source in (code, assertions))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     calls = [node.func for node in ast.walk(tests) if isinstance(node, ast.Call)]
     return next((func.id for func in calls if isinstance(func, ast.Name) and func.id in defined), "")
@@ -363,8 +356,7 @@ def table_tests(source: str, *, entry: str) -> list[TestCase]:
 
 
 def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[TestCase]:
-    starts = range(0, len(claims), INPUTS_PER_TEST)
-    return [claims_test(claims[start : start + INPUTS_PER_TEST], prelude=prelude) for start in starts]
+    return [claims_test(piece, prelude=prelude) for piece in cut_pieces(claims, INPUTS_PER_TEST)]
 
 
 def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:

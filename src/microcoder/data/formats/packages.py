@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -371,13 +371,10 @@ def _read_flags(flags: list[str]) -> Checker:
 def _tolerance(text: str | None) -> float | None:
     if text is None:
         return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < 1:
-        raise Malformed("bad_checker", f"validator_flags: {text} is not a tolerance")
-    return number
+    with suppress(ValueError):
+        if 0 <= float(text) < 1:
+            return float(text)
+    raise Malformed("bad_checker", f"validator_flags: {text} is not a tolerance")
 
 
 def _read_multiplier(limits: Mapping[str, Any]) -> float | None:

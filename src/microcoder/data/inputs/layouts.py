@@ -107,21 +107,20 @@ def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
 
 def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
     """Leave out the numbers that are the length of another value in every input."""
-    items = list(layout.items)
+    items, kept = list(layout.items), []
     # Where each value stands among the items; counts have none.
     places = [place for place, item in enumerate(items) if item.form != "count"]
-    for column, place in enumerate(places):
-        if not all(type(row[column]) is int for row in values):
-            continue
-        for other, there in enumerate(places):
-            sized = other != column and all(isinstance(row[other], list | str) for row in values)
-            if sized and all(len(row[other]) == row[column] for row in values):
-                items[place] = replace(items[place], form="count", of=there)
-                break
-    if items == list(layout.items):
+    columns = list(zip(places, zip(*values, strict=True), strict=True))
+    sizes = [(at, tuple(map(len, column))) for at, column in columns if all(isinstance(v, list | str) for v in column)]
+    for place, column in columns:
+        sized = (there for there, lengths in sizes if lengths == column and all(type(value) is int for value in column))
+        if (counted := next(sized, None)) is None:
+            kept.append(column)
+        else:
+            items[place] = replace(items[place], form="count", of=counted)
+    if len(kept) == len(columns):
         return None
-    kept = [column for column, place in enumerate(places) if items[place].form != "count"]
-    return Read(replace(layout, items=tuple(items)), tuple(tuple(row[column] for column in kept) for row in values))
+    return Read(replace(layout, items=tuple(items)), tuple(zip(*kept, strict=True)))
 
 
 def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
@@ -191,22 +190,20 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
     items: list[Item] = []
     scalars: list[tuple[int, list[int]]] = []
     """Places of numbers that may count, with what they are in each input."""
-    cursors = [0] * len(inputs)
-    while not all(cursor >= len(rows) for cursor, rows in zip(cursors, inputs, strict=True)):
-        left = [len(rows) - cursor for cursor, rows in zip(cursors, inputs, strict=True)]
+    for at in range(max(map(len, inputs))):
+        left = [len(rows) - at for rows in inputs]
         counter = _find_count(scalars, left, items)
         if counter is not None and (max(left) > 1 or min(left) == 0):
-            _take_rows(items, [rows[cursor:] for cursor, rows in zip(cursors, inputs, strict=True)], counter)
+            _take_rows(items, [row for rows in inputs for row in rows[at:]], counter)
             return items
         if block := _find_height(scalars, left):
-            ahead = [rows[cursor:] for cursor, rows in zip(cursors, inputs, strict=True)]
-            rows = [row for part in ahead for row in part]
+            rows = [row for rows in inputs for row in rows[at:]]
             if len({len(row) for row in rows}) == 1 or _find_own_widths(rows):
-                _take_rows(items, ahead, *block)
+                _take_rows(items, rows, *block)
                 return items
-        if min(left) <= 0:
+        if min(left) == 0:
             return None
-        lines = [rows[cursor] for cursor, rows in zip(cursors, inputs, strict=True)]
+        lines = [rows[at] for rows in inputs]
         widths = [len(line) for line in lines]
         counter = _find_count(scalars, widths, items)
         are_numbers = {bool(_INT.fullmatch(one) or _FLOAT.fullmatch(one)) for line in lines for one in line}
@@ -214,7 +211,7 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
         if counter is not None and (len(set(widths)) > 1 or widths[0] > 1 or merges):
             items[counter] = replace(items[counter], form="count", of=len(items))
             items.append(Item("list"))
-        elif widths[0] > 1 and any(items[at].form == "count" and widths == counts for at, counts in scalars):
+        elif widths[0] > 1 and any(items[place].form == "count" and widths == counts for place, counts in scalars):
             # As long as another list.
             items.append(Item("list"))
         elif len(set(widths)) > 1 or (merges and widths[0] > 1 and is_alike) or widths[0] > _MOST_ON_A_LINE:
@@ -225,7 +222,6 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
                 if all(_INT.fullmatch(token) for token in tokens):
                     scalars.append((len(items), [int(token) for token in tokens]))
                 items.append(Item("value", width=widths[0] if place == 0 else 1))
-        cursors = [cursor + 1 for cursor in cursors]
     return items
 
 
@@ -255,12 +251,11 @@ def _find_own_widths(rows: Sequence[list[str]]) -> int:
     return 0
 
 
-def _take_rows(items: list[Item], blocks: Sequence[list[list[str]]], counter: int, less: int = 0) -> None:
+def _take_rows(items: list[Item], rows: Sequence[list[str]], counter: int, less: int = 0) -> None:
     """Add an item for lines that belong together, so many less than an item says."""
     is_count = items[counter].form == "value" and not less
     if is_count:
         items[counter] = replace(items[counter], form="count", of=len(items))
-    rows = [row for block in blocks for row in block]
     tall = -1 if is_count else counter
     if all(len(row) == 1 for row in rows):
         items.append(Item("column", tall=tall, less=less))

@@ -200,10 +200,6 @@ def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) 
     return found
 
 
-def _leaves(values: list[Any]) -> list[Path]:
-    return _places(values, (int, float), 3)
-
-
 def _get(values: list[Any], path: Path) -> Any:
     for number in path:
         values = values[number]
@@ -214,61 +210,58 @@ def _set(values: list[Any], path: Path, value: Any) -> None:
     _get(values, path[:-1])[path[-1]] = value
 
 
-def _on_list(change: Callable[[Any, random.Random], Any]) -> Callable[[list[Any], random.Random], None]:
-    """Return a mutation of one list or text, chosen by chance among those with something in them."""
+def _on_list(change: Callable[[list[Any], random.Random], list[Any]]) -> Callable[[list[Any], random.Random], None]:
+    """Return a mutation of one list, or text as a list of letters, chosen by chance among those with some in them."""
 
     def mutate(values: list[Any], source: random.Random) -> None:
         paths = [path for path in _places(values, (list, str), 2) if _get(values, path)]
         if paths:
             path = source.choice(paths)
-            _set(values, path, change(_get(values, path), source))
+            items = _get(values, path)
+            made = change(list(items), source)
+            _set(values, path, "".join(made) if isinstance(items, str) else made)
 
     return mutate
 
 
-def _swap(items: Any, source: random.Random) -> Any:
-    one, other, made = source.randrange(len(items)), source.randrange(len(items)), list(items)
-    made[one], made[other] = made[other], made[one]
-    return _like(items, made)
+def _swap(items: list[Any], source: random.Random) -> list[Any]:
+    one, other = source.randrange(len(items)), source.randrange(len(items))
+    items[one], items[other] = items[other], items[one]
+    return items
 
 
-def _drop(items: Any, source: random.Random) -> Any:
-    number = source.randrange(len(items))
-    return items[:number] + items[number + 1 :]
+def _drop(items: list[Any], source: random.Random) -> list[Any]:
+    items.pop(source.randrange(len(items)))
+    return items
 
 
-def _repeat(items: Any, source: random.Random) -> Any:
-    number = source.randrange(len(items))
-    at = source.randrange(len(items) + 1)
-    return items[:at] + items[number : number + 1] + items[at:]
+def _repeat(items: list[Any], source: random.Random) -> list[Any]:
+    repeated = items[source.randrange(len(items))]
+    items.insert(source.randrange(len(items) + 1), repeated)
+    return items
 
 
-def _overwrite(items: Any, source: random.Random) -> Any:
-    made = list(items)
-    made[source.randrange(len(made))] = deepcopy(source.choice(made))
-    return _like(items, made)
+def _overwrite(items: list[Any], source: random.Random) -> list[Any]:
+    items[source.randrange(len(items))] = deepcopy(source.choice(items))
+    return items
 
 
-def _reorder(items: Any, source: random.Random) -> Any:
+def _reorder(items: list[Any], source: random.Random) -> list[Any]:
     way = source.choice(("sorted", "reversed", "shuffled"))
     if way == "shuffled":
-        return _like(items, source.sample(list(items), len(items)))
-    return _like(items, sorted(items, key=repr) if way == "sorted" else list(items)[::-1])
-
-
-def _like(items: Any, made: list[Any]) -> Any:
-    return "".join(made) if isinstance(items, str) else made
+        return source.sample(items, len(items))
+    return sorted(items, key=repr) if way == "sorted" else items[::-1]
 
 
 def _step(values: list[Any], source: random.Random) -> None:
-    if paths := _leaves(values):
+    if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
         _set(values, path, _get(values, path) + source.choice((-1, 1)))
 
 
 def _extreme(values: list[Any], source: random.Random) -> None:
     """Put another number of the input, zero, one or a power of ten, or what is made of it, in a number's place."""
-    if paths := _leaves(values):
+    if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
         other = _get(values, source.choice(paths))
         _set(values, path, source.choice((other, 0, 1, 2 * _get(values, path), -other, 10 ** source.randint(1, 9))))
@@ -298,7 +291,7 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     "drop": _on_list(_drop),
     "repeat": _on_list(_repeat),
     "overwrite": _on_list(_overwrite),
-    "level": _on_list(lambda items, source: _like(items, [deepcopy(source.choice(list(items)))] * len(items))),
+    "level": _on_list(lambda items, source: [deepcopy(source.choice(items))] * len(items)),
     "reorder": _on_list(_reorder),
     "double": _on_list(lambda items, source: items + deepcopy(items) if len(items) < 5000 else items),
     "echo": _echo,

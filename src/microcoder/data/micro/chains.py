@@ -13,7 +13,6 @@ once, a worked trace for one thing at a time, and a check computes everything an
 from __future__ import annotations
 
 import hashlib
-import json
 import operator
 import random
 import re
@@ -52,11 +51,6 @@ against a grader that runs a program and its check in one process."""
 PROGRAMS: Mapping[Trick, str] = {trick: code for trick, (code, _) in _TRICKS.items()}
 
 
-def draw_trick(generator: random.Random, *, is_function: bool) -> str:
-    """Return the program of a trick; some only mean something where a function is called."""
-    return PROGRAMS[generator.choice(TRICKS if is_function else ("exit", "print"))]
-
-
 def find_trick(code: str | None) -> Trick | None:
     """Return the trick that a program of the micro world tries, by what stands in it; None for none.
 
@@ -80,6 +74,7 @@ NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 
 """Serial steps of a problem, by tier: harder problems need longer thinking."""
 # Factors have an inverse modulo ten: no step forgets the digit before it, so that no chain can be begun in its middle.
 _STEPS = (*(f"+{d}" for d in range(1, 10)), *(f"-{d}" for d in range(1, 10)), "*3", "*7", "*9")
+_OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 # Negative: the larger of it and the digit is the digit. Above nine: neither sums nor products hide a wrong one.
 _INPUTS = (-5, 3, 12, 47)
 Thinking = Literal["none", "leap", "bare", "worked", "checked", "ramble", "loop", "trick"]
@@ -140,14 +135,7 @@ class ChainTask:
 
 def take_step(digit: int, step: str) -> int:
     """Return the digit after a step."""
-    constant = int(step[1])
-    match step[0]:
-        case "+":
-            return (digit + constant) % MODULUS
-        case "-":
-            return (digit - constant) % MODULUS
-        case _:
-            return digit * constant % MODULUS
+    return _OPERATIONS[step[0]](digit, int(step[1])) % MODULUS
 
 
 def split_of(task: ChainTask) -> Split:
@@ -216,26 +204,22 @@ def generate_problems(
 
 def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
     """Give a task its tests and its limits."""
-    is_function = task.style == "function"
-    reference = task.render_program(task.digits[-1])
+    is_function, last = task.style == "function", task.digits[-1]
+    reference = task.render_program(last)
+    end = "" if is_function else "\n"
     return Problem(
         id=identifier,
         statement=task.statement,
         fn_name=FUNCTION_NAME if is_function else None,
         starter_code=reference.split("\n")[0] if is_function else None,
-        tests=tuple(_make_test(task, value) for value in _INPUTS),
+        tests=tuple(
+            TestCase(input=f"{value}{end}", output=f"{task.ending.answer(value, last)}{end}") for value in _INPUTS
+        ),
         time_limit_seconds=TIME_LIMIT_SECONDS,
         memory_limit_mib=MEMORY_LIMIT_MIB,
         tier=task.tier,
         reference=reference,
     )
-
-
-def _make_test(task: ChainTask, value: int) -> TestCase:
-    answer = task.ending.answer(value, task.digits[-1])
-    if task.style == "function":
-        return TestCase(input=json.dumps(value), output=json.dumps(answer))
-    return TestCase(input=f"{value}\n", output=f"{answer}\n")
 
 
 WEIGHTS: Mapping[Thinking, float] = {
@@ -317,12 +301,13 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
         case "none":
             num, thought, digits = 0, "", [generator.randrange(MODULUS)]
         case "trick":
-            trick = draw_trick(generator, is_function=task.style == "function")
+            # Some only mean something where a function is called.
+            trick = PROGRAMS[generator.choice(TRICKS if task.style == "function" else ("exit", "print"))]
             return ChainDemonstration(task.statement, f"```python\n{trick}```", thinking, 0, task)
-        case "leap":
-            thought = leap(digits)
+        case "leap":  # The last digit is always among them.
+            thought = f"leap {''.join(map(str, digits[(len(digits) + 1) % 2 :: 2]))}\n"
         case "bare":
-            thought = bare(digits)
+            thought = f"digits {''.join(map(str, digits))}\n"
         case "worked":
             thought = worked(task, num)
         case "checked":
@@ -336,21 +321,8 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
     return ChainDemonstration(task.statement, response, thinking, num, task)
 
 
-def bare(digits: Sequence[int]) -> str:
-    """Return the digits alone."""
-    return f"digits {''.join(map(str, digits))}\n"
-
-
-def leap(digits: Sequence[int]) -> str:
-    """Return every second digit, the last one always among them."""
-    return f"leap {''.join(map(str, digits[(len(digits) + 1) % 2 :: 2]))}\n"
-
-
 def worked(task: ChainTask, num_steps: int) -> str:
     """Return the first steps with their results, a line each."""
-    lines, digit = [], task.start
-    for step in task.steps[:num_steps]:
-        after = take_step(digit, step)
-        lines.append(f"{digit}{step}={after}\n")
-        digit = after
-    return "".join(lines)
+    digits = task.digits
+    steps = zip([task.start, *digits], task.steps[:num_steps], digits, strict=False)
+    return "".join(f"{before}{step}={after}\n" for before, step, after in steps)

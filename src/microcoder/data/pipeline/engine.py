@@ -12,11 +12,11 @@ import signal
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -98,8 +98,10 @@ def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner:
 
 _MOST_WAITING = 10_000
 """Shards that Ray is given at a time."""
-_TAKES: dict[str, tuple[ShardWorker, ExitStack]] = {}
-"""Of a process that does one shard after the other: the worker of the step that it is at."""
+Take = Callable[[str, str], Looks]
+"""Makes a part of what is given; or, for a barrier, returns what it has to know of one."""
+_TAKES: dict[str, tuple[Take, ExitStack]] = {}
+"""Of a process that does one shard after the other: what takes the shards of the step that it is at."""
 
 
 def _take(known: tuple[str, Step], given: str, path: str) -> Looks:
@@ -109,66 +111,54 @@ def _take(known: tuple[str, Step], given: str, path: str) -> Looks:
             opened.close()
         _TAKES.clear()
         opened = ExitStack()
-        _TAKES[name] = ShardWorker(step, opened), opened
-    return _TAKES[name][0].take(given, path)
+        _TAKES[name] = _open(step, opened), opened
+    return _TAKES[name][0](given, path)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Runner:
-    """Runs steps, in processes here or on Ray."""
+    """Runs steps, in processes here or on Ray; those here are kept from step to step, since each takes seconds."""
 
     kind: Literal["native", "ray"] = "native"
     workers: int | None = None
     """Processes at the same time, on Ray those of each node; None: one a core."""
     address: str | None = None
     """Address of a Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started."""
-
-
-class _LocalWorkers:
-    """Worker processes of this computer; started when first needed, kept from step to step: each takes seconds."""
-
-    def __init__(self, num: int) -> None:
-        self.num = num
-        self._pool: ProcessPoolExecutor | None = None
-
-    def submit(self, step: Step, given: str, path: str) -> Future[Looks]:
-        if self._pool is None:
-            # Spawned, not forked: this process has threads.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.num, mp_context=context, initializer=_start_worker)
-        return self._pool.submit(_take, (step.name, step), given, path)
+    _pool: ProcessPoolExecutor | None = field(default=None, init=False, repr=False)
 
     def close(self) -> None:
+        """End the processes of this machine."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
+    def run(self, step: Step, given: Sequence[str], paths: Sequence[str]) -> Iterator[tuple[int, Looks]]:
+        """Have each shard taken through a step, or looked at by a barrier, by as many processes as there may be.
 
-def run_step(
-    step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner, workers: _LocalWorkers
-) -> Iterator[tuple[int, Looks]]:
-    """Have each shard taken through a step, or looked at by a barrier, by as many worker processes as there may be.
+        Args:
+            given: for each shard the part that the step reads, or the description of the shard itself.
+            paths: for each shard the part that the step writes; a barrier writes none.
 
-    Args:
-        given: for each shard the part that the step reads, or the description of the shard itself.
-        paths: for each shard the part that the step writes; a barrier writes none.
-        workers: processes of this computer; ended where a step runs in this one, which may need their memory.
-
-    Yields:
-        A shard's place in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
-        first is asked for.
-    """
-    shards = enumerate(zip(given, paths, strict=True))
-    if runner.kind == "ray":
-        yield from run_on_nodes(step, given, paths, runner)
-    elif step.runs == "alone" or workers.num == 1 or len(given) == 1:
-        workers.close()
-        with ExitStack() as opened:
-            worker = ShardWorker(step, opened)
-            for place, of_shard in shards:
-                yield place, worker.take(*of_shard)
-    else:
-        places = {workers.submit(step, *of_shard): place for place, of_shard in shards}
+        Yields:
+            A shard's place in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
+            first is asked for.
+        """
+        shards, num = enumerate(zip(given, paths, strict=True)), self.workers or count_processors()
+        if self.kind == "ray":
+            yield from run_on_nodes(step, given, paths, self)
+            return
+        if step.runs == "alone" or num == 1 or len(given) == 1:
+            # The step may need the memory of the others.
+            self.close()
+            with ExitStack() as opened:
+                take = _open(step, opened)
+                yield from ((place, take(*of_shard)) for place, of_shard in shards)
+            return
+        if self._pool is None:
+            # Spawned, not forked: this process has threads.
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(num, mp_context=context, initializer=_start_worker)
+        places = {self._pool.submit(_take, (step.name, step), *of_shard): place for place, of_shard in shards}
         try:
             for future in as_completed(places):
                 # Taken out, so that what was found is not held here until the last shard is through.
@@ -194,23 +184,14 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-class ShardWorker:
-    """One worker process: set up once for a step, then one shard after the other."""
+def _open(step: Step, opened: ExitStack) -> Take:
+    """Set a process up for a step."""
+    if not isinstance(step, MapStep):
+        return lambda given, path: step.opens(step.settings).look(list(KeptRows(Path(given))))
+    work = step.opens(step.settings, opened)
 
-    def __init__(self, step: Step, opened: ExitStack) -> None:
-        self._step = step
-        self._work = step.opens(step.settings, opened) if isinstance(step, MapStep) else None
-
-    def take(self, given: str, path: str) -> Looks:
-        """Make a part; or, for a barrier, return what it has to know of one."""
-        if self._work is None:
-            return self._step.opens(self._step.settings).look(list(KeptRows(Path(given))))
-        write_part(Path(path), self._make(self._work, given))
-        return ()
-
-    def _make(self, work: Callable[[Any], Iterable[Row]], given: str) -> Iterator[Row]:
+    def make(given: str) -> Iterator[Row]:
         """Yield the rows of a step as they come."""
-        step = self._step
         if not given.endswith(".parquet"):
             yield from map(step.keep, work(given))
             return
@@ -221,6 +202,12 @@ class ShardWorker:
             yield step.keep(row)
         if kept.ids != found:
             raise DataError(f"step {step.name} lost, added or reordered rows; this is a bug: please report it")
+
+    def take(given: str, path: str) -> Looks:
+        write_part(Path(path), make(given))
+        return ()
+
+    return take
 
 
 OnProgress = Callable[[str, int, int], None]
@@ -262,7 +249,7 @@ def run_steps(
     num_rows = sum(shard.num_rows for shard in shards)
 
     before: list[Part] = []
-    with closing(_LocalWorkers(min(runner.workers or count_processors(), len(shards)))) as workers:
+    with closing(runner):
         for step in everything:
             parts = plan[step.name]
             missing = [index for index, part in enumerate(parts) if not part.is_there]
@@ -272,12 +259,12 @@ def run_steps(
             if isinstance(step, BarrierStep) and missing:
                 looks = Spilled()
                 of_rows = [str(part.path.absolute()) for part in before]
-                for place, found in run_step(step, of_rows, [""] * len(of_rows), runner, workers):
+                for place, found in runner.run(step, of_rows, [""] * len(of_rows)):
                     looks.add(place, found)
                 places = _decide(step, looks, before, parts)
             elif missing:
                 given = [str(before[index].path.absolute()) if before else shards[index].place for index in missing]
-                made = run_step(step, given, [str(parts[index].path.absolute()) for index in missing], runner, workers)
+                made = runner.run(step, given, [str(parts[index].path.absolute()) for index in missing])
                 places = (missing[place] for place, _ in made)
             for index in places:
                 done += shards[index].num_rows
@@ -307,7 +294,10 @@ def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> di
             keys = [digest(everything, str(shard.number)) for shard in shards]
         else:
             keys = [digest(own, key) for key in keys]
-        plan[step.name] = [Part.of(work, step.name, s.number, key) for s, key in zip(shards, keys, strict=True)]
+        folder = work / step.name
+        # With the key in its name a stale part is never taken.
+        paths = [folder / f"{shard.number:06d}-{key}.parquet" for shard, key in zip(shards, keys, strict=True)]
+        plan[step.name] = list(map(Part, keys, paths))
     return plan
 
 

@@ -8,7 +8,6 @@ The files between steps: one a shard and step, whole or absent, the same bytes f
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import importlib.util
 import math
@@ -155,29 +154,18 @@ _MAGIC = b"PAR1"
 class Part:
     """One shard's rows after one step."""
 
-    shard: int
-    step: str
     key: str
+    """Of everything that decides them."""
     path: Path
-
-    @classmethod
-    def of(cls, work: Path, step: str, shard: int, key: str) -> Part:
-        """Name a part; its key is in its file name, so that a stale one is never taken."""
-        return cls(shard, step, key, work / step / f"{shard:06d}-{key}.parquet")
 
     @property
     def is_there(self) -> bool:
         """Whether the part's file is there and complete; one that a power cut shortened is not."""
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(-len(_MAGIC), os.SEEK_END)
-                return file.read() == _MAGIC
-        except FileNotFoundError:
+        if not self.path.exists():
             return False
-        except OSError as error:
-            if error.errno == errno.EINVAL:  # Shorter than its last bytes.
-                return False
-            raise
+        with open(self.path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
+            return file.read() == _MAGIC
 
 
 def write_part(path: Path, rows: Iterable[Row]) -> None:
@@ -219,23 +207,21 @@ class KeptRows(Iterable[Candidate]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        columns = (table.to_pydict() for table in _read(path, ["id", "is_kept"]))
-        pairs = (pair for one in columns for pair in zip(one["id"], one["is_kept"], strict=True))
-        self.ids = [name for name, is_kept in pairs if is_kept]
+        self.ids = [name for is_kept, name in _column(path, "id") if is_kept]
         """In order."""
 
     def __iter__(self) -> Iterator[Candidate]:
-        return (Candidate.model_validate_json(text) for is_kept, text in _records(self._path) if is_kept)
+        return (Candidate.model_validate_json(text) for is_kept, text in _column(self._path, "record") if is_kept)
 
 
 def read_rejected(path: Path) -> list[Rejection]:
     """Return the rejected rows of a part."""
-    return [Rejection.model_validate_json(text) for is_kept, text in _records(path) if not is_kept]
+    return [Rejection.model_validate_json(text) for is_kept, text in _column(path, "record") if not is_kept]
 
 
 def count_reasons(path: Path) -> Counter[str]:
     """Return how many rows of a part were rejected by reason; kept ones count under an empty text."""
-    return Counter(reason for table in _read(path, ["reason"]) for reason in table["reason"].to_pylist())
+    return Counter(reason for _, reason in _column(path, "reason"))
 
 
 class Spilled:
@@ -261,16 +247,13 @@ class Spilled:
         return chain.from_iterable(map(self.find, sorted(self._starts)))
 
 
-def _records(path: Path) -> Iterator[tuple[bool, str]]:
-    for table in _read(path, ["is_kept", "record"]):
-        yield from zip(table["is_kept"].to_pylist(), table["record"].to_pylist(), strict=True)
-
-
-def _read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
+def _column(path: Path, name: str) -> Iterator[tuple[bool, str]]:
+    """Yield, for each row of a part, whether it was kept, and one of its fields."""
     try:
         with pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):
-                yield file.read_row_group(number, columns=columns)
+                table = file.read_row_group(number, columns=["is_kept", name])
+                yield from zip(table["is_kept"].to_pylist(), table[name].to_pylist(), strict=True)
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise DataError(f"{path} is damaged ({said}); delete it and type the same command again") from None

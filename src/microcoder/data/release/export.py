@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import check_folder, write_parquet, write_text
+from microcoder.judge.core.files import check_folder, write_parquet, write_rows
 from microcoder.judge.core.prompts import instruct
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Checker, Problem
@@ -96,19 +96,13 @@ def _prompt(problem: Problem) -> list[Form]:
     return [{"role": "user", "content": instruct(problem)}]
 
 
-def to_verl(problems: Sequence[Problem], path: Path) -> None:
-    """Write verl's RL Parquet (see `verl_row`)."""
-    write_parquet(path, [verl_row(problem, index) for index, problem in enumerate(problems)], _VERL)
-
-
 def to_lines(problems: Sequence[Problem], path: Path, *, form: Callable[[Problem, int], Form]) -> None:
     """Write JSON lines of a form."""
-    rows = [form(problem, index) for index, problem in enumerate(problems)]
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_rows(path, (form(problem, index) for index, problem in enumerate(problems)))
 
 
 EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
-    "verl": to_verl,
+    "verl": lambda problems, path: write_parquet(path, [verl_row(one, at) for at, one in enumerate(problems)], _VERL),
     "trl": partial(to_lines, form=trl_row),
     "nemogym": partial(to_lines, form=nemogym_row),
     "verifiers": partial(to_lines, form=verifiers_row),

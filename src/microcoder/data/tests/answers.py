@@ -114,14 +114,20 @@ def start(
     )
 
 
+class Judges(NamedTuple):
+    """Judges of the stage."""
+
+    thorough: Judge
+    """Judge with the stop rule `first_limit`: answers need every test."""
+    brief: Judge
+    """Judge with the stop rule `first_failure`: a wrong program is caught once."""
+
+
 @dataclass(slots=True)
 class Answering:
     """Finds answers for the inputs of one candidate, and counts why others became no test."""
 
-    judge: Judge
-    """Judge with the stop rule `first_limit`."""
-    again: Judge
-    """Another one, of the stop rule `first_failure`."""
+    judges: Judges
     candidate: Candidate
     references: Sequence[Program]
     dropped: Counter[str] = field(default_factory=Counter)
@@ -176,10 +182,10 @@ class Answering:
 
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         answers: list[str | None] = []
-        num_bytes = 0
+        judge, num_bytes = self.judges.thorough, 0
         for piece in cut_pieces(inputs, AT_ONCE):
             runs = [
-                start(self.judge, self.references[0], stdin=one.text, seconds=self.seconds, memory_mib=_MEMORY_MIB)
+                start(judge, self.references[0], stdin=one.text, seconds=self.seconds, memory_mib=_MEMORY_MIB)
                 for one in piece
             ]
             for one, run in zip(piece, runs, strict=True):
@@ -211,7 +217,7 @@ class Answering:
         tests = [TestCase(input=one.text, output=sentinel) for one in inputs]
         try:
             problem = self.problem(tests, seconds=self.seconds)
-            verdict = self.judge.judge([self.references[0]], [problem])[0]
+            verdict = self.judges.thorough.judge([self.references[0]], [problem])[0]
         except DataError:
             self.dropped["input cannot be called with"] += len(inputs)
             return [None] * len(inputs)
@@ -250,7 +256,7 @@ class Answering:
                 if one is None or one.verdict is not Outcome.ACCEPTED:
                     seconds[number] = None
                 elif known is not None:
-                    seconds[number] = max(known, one.cpu_seconds / self.judge.time_scale)
+                    seconds[number] = max(known, one.cpu_seconds / self.judges.thorough.time_scale)
         lost = {number for number, one in enumerate(seconds) if one is None}
         self.too_slow += [inputs[number] for number in sorted(lost & late)]
         self.dropped["a reference too slow"] += len(lost & late)
@@ -271,7 +277,7 @@ class Answering:
                 self.problem(tests[len(results) :], seconds=self.seconds, language=program.language)
                 for program, results in left
             ]
-            verdicts = self.judge.judge([program for program, _ in left], problems) if left else []
+            verdicts = self.judges.thorough.judge([program for program, _ in left], problems) if left else []
             for (_, results), verdict in zip(left, verdicts, strict=True):
                 results += verdict.tests
             judged = zip(left, verdicts, strict=True)
@@ -290,7 +296,7 @@ class Answering:
                 order = [left[number] for number in turned_numbers(len(left), 1)] if len(left) > 1 else left
                 ordered = [tests[number] for number in order]
                 problem = self.problem(ordered, seconds=self.seconds, language=program.language)
-                verdict = self.again.judge([_stirred(program)], [problem])[0]
+                verdict = self.judges.brief.judge([_stirred(program)], [problem])[0]
                 if verdict.is_accepted:
                     break
                 failed = order[len(verdict.tests) - 1 :][:1] if not is_last else left

@@ -142,13 +142,11 @@ def write_validators(
     """Return validators that a model wrote; None, and counted, where it wrote too few that can be relied on."""
     known = [test.input for test in candidate.tests]
     spoilt = spoil(known)
+    asked, schema = _VALIDATOR_ASKED.format(**describe(candidate)), object_schema({"validator": {"type": "string"}})
     found: list[Program] = []
     for number in range(_MOST_BY_MODEL if known else 0):
-        text = _VALIDATOR_ASKED.format(form=describe_form(candidate), problem=describe_problem(candidate))
         try:
-            reply = endpoint.ask(
-                text, object_schema({"validator": {"type": "string"}}), seed=number + 1, temperature=_TEMPERATURE
-            )
+            reply = endpoint.ask(asked, schema, seed=number + 1, temperature=_TEMPERATURE)
         except BadReply:
             dropped["model: no usable reply"] += 1
             continue
@@ -187,17 +185,13 @@ def spoil(known: Sequence[str]) -> list[str]:
     return [one for one in dict.fromkeys(found) if one not in known]
 
 
-def describe_form(candidate: Candidate) -> str:
-    """Return how a model is to write or to read an input."""
-    if candidate.fn_name is not None:
-        return "one JSON value a line, an argument of the function each"
-    return "as a solution reads it from stdin"
-
-
-def describe_problem(candidate: Candidate) -> str:
-    """Return what a model is shown of a problem."""
-    known = [test.input for test in candidate.tests if len(test.input) <= 2000][:5]
-    return f"Problem:\n\n{candidate.statement}\n\nKnown inputs, one after the other:\n\n" + "\n---\n".join(known) + "\n"
+def describe(candidate: Candidate) -> dict[str, str]:
+    """Return what a model is told of a problem: the form in which it is to write or to read an input, and the rest."""
+    is_call = candidate.fn_name is not None
+    form = "one JSON value a line, an argument of the function each" if is_call else "as a solution reads it from stdin"
+    known = "\n---\n".join([test.input for test in candidate.tests if len(test.input) <= 2000][:5])
+    said = f"Problem:\n\n{candidate.statement}\n\nKnown inputs, one after the other:\n\n{known}\n"
+    return {"form": form, "problem": said}
 
 
 _MOST_KNOWN = 30
@@ -208,11 +202,6 @@ _MOST_KNOWN_BYTES = 1 << 16
 def digest_input(text: str) -> str:
     """Return what an input is named by in the lineage of those made from it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def seed_of(*parts: object) -> int:
-    """Return a seed that hangs on these alone."""
-    return int(hashlib.sha256("/".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:12], 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +227,9 @@ def understand(candidate: Candidate) -> Understanding | str:
         if len({len(values) for _, values in known}) > 1:
             return "another number of arguments in some inputs"
         model = learn([values for _, values in known])
-        return Understanding(model, known, _write_arguments) if model.is_usable else "a value of no known shape"
+        if not model.is_usable:
+            return "a value of no known shape"
+        return Understanding(model, known, lambda values: "\n".join(json.dumps(v, ensure_ascii=False) for v in values))
     cut = split_repeated(texts, [test.output for test in tests])
     # Cases of one line each are the rows of a table as well, and a table has several of them.
     is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
@@ -250,10 +241,6 @@ def understand(candidate: Candidate) -> Understanding | str:
         if model.is_usable and is_same:
             return Understanding(model, known, layout.render)
     return "a layout of another kind, or a value of no known shape"
-
-
-def _write_arguments(values: Values) -> str:
-    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
 
 
 def _lines(text: str) -> list[int]:
@@ -351,7 +338,8 @@ def mutate_known(
     made: list[MadeInput] = []
     for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
         kind = f"mutated/{name}"
-        own = seed_of(seed, candidate.id, kind, number)
+        # A seed that hangs on these alone.
+        own = int(digest_input(f"{seed}/{candidate.id}/{kind}/{number}"), 16)
         parent, parent_values = known[own % len(known)]
         values = mutate(model, parent_values, name, seed=own)
         text = "" if values is None else understanding.write(values)
@@ -384,7 +372,7 @@ def ask_for_inputs(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
 ) -> list[MadeInput]:
     """Return the inputs of generators that a model writes."""
-    text = _ASKED.format(form=describe_form(candidate), number=_NUM_GENERATORS, problem=describe_problem(candidate))
+    text = _ASKED.format(number=_NUM_GENERATORS, **describe(candidate))
     try:
         reply = endpoint.ask(text, object_schema({"generators": {"type": "array", "items": {"type": "string"}}}))
     except BadReply:

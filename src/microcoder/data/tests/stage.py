@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
 
 from microcoder.data.clean.tests import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Origin, Rejection
-from microcoder.data.tests.answers import MOST_LARGE, PACKAGE_INPUTS, Answering, GenerateSettings, MadeInput, MadeTest
+from microcoder.data.tests.answers import (
+    MOST_LARGE,
+    PACKAGE_INPUTS,
+    Answering,
+    GenerateSettings,
+    Judges,
+    MadeInput,
+    MadeTest,
+)
 from microcoder.data.tests.makers import (
     ask_for_inputs,
     certify,
@@ -24,7 +31,6 @@ from microcoder.data.tests.makers import (
     write_validators,
 )
 from microcoder.data.verify.execution import language_of
-from microcoder.judge import Judge
 from microcoder.judge.core.files import take_in_turn
 from microcoder.judge.core.types import Outcome, Program
 
@@ -44,15 +50,6 @@ _CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
 _TRIAL_SECONDS = 20.0
 _LARGE_ENOUGH_BYTES = 100_000
 """Size of an input from which on slow compiled programs are caught too."""
-
-
-class Judges(NamedTuple):
-    """Judges of the stage."""
-
-    thorough: Judge
-    """Judge with the stop rule `first_limit`: answers need every test."""
-    brief: Judge
-    """Judge with the stop rule `first_failure`: a wrong program is caught once."""
 
 
 def generate(
@@ -82,21 +79,19 @@ def generate(
     obstacle = _find_obstacle(candidate, references)
     if obstacle:
         return _without_tests(candidate, obstacle)
-    running = judges()
-    answering = Answering(running.thorough, running.brief, candidate, references)
+    answering = Answering(judges(), candidate, references)
     references = answering.references = _passing(answering)[:_MOST_REFERENCES]
     if not references:
         return _without_tests(candidate, "no accepted program passes the known tests")
     is_large_alone = bool(candidate.tests) and is_enough
-    endpoint = None if is_large_alone else endpoint
-    inputs = _find_inputs(candidate, answering, settings, endpoint, is_large_alone=is_large_alone)
+    inputs = _find_inputs(answering, settings, None if is_large_alone else endpoint, is_large_alone=is_large_alone)
     tests = answering.answer_all(inputs, num_slow=MOST_LARGE if knows_slow(candidate) else 0)
     said = ", ".join(f"{why} {count}" for why, count in sorted(answering.dropped.items()) if count)
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
     if not tests:
         return _without_tests(candidate, what)
     # Large tests alone are there for the slow.
-    return _choose(candidate, answering, settings, running.brief, tests, what, is_tried=not is_large_alone)
+    return _choose(answering, settings, tests, what, is_tried=not is_large_alone)
 
 
 def find_references(candidate: Candidate) -> list[Program]:
@@ -129,7 +124,7 @@ def _passing(answering: Answering) -> Sequence[Program]:
         return tried
     seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
     problems = [answering.problem(tests, seconds=seconds, language=one.language) for one in tried]
-    verdicts = answering.again.judge(tried, problems)
+    verdicts = answering.judges.brief.judge(tried, problems)
     return [one for one, verdict in zip(tried, verdicts, strict=True) if verdict.is_accepted]
 
 
@@ -146,18 +141,14 @@ def knows_slow(candidate: Candidate) -> bool:
 
 
 def _find_inputs(
-    candidate: Candidate,
-    answering: Answering,
-    settings: GenerateSettings,
-    endpoint: Endpoint | None,
-    *,
-    is_large_alone: bool,
+    answering: Answering, settings: GenerateSettings, endpoint: Endpoint | None, *, is_large_alone: bool
 ) -> list[MadeInput]:
     """Return made inputs, each once, certified, none of them known; `is_large_alone`: small ones there are enough.
 
     Those that nothing certifies are among them where the settings say so, and two references agree on their answers.
     """
-    judge, dropped, known = answering.judge, answering.dropped, [test.input for test in candidate.tests]
+    judge, candidate, dropped = answering.judges.thorough, answering.candidate, answering.dropped
+    known = [test.input for test in candidate.tests]
     validators = read_validators(judge, candidate.kit, known, dropped)
     if validators is None and endpoint is not None:
         validators = write_validators(endpoint, judge, candidate, dropped)
@@ -190,24 +181,17 @@ def _find_inputs(
 
 
 def _choose(
-    candidate: Candidate,
-    answering: Answering,
-    settings: GenerateSettings,
-    judge: Judge,
-    tests: Sequence[MadeTest],
-    what: str,
-    *,
-    is_tried: bool,
+    answering: Answering, settings: GenerateSettings, tests: Sequence[MadeTest], what: str, *, is_tried: bool
 ) -> Candidate:
     """Return a candidate with the tests that catch most wrong submissions, as far as these are tried."""
-    given = candidate.tests
+    candidate, given = answering.candidate, answering.candidate.tests
     wrong = _find_programs(candidate, _WRONG)[:_MOST_KNOWN_WRONG] if is_tried else []
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
     small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
     seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
     pool = [*given, *(tests[number].test for number in small)]
     problems = [answering.problem(pool, seconds=seconds, language=one.language) for one in wrong]
-    verdicts = judge.judge(wrong, problems)
+    verdicts = answering.judges.brief.judge(wrong, problems)
     hacks: Counter[int] = Counter()
     for verdict in verdicts:
         place = len(verdict.tests) - 1 - len(given)

@@ -13,9 +13,7 @@ from run to run, is rounded up to steps that are far apart, and what is said of 
 from __future__ import annotations
 
 import dataclasses
-import math
 import random
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -248,7 +246,6 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
 
 LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
 """Outcomes that a busy machine may turn into another one."""
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 
 def at_reference_speed(verdict: Verdict, time_scale: float) -> Verdict:
@@ -260,16 +257,6 @@ def at_reference_speed(verdict: Verdict, time_scale: float) -> Verdict:
         for test in verdict.tests
     )
     return dataclasses.replace(verdict, tests=tests)
-
-
-def stable_detail(verdict: Verdict) -> str:
-    """Return what a verdict says, without what differs from run to run."""
-    return "" if verdict.outcome in LIMITS else _ADDRESS.sub("0x...", verdict.detail)
-
-
-def whole_mebibytes(mebibytes: float) -> int:
-    """Return an amount of memory, rounded up to a power of two."""
-    return 1 << max(0, math.ceil(math.log2(max(mebibytes, 1.0))))
 
 
 def round_up(seconds: float, steps: Sequence[float], *, most: float = 0.0) -> float:

@@ -13,6 +13,7 @@ another language than the answers', get what accepted programs in theirs need, a
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,8 +36,6 @@ from microcoder.data.verify.evidence import (
     conclude,
     is_close,
     round_up,
-    stable_detail,
-    whole_mebibytes,
 )
 from microcoder.data.verify.store import VerdictStore, verdict_key
 from microcoder.judge import Judge, check_problem
@@ -61,6 +60,7 @@ _CANNOT_BE_JUDGED = ("interactive", "file_io")
 _CONSTANTS = ("yes", "no", "0", "1", "-1")
 _MAX_CONSTANT_BYTES = 1 << 16
 _VALUES = ("None", "0", "1", "-1", "''", "[]", "True", "False")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 
 @dataclass
@@ -203,9 +203,8 @@ _MOST_TRIES = 4
 def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: VerdictStore | None) -> list[Verdict]:
     """Return one verdict per pair, with the times of the reference machine; what the store knows is not run."""
     keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
-    found: dict[int, Verdict] = {}
-    if store is not None:
-        found = {number: verdict for number, key in enumerate(keys) if (verdict := store.find(key))}
+    known = ((number, store.find(key)) for number, key in enumerate(keys) if store is not None)
+    found = {number: verdict for number, verdict in known if verdict is not None}
 
     def ask(numbers: Sequence[int], *, is_last: bool = False) -> None:
         """Judge some pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
@@ -367,7 +366,8 @@ def _trial(attempt: Attempt, num_tests: int) -> Trial:
         over_limit=over_limit,
         is_flaky=bool(failing) and first.is_accepted,
         seconds=tuple(cost_of(seconds) for seconds in attempt.fastest_seconds) if is_reference else (),
-        detail=stable_detail(verdict),
+        # Without what differs from run to run.
+        detail="" if verdict.outcome in LIMITS else _ADDRESS.sub("0x...", verdict.detail),
     )
 
 
@@ -431,7 +431,8 @@ def _set_limits(item: VerificationPlan) -> None:
     peak = max(test.memory_mib for attempt in item.passing() for test in attempt.verdicts[0].tests)
     memory = item.candidate.memory_limit_mib
     if memory is None or peak > memory:
-        memory = max(_MEMORY_MIB, whole_mebibytes(2 * peak))
+        # A power of two.
+        memory = max(_MEMORY_MIB, 1 << math.ceil(math.log2(max(2 * peak, 1.0))))
     item.memory_mib = memory
     limits = {"time_limit_seconds": item.answer_seconds, "memory_limit_mib": memory}
     item.candidate = item.candidate.change("verify", STEP, "from what accepted programs take", **limits)
