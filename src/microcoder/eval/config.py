@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, Tag
+from pydantic import Field, JsonValue
 
 from microcoder.data.benchmarks import AnyBenchmark, HumanEval, Mbpp
 from microcoder.data.completions import EndpointConfig
@@ -79,10 +79,7 @@ class EvalConfig(Config):
 
     benchmark: AnyBenchmark
     generation: Annotated[
-        Annotated[Transformers, Tag("transformers")]
-        | Annotated[EndpointGeneration, Tag("endpoint")]
-        | Annotated[GenerationFile, Tag("file")],
-        kind_or("transformers"),
+        Transformers | EndpointGeneration | GenerationFile, Field(discriminator="kind"), kind_or("transformers")
     ]
     sampling: ResponseSampling = ResponseSampling()
     prompt: EvalPromptConfig = EvalPromptConfig()
