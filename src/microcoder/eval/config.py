@@ -108,14 +108,8 @@ class EvalConfig(Config):
 
 
 NEUTRAL_KEYS = (
-    "judging.workers",
-    "judging.nice",
-    "judging.unsafe_sandbox",
     "pass_at",
-    "generation.concurrency",
-    "generation.timeout_seconds",
-    "generation.max_retries",
-    "generation.api_key_env",
-    "generation.batch_size",
+    *(f"judging.{name}" for name in ("workers", "nice", "unsafe_sandbox")),
+    *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")),
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

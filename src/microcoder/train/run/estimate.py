@@ -154,9 +154,7 @@ class MemoryTable:
     @property
     def fits(self) -> bool | None:
         """Whether the run fits; None without a device."""
-        if self.device_gib is None:
-            return None
-        return self.total <= self.device_gib and self.cached_responses != 0
+        return None if self.device_gib is None else self.total <= self.device_gib and self.cached_responses != 0
 
 
 def count_memory(
