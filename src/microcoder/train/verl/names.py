@@ -32,9 +32,9 @@ class Sampling:
     max_response_tokens: int
     step: int
     """0 outside of training."""
-    num_samples: int | None
+    num_samples: int | None = None
     """Samples of each prompt; None: as the row or verl's configuration says."""
-    seed: int | None
+    seed: int | None = None
     """Seed of sampling; None: the servers' own random numbers."""
 
 
