@@ -137,6 +137,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         for begun in (recorded, manifest)
     )
     check_unchanged(run.root, began, now, TrainingError)
+
     known = {(one["noun"], one["reference"]): one["digest"] for one in recorded.get("extensions", ())}
     for one in manifest["extensions"]:
         if known.get((one["noun"], one["reference"])) != one["digest"]:
