@@ -76,7 +76,6 @@ def serve(
     if not tokens and not no_auth and not _is_local(host):
         raise ConfigError(f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust")
     tls = _read_tls(tls_cert, tls_key)
-    scheme = "https" if tls else "http"
     options.add_languages()
     for name in require:
         if problem := find_language(name).find_problem():
@@ -92,7 +91,9 @@ def serve(
             host=host,
             port=port,
             tls=tls,
-            on_start=lambda bound: _announce(judge, f"{scheme}://{host}:{bound}", num_tokens=len(tokens)),
+            on_start=lambda bound: _announce(
+                judge, f"{'https' if tls else 'http'}://{host}:{bound}", num_tokens=len(tokens)
+            ),
         )
         server.run()
     if not server.started:

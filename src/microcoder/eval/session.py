@@ -6,7 +6,6 @@ Generating and judging are two passes: each resumes from what the folder holds, 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -106,10 +105,16 @@ class _Evaluation:
             return
         # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
         with Judge(workers=1, **config.judging.judge_options()) as judge:
-            held = {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
-        start = describe_start(config, name=folder.root.name, command=command)
-        kind = {"kind": "evaluation", "digest": digest_config(config)}
-        write_json(folder.manifest, {**start, **kind, **origin, **held})
+            isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
+        manifest = {
+            **describe_start(config, name=folder.root.name, command=command),
+            "kind": "evaluation",
+            "digest": digest_config(config),
+            **origin,
+            "isolation": isolation,
+            "environment": environment,
+        }
+        write_json(folder.manifest, manifest)
         write_rows(folder.questions, map(question_record, self.questions))
 
     def read_answers(self) -> list[Sample]:
@@ -130,11 +135,14 @@ class _Evaluation:
             if len(done) < len(saved):
                 write_rows(folder.samples, (sample.as_record() for sample in saved))
             return
-        requests = []
-        for question, index in itertools.product(self.questions, range(sampling.num_samples)):
-            if (question.id, index) not in done:
-                messages, seed = build_messages(question, config, self.ask), _seed(sampling.seed, question.id, index)
-                requests.append(ResponseRequest(question.id, index, messages, seed))
+        requests = [
+            ResponseRequest(
+                question.id, index, build_messages(question, config, self.ask), _seed(sampling.seed, question.id, index)
+            )
+            for question in self.questions
+            for index in range(sampling.num_samples)
+            if (question.id, index) not in done
+        ]
         if not requests:
             return
         options = config.prompt.chat_template_options

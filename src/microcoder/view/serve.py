@@ -283,8 +283,12 @@ def show_test(collection: Collection, words: Words) -> Row:
     if asked is None or number >= len(asked.tests):
         return {"is_known": False, "num_tests": len(asked.tests) if asked else 0}
     about = {"checker": asked.checker, "origin": asked.origin, "statement": asked.statement[:LONGEST_TEXT]}
-    known = {"is_known": True, "num_tests": len(asked.tests)}
-    return {**describe_test(asked.tests[number], LONGEST_TEXT), **known, **about}
+    return {
+        **describe_test(asked.tests[number], LONGEST_TEXT),
+        "is_known": True,
+        "num_tests": len(asked.tests),
+        **about,
+    }
 
 
 def describe_test(test: Mapping[str, str], longest: int) -> Row:

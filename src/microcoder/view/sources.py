@@ -218,10 +218,18 @@ class CorpusSource(LineSource):
             except (OSError, ValueError) as error:
                 raise DataError(f"{path} cannot be read ({error}); build the corpus again") from None
             for row in rows:
-                tier, verdict = row.get("platform_difficulty") or row.get("dataset") or "", row.get("reason") or KEPT
-                known = {"verdict": verdict, "reward": row.get("pass_rate"), "tests_total": row.get("num_tests")}
-                place = {"split": self.split, "step": 0, "row": len(self._lights), "problem_id": row["id"]}
-                self._lights.append({**place, "tier": tier, **known})
+                self._lights.append(
+                    {
+                        "split": self.split,
+                        "step": 0,
+                        "row": len(self._lights),
+                        "problem_id": row["id"],
+                        "tier": row.get("platform_difficulty") or row.get("dataset") or "",
+                        "verdict": row.get("reason") or KEPT,
+                        "reward": row.get("pass_rate"),
+                        "tests_total": row.get("num_tests"),
+                    }
+                )
         return True
 
 

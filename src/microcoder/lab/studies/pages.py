@@ -239,10 +239,16 @@ def _levels(judged: JudgedStudy) -> list[str]:
         mark = "**" if name == study.reference else ""
         keys = level_keys(judged.file, scale=judged.scale, level=name)
         said = ", ".join(f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items())
-        first = f"{fmean(before):.1%}" if before else "-"
-        last = f"{fmean(after):.0%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-"
-        named, num = f"{mark}{name}{mark}", f"{len(after)} of at most {num_seeds}"
-        rows.append(_row(named, level.says, said or "the baseline", num, first, last))
+        rows.append(
+            _row(
+                f"{mark}{name}{mark}",
+                level.says,
+                said or "the baseline",
+                f"{len(after)} of at most {num_seeds}",
+                f"{fmean(before):.1%}" if before else "-",
+                f"{fmean(after):.0%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-",
+            )
+        )
     return [*rows, ""]
 
 

@@ -102,8 +102,14 @@ class Recorder:
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
         """Return the early warnings that hold at a step, after the rows of those before."""
-        watch, breaks, ideas = self.watch, transitions(self.schedule), self.ideas
-        return find_alarms(metrics, history=history, watch=watch, breaks=breaks, num_steps=self.num_steps, ideas=ideas)
+        return find_alarms(
+            metrics,
+            history=history,
+            watch=self.watch,
+            breaks=transitions(self.schedule),
+            num_steps=self.num_steps,
+            ideas=self.ideas,
+        )
 
     def record_evaluation(
         self, scored_P_G: Groups, *, step: int, temperature: float, seconds: float

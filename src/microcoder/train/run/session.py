@@ -70,9 +70,15 @@ def run_training(
             check_run_directory(run, config)
         if leads and not run.is_finished:
             start = describe_start(config, name=run.root.name, command=command)
-            decided = {"digest": digest_config(config, extensions), "extensions": extensions, "seed": config.seed}
-            manifest = {**start, **decided, "problems": tasks.as_record(), **judged_by}
-            manifest["machine"] = {**start["machine"], **machine}
+            manifest = {
+                **start,
+                "digest": digest_config(config, extensions),
+                "extensions": extensions,
+                "seed": config.seed,
+                "problems": tasks.as_record(),
+                "machine": {**start["machine"], **machine},
+                **judged_by,
+            }
             _open_run(run, manifest, config, observer=observer)
         engine.wait_for_everyone()
         if run.is_finished:

@@ -102,8 +102,8 @@ def _read_problems(
         case ProblemFiles():
             return read_training_problems(problems.train), read_heldout(problems.heldout), {}
         case HubProblems():
-            revision, subset = problems.revision, problems.subset
-            read = partial(read_published, problems.id, revision=revision, subset=subset, format_name=problems.format)
+            place = {"revision": problems.revision, "subset": problems.subset, "format_name": problems.format}
+            read = partial(read_published, problems.id, **place)
             asked = read(split=problems.split, is_trained_on=True)
             if problems.heldout is not None:
                 return asked.problems, read_heldout(problems.heldout), asked.left_out

@@ -100,9 +100,13 @@ def encode_chats(
     if tokenizer.chat_template is None:
         texts = [render_chat(tokenizer, chat, options) for chat in chats]
         return [list(ids) for ids in tokenizer(text=texts)["input_ids"]]
-    asked = {"add_generation_prompt": True, "tokenize": True, "return_dict": True}
-    turns = [[dict(turn) for turn in chat] for chat in chats]
-    encoded: Any = tokenizer.apply_chat_template(turns, **asked, **options)
+    encoded: Any = tokenizer.apply_chat_template(
+        [[dict(turn) for turn in chat] for chat in chats],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        **options,
+    )
     return [list(ids) for ids in encoded["input_ids"]]
 
 

@@ -107,10 +107,8 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
     batches = cut_batches(config, num_processes=_processes().num_processes)
     adapter, sampler = None, {}
     if (lora := config.weights.lora) is not None:
-        modules = lora.peft_modules
-        adapter = LoraConfig(
-            r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=modules, task_type="CAUSAL_LM"
-        )
+        shape: dict[str, Any] = {"r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": lora.dropout}
+        adapter = LoraConfig(**shape, target_modules=lora.peft_modules, task_type="CAUSAL_LM")
     if config.rollout.backend == "vllm":  # transformers makes room as it goes
         prompts = [task.prompt.as_chat() for task in (*inputs.tasks.train, *inputs.tasks.heldout)]
         longest = max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
@@ -119,8 +117,13 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
         with socket.create_server(("localhost", 0)) as some:  # TRL's first choice is the same in each run of a machine
             os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
     try:
-        arguments = build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler)
-        return MicroCoderTrainer(inputs, batches=batches, arguments=arguments, peft_config=adapter, run_clock=run_clock)
+        return MicroCoderTrainer(
+            inputs,
+            batches=batches,
+            arguments=build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler),
+            peft_config=adapter,
+            run_clock=run_clock,
+        )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None

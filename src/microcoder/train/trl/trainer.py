@@ -423,10 +423,14 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             super()._save_checkpoint(model, trial)
             self.accelerator.wait_for_everyone()
             if self.accelerator.is_main_process:
-                settings, staged = self.config.checkpoint, self.run.trl / f"checkpoint-{self.state.global_step}"
-                best = best_step(self.run.read_evaluations()) if settings.keep_best else None
-                clock, step = self.run_clock.read(), self.steps_done
-                publish_checkpoint(staged, self.run, step=step, clock=clock, keep=settings.keep, best=best)
+                publish_checkpoint(
+                    self.run.trl / f"checkpoint-{self.state.global_step}",
+                    self.run,
+                    step=self.steps_done,
+                    clock=self.run_clock.read(),
+                    keep=self.config.checkpoint.keep,
+                    best=best_step(self.run.read_evaluations()) if self.config.checkpoint.keep_best else None,
+                )
 
     # --- inputs ----------------------------------------------------------------------------------------------
 

@@ -32,9 +32,9 @@ class Sampling:
     max_response_tokens: int
     step: int
     """0 outside of training."""
-    num_samples: int | None = None
+    num_samples: int | None
     """Samples of each prompt; None: as the row or verl's configuration says."""
-    seed: int | None = None
+    seed: int | None
     """Seed of sampling; None: the servers' own random numbers."""
 
 

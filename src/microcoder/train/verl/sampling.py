@@ -29,8 +29,8 @@ class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type
             sampling_params = {**sampling_params, **limits}
             if (seed := asked["seed"]) is not None:
                 name = problem_name(kwargs.get("extra_info"), kwargs.get("data_source", ""))
-                step, place = asked["step"], int(kwargs["session_id"])
-                sampling_params["seed"] = sampling_seed(seed, step=step, problem_id=name, sample_index=place)
+                place = {"step": asked["step"], "problem_id": name, "sample_index": int(kwargs["session_id"])}
+                sampling_params["seed"] = sampling_seed(seed, **place)
         return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
 
 

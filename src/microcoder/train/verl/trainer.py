@@ -122,14 +122,22 @@ class MicroCoder(PPOTrainer):
     def _use_step_sampling(self) -> None:
         rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
         self.temperature = self.recorder.step_temperature(step)
-        stages = ((stage.from_step, stage.max_response_tokens) for stage in settings.length_stages)
-        first = settings.max_response_tokens or self.config.data.max_response_length
-        self.limit = staged_value([(1, first), *stages], step=step)
+        self.limit = staged_value(
+            [
+                (1, settings.max_response_tokens or self.config.data.max_response_length),
+                *((stage.from_step, stage.max_response_tokens) for stage in settings.length_stages),
+            ],
+            step=step,
+        )
         with open_dict(self.config):
             rollout.temperature = self.temperature  # log-probs are taken at it
-        seed, limit = settings.seed if settings.seeded_sampling else None, self.limit
-        asked = Sampling(temperature=self.temperature, max_response_tokens=limit, step=step, seed=seed)
-        self.agent_loop_manager.sampling = asked
+        self.agent_loop_manager.sampling = Sampling(
+            temperature=self.temperature,
+            max_response_tokens=self.limit,
+            step=step,
+            num_samples=None,
+            seed=settings.seed if settings.seeded_sampling else None,
+        )
 
     def _fetch_one_gen_batch(self) -> Any:
         """Name prompts by step and place, not by chance: what follows from their order is then the same each time.
@@ -173,11 +181,9 @@ class MicroCoder(PPOTrainer):
             scored_P_G = note_mismatch(scored_P_G, [seen[name] for name in names])
         self._write_decisions(batch, _by_name(names, scored_P_G), leaves=self.algorithm.leaves_denominator)
         self._scored_P_G += scored_P_G
+        shown = {"temperature": self.temperature, "max_response_tokens": self.limit, "optimizer": {}, "seconds": {}}
         # For verl's own loggers.
-        shown = summarise_step(
-            scored_P_G, step=0, temperature=self.temperature, max_response_tokens=self.limit, optimizer={}, seconds={}
-        )
-        metrics.update(list_numbers(shown, prefix="microcoder/"))
+        metrics.update(list_numbers(summarise_step(scored_P_G, step=0, **shown), prefix="microcoder/"))
         return batch
 
     def _read_sessions(self, batch: Any, *, limit: int) -> list[list[SampledResponse]]:
@@ -249,9 +255,12 @@ class MicroCoder(PPOTrainer):
         """Run verl's validation, sampled so; return its metrics and what was sampled."""
         settings, seen = self.settings, []
         longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
-        seed = settings.evaluation_seed + offset if settings.seeded_sampling else None
         self.agent_loop_manager.sampling = Sampling(
-            temperature=temperature, max_response_tokens=longest, step=0, num_samples=num_samples, seed=seed
+            temperature=temperature,
+            max_response_tokens=longest,
+            step=0,
+            num_samples=num_samples,
+            seed=settings.evaluation_seed + offset if settings.seeded_sampling else None,
         )
         take = self.replay_buffer.sample
 
