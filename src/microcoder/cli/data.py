@@ -158,8 +158,12 @@ def build(
     if resolved.runner == "ray" and find_spec("ray") is None:
         raise ConfigError(f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out")
     plan = plan_build(resolved, last=until)
-    num_bytes = sum(shard.num_bytes for shard in plan.shards)
-    expected = {"rows": plan.num_rows, "bytes": num_bytes, "shards": len(plan.shards), "missing": plan.missing}
+    expected = {
+        "rows": plan.num_rows,
+        "bytes": sum(shard.num_bytes for shard in plan.shards),
+        "shards": len(plan.shards),
+        "missing": plan.missing,
+    }
     if dry_run:
         record = resolved.model_dump(mode="json")
         if json:

@@ -125,9 +125,13 @@ def judge(
                 sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         summary["shared_processes"] = sharing
-        done = verdicts.done
-        judged = [Judged(one.tests, one.code, done[one.id]["verdict"]) for one in submissions if one.id in done]
-        summary["suspicions"] = find_suspicions(judged)
+        summary["suspicions"] = find_suspicions(
+            [
+                Judged(one.tests, one.code, verdicts.done[one.id]["verdict"])
+                for one in submissions
+                if one.id in verdicts.done
+            ]
+        )
         if todo or not output.exists():
             verdicts.finish([submission.id for submission in submissions], summary)
     if json:

@@ -59,8 +59,15 @@ class Sample:
     ) -> Sample:
         """Extract the program from a response."""
         program = extract(response.text, is_truncated=response.is_truncated, language=question.problem.language)
-        code, reason = program.code, program.reason
-        return cls(question.id, sample_index, response.text, code, reason, response.is_truncated, response.num_tokens)
+        return cls(
+            question.id,
+            sample_index,
+            response.text,
+            program.code,
+            program.reason,
+            response.is_truncated,
+            response.num_tokens,
+        )
 
     def as_record(self) -> dict[str, Any]:
         """Return the line of samples.jsonl."""

@@ -88,9 +88,16 @@ def to_problem(sample: Mapping[str, Any], timeout: float) -> Problem:
     """Return the problem of a sample, with LiveCodeBench's prelude and our limits for its problems."""
     given = json.loads(sample["input_output"])
     tests = [{"input": text, "output": output} for text, output in zip(given["inputs"], given["outputs"], strict=True)]
-    limits = {"time_limit_seconds": timeout, "memory_limit_mib": MEMORY_LIMIT_MIB}
-    known = {"id": "sample", "tests": tests, "fn_name": given.get("fn_name"), "dialect": "livecodebench"}
-    return Problem.model_validate({**known, **limits})
+    return Problem.model_validate(
+        {
+            "id": "sample",
+            "tests": tests,
+            "fn_name": given.get("fn_name"),
+            "dialect": "livecodebench",
+            "time_limit_seconds": timeout,
+            "memory_limit_mib": MEMORY_LIMIT_MIB,
+        }
+    )
 
 
 def describe(verdict: Verdict, problem: Problem) -> Result:
@@ -108,9 +115,12 @@ def describe(verdict: Verdict, problem: Problem) -> Result:
         return [-4], {"error_code": -4, "error_message": f"Error during testing: {verdict.detail}"}
     failed = verdict.tests[number]
     code = {Outcome.WRONG_ANSWER: -2, Outcome.TIME_LIMIT: -3}.get(failed.verdict, -4)
-    about = {"error_code": code, "error_message": _MESSAGES[code]}
-    test = problem.tests[number]
-    about |= {"inputs": _shorten(test.input), "expected": _shorten(test.output)}
+    about = {
+        "error_code": code,
+        "error_message": _MESSAGES[code],
+        "inputs": _shorten(problem.tests[number].input),
+        "expected": _shorten(problem.tests[number].output),
+    }
     about |= {"output": _shorten(failed.output or "")} if code == -2 else {"error": failed.detail}
     return [*[True] * number, False if code == -2 and problem.fn_name else code], about
 

@@ -39,8 +39,11 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
         program = extract_program(trace.last_reply or "", is_truncated=is_truncated, language=language)
         verdict = await self._judge(program)
         trace.record_metric("tests_passed_share", verdict.tests_passed / max(1, verdict.tests_total))
-        tests = [test.verdict.value for test in verdict.tests]
-        trace.info["microcoder"] = {**as_figures(verdict), "extraction": program.reason, "tests": tests}
+        trace.info["microcoder"] = {
+            **as_figures(verdict),
+            "extraction": program.reason,
+            "tests": [test.verdict.value for test in verdict.tests],
+        }
         return float(verdict.is_accepted)
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:

@@ -282,12 +282,12 @@ def show_test(collection: Collection, words: Words) -> Row:
     asked = source.tests.find(words.get("problem", ""))
     if asked is None or number >= len(asked.tests):
         return {"is_known": False, "num_tests": len(asked.tests) if asked else 0}
-    about = {"checker": asked.checker, "origin": asked.origin, "statement": asked.statement[:LONGEST_TEXT]}
-    return {
-        **describe_test(asked.tests[number], LONGEST_TEXT),
+    return describe_test(asked.tests[number], LONGEST_TEXT) | {
         "is_known": True,
         "num_tests": len(asked.tests),
-        **about,
+        "checker": asked.checker,
+        "origin": asked.origin,
+        "statement": asked.statement[:LONGEST_TEXT],
     }
 
 

@@ -243,10 +243,13 @@ def draw_training(history: History) -> list[Row]:
                 title = shown.title.format(key.replace("_", " "))
                 empty = {"title": title[:1].upper() + title[1:], "unit": shown.unit, "series": []}
                 name = f"{shown.chart}-{key}" if key else shown.chart
-                steps, numbers = [step for step, _ in known], [round(value, 6) for _, value in known]
-                series: Row = {"label": shown.label or label, "steps": steps, "values": numbers}
+                series: Row = {
+                    "label": shown.label or label,
+                    "steps": [step for step, _ in known],
+                    "values": [round(value, 6) for _, value in known],
+                }
                 if label == "held out" and shown.chart == "accuracy":
-                    series |= _intervals(history, key, steps)
+                    series |= _intervals(history, key, series["steps"])
                 charts.setdefault(name, {"id": name, **empty})["series"].append(series)
     return sorted(charts.values(), key=lambda chart: chart["id"] != "accuracy")
 

@@ -70,8 +70,12 @@ def new_figure(*, legend_rows: int) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     height = 3.6 + _LEGEND_ROW_INCHES * (legend_rows - 1)
-    top = 1 - (0.1 + _LEGEND_ROW_INCHES * legend_rows) / height
-    grid = {"left": 0.125, "right": 0.985, "bottom": 0.45 / height, "top": top}
+    grid = {
+        "left": 0.125,
+        "right": 0.985,
+        "bottom": 0.45 / height,
+        "top": 1 - (0.1 + _LEGEND_ROW_INCHES * legend_rows) / height,
+    }
     with mpl.rc_context(dict(STYLE)):
         figure = Figure(figsize=(6.4, height))
         return figure, figure.subplots(gridspec_kw=grid)
@@ -133,5 +137,9 @@ def draw_curves(
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
     finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
     axes.legend(ncols=columns, **LEGEND)
-    drawn = f"Mean over seeds, first and last value: {'; '.join(ends)}"
-    return render(figure, study, LABELS[metric], f"{drawn}. Bands: 95 % intervals of the mean over seeds.")
+    return render(
+        figure,
+        study,
+        LABELS[metric],
+        f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: 95 % intervals of the mean over seeds.",
+    )

@@ -83,7 +83,6 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         *(f"{summary[key] / 60:.1f} {what}" for key, what in times if isinstance(summary.get(key), int | float)),
         "" if manifest.get("seed") is None else f"seed {manifest['seed']}",
     ]
-    tables = [*_arms(history, others), *_before_after(history, headline), *_outcomes(history), *_continued(history)]
     reproduce = [f"git checkout {git['commit']}"] if git.get("commit") else []
     return {
         "title": subject or history.name,
@@ -92,7 +91,12 @@ def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, 
         "headline": _headline(history, headline),
         "story": _story(history),
         "notices": list(_notices(history, headline)),
-        "tables": tables,
+        "tables": [
+            *_arms(history, others),
+            *_before_after(history, headline),
+            *_outcomes(history),
+            *_continued(history),
+        ],
         "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(words) or str(command)])]),
     }
 

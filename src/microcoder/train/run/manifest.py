@@ -90,7 +90,6 @@ values."""
 
 def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict[str, Any]:
     """Return what any manifest says: what was asked, when, of which code, on which machine."""
-    python = platform.python_version()
     return {
         "format": FORMAT,
         "name": name,
@@ -100,7 +99,11 @@ def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict
         "config": config.model_dump(mode="json"),
         "git": read_git(Path(__file__).parent),
         "packages": read_packages(),
-        "machine": {"platform": platform.platform(), "python": python, "num_cpus": count_processors()},
+        "machine": {
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "num_cpus": count_processors(),
+        },
     }
 
 

@@ -84,9 +84,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.judge, self.run, self.run_clock, self.observer = inputs.judge, inputs.run, run_clock, inputs.observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
-        limit, extract = config.rollout.max_response_tokens, build_extractor(config.extractor)
-        rewards = build_rewards(config.rewards)
-        self.rules = build_rules(config.algorithm, max_response_tokens=limit, rewards=rewards, extract=extract)
+        self.rules = build_rules(
+            config.algorithm,
+            max_response_tokens=config.rollout.max_response_tokens,
+            rewards=build_rewards(config.rewards),
+            extract=build_extractor(config.extractor),
+        )
         self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
@@ -436,8 +439,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _order(self, tasks: Sequence[Task]) -> Dataset:
         """Dataset of the whole run in one epoch, a row a problem asked, so that a resume can skip what was done."""
-        num_steps, size = self.config.num_steps, self.config.batch.train_batch_size
-        order = order_problems(len(tasks), num_steps=num_steps, train_batch_size=size, seed=self.config.seed)
+        order = order_problems(
+            len(tasks),
+            num_steps=self.config.num_steps,
+            train_batch_size=self.config.batch.train_batch_size,
+            seed=self.config.seed,
+        )
         rows = [{"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id} for task in tasks]
         return Dataset.from_list([rows[index] for index in order])
 

@@ -61,13 +61,21 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
 
 
 def _rows(tasks: Sequence[Task], order: Sequence[int], *, split: str) -> list[dict[str, Any]]:
-    rows = []
-    for index in order:
-        problem, prompt = tasks[index]
-        about = {"index": index, "problem_id": problem.id, "language": problem.language, "split": split}
-        row = {"data_source": SOURCE, "prompt": prompt.as_chat(), "ability": "code"}
-        rows.append({**row, "reward_model": {"style": "rule", "ground_truth": ""}, "extra_info": about})
-    return rows
+    return [
+        {
+            "data_source": SOURCE,
+            "prompt": tasks[index].prompt.as_chat(),
+            "ability": "code",
+            "reward_model": {"style": "rule", "ground_truth": ""},
+            "extra_info": {
+                "index": index,
+                "problem_id": tasks[index].problem.id,
+                "language": tasks[index].problem.language,
+                "split": split,
+            },
+        }
+        for index in order
+    ]
 
 
 def is_main_process() -> bool:

@@ -111,8 +111,12 @@ class JudgeRewardManager(RewardManagerBase):
         (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
         program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
-        seed, step, place = self.settings.seed, sampling["step"], int(row.get("session_id", 0))
-        draw = draw_uniform(seed=seed, step=step, problem_id=f"{REWARD_DRAW}{name}", sample_index=place)
+        draw = draw_uniform(
+            seed=self.settings.seed,
+            step=sampling["step"],
+            problem_id=f"{REWARD_DRAW}{name}",
+            sample_index=int(row.get("session_id", 0)),
+        )
         return Judged(verdict, self.rewards(problem, rollout, program, verdict, draw=draw), problem.tier)
 
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:

@@ -25,12 +25,18 @@ class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type
 
     async def _run_agent_loop(self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any) -> Any:
         if (asked := kwargs.get(COLUMN)) is not None:
-            limits = {"temperature": asked["temperature"], "max_tokens": asked["max_response_tokens"]}
-            sampling_params = {**sampling_params, **limits}
-            if (seed := asked["seed"]) is not None:
-                name = problem_name(kwargs.get("extra_info"), kwargs.get("data_source", ""))
-                place = {"step": asked["step"], "problem_id": name, "sample_index": int(kwargs["session_id"])}
-                sampling_params["seed"] = sampling_seed(seed, **place)
+            sampling_params = {
+                **sampling_params,
+                "temperature": asked["temperature"],
+                "max_tokens": asked["max_response_tokens"],
+            }
+            if asked["seed"] is not None:
+                sampling_params["seed"] = sampling_seed(
+                    asked["seed"],
+                    step=asked["step"],
+                    problem_id=problem_name(kwargs.get("extra_info"), kwargs.get("data_source", "")),
+                    sample_index=int(kwargs["session_id"]),
+                )
         return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
 
 

@@ -110,8 +110,11 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
 
 def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, longest = str(algorithm.adv_estimator), config.data.max_response_length
-    mode = config.trainer.v1.trainer_mode
+    estimator, longest, mode = (
+        str(algorithm.adv_estimator),
+        config.data.max_response_length,
+        config.trainer.v1.trainer_mode,
+    )
     correction, usual = algorithm.get("rollout_correction") or {}, f"trainer.v1.trainer_mode={TRAINER_MODE}"
     is_corrected = any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
     if "async" in str(mode):
