@@ -37,7 +37,8 @@ def evaluate(*overrides: Overrides, config: Recipes = (), run_dir: Path | None =
         print_resolved(resolved.model_dump(mode="json"))
         print(f"the evaluation would be written to {target}")
         return
-    command = ["microcoder", *sys.argv[1:]]
     with StepDisplay() as display:
-        results = run_evaluation(resolved, run_directory=target, observer=display, command=command)
+        results = run_evaluation(
+            resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
+        )
     print(f"{render_results(results)}\n\nwritten to {target}; type `microcoder report {target}` to see this again")

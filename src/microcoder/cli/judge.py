@@ -164,8 +164,9 @@ def _judge_responses(
     from microcoder.eval.session import digest_config
     from microcoder.train.recipe.judge import SandboxConfig
 
-    alike = ("workers", "nice", "stop", "packages", "languages", "batch_tests")
-    judging = {name: getattr(options, name) for name in alike}
+    judging = {
+        name: getattr(options, name) for name in ("workers", "nice", "stop", "packages", "languages", "batch_tests")
+    }
     config = EvalConfig(
         benchmark=ProblemFile(kind="problems", path=problems),
         generation=GenerationFile(kind="file", path=responses, allow_missing=True),

@@ -67,8 +67,9 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         self._state.step_count += 1
         program = extract_program(action.response, is_truncated=action.is_truncated, language=problem.language)
         (verdict,) = self._judge.judge([program], [problem])
-        reward, figures = score_verdict(verdict), as_figures(verdict)
-        return CodeObservation(done=True, reward=reward, problem_id=problem.id, metadata=figures)
+        return CodeObservation(
+            done=True, reward=score_verdict(verdict), problem_id=problem.id, metadata=as_figures(verdict)
+        )
 
     @property
     def state(self) -> State:

@@ -35,8 +35,10 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
     @vf.reward(weight=1.0)
     async def accepted(self, trace: vf.Trace) -> float:
         """Return 1 when every test passed, else 0; a sandbox that failed is an error of the rollout, and no reward."""
-        language, is_truncated = self.data.problem.language, bool(trace.is_truncated)
-        program = extract_program(trace.last_reply or "", is_truncated=is_truncated, language=language)
+        problem = self.data.problem
+        program = extract_program(
+            trace.last_reply or "", is_truncated=bool(trace.is_truncated), language=problem.language
+        )
         verdict = await self._judge(program)
         trace.record_metric("tests_passed_share", verdict.tests_passed / max(1, verdict.tests_total))
         trace.info["microcoder"] = {

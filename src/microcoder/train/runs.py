@@ -63,8 +63,9 @@ class RunDirectory(WorkFolder):
     def has_begun(self) -> bool:
         """Whether anything was computed; a manifest alone, left by a failed start, does not tie the folder to a
         config."""
-        computed = self.metrics, self.evaluations, self.checkpoints, self.summary
-        return self.manifest.exists() and any(map(Path.exists, computed))
+        return self.manifest.exists() and any(
+            path.exists() for path in (self.metrics, self.evaluations, self.checkpoints, self.summary)
+        )
 
     def rollout_file(self, step: int) -> Path:
         """Return the path of a step's training rollouts."""

@@ -200,8 +200,10 @@ def tests_of_evaluation(benchmark: Mapping[str, Any]) -> ProblemTests:
 
 def _tests_here(named: Sequence[Path], place: Callable[[Path], Place]) -> ProblemTests:
     gone = [str(path) for path in named if not path.exists()]
-    missing = f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems."
-    return ProblemTests([place(path) for path in named if path.exists()], missing=missing if gone else "")
+    missing = (
+        f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems." if gone else ""
+    )
+    return ProblemTests([place(path) for path in named if path.exists()], missing=missing)
 
 
 def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:

@@ -346,8 +346,9 @@ def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
     if primary is None or spread is None:
         return ""
     num_seeds, unit = len(file.seeds(scale, primary.measurement)), file.study.unit_of(primary)
-    sizes = spread.sd, expected_half_width(spread.sd, num_seeds), primary.least
-    sd, half, least = (format_amount(size, unit) for size in sizes)
+    sd, half, least = (
+        format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
+    )
     return (
         f"A spread between seeds of {sd} ({spread.where}) lets {num_seeds} seeds give a half width of {half}; the "
         f"smallest effect of interest is {least}."

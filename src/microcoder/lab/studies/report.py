@@ -173,8 +173,9 @@ def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
         end = arm.after
         difference = estimate_difference(after.solved, end.solved) if after and end and arm is not history else None
         total, truncated, masked = count_masked(arm)
-        means = (end.length_mean, end.diversity) if end else (None, None)
-        figures = (_DASH if value is None else f"{value:.3g}" for value in means)
+        figures = (
+            _DASH if value is None else f"{value:.3g}" for value in (end and end.length_mean, end and end.diversity)
+        )
         shares = (_percent(num / total if total else 0.0) for num in (truncated, masked))
         accuracy = _percent(estimate_accuracy(end.solved) if end else None)
         rows.append([label, accuracy, _difference(difference), *figures, *shares])

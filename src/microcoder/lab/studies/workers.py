@@ -33,8 +33,9 @@ def default_jobs() -> int:
 
 def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> list[Work]:
     """Return the work that can be done now; what reads a run comes once that is finished."""
-    ready = (work for work in works if not work.is_finished and work.is_ready)
-    return distinct_work([work for work in ready if work.folder not in failed])
+    return distinct_work(
+        [work for work in works if work.folder not in failed and not work.is_finished and work.is_ready]
+    )
 
 
 def do_work(

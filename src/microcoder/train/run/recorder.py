@@ -69,8 +69,9 @@ class Recorder:
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)
         counts = [count for before in sorted(self._passes) for count in self._passes[before]]
-        half_life = choice.half_life_steps
-        return choose_problems(problem_ids, counts, number=number, half_life_steps=half_life, seed=seed, step=step)
+        return choose_problems(
+            problem_ids, counts, number=number, half_life_steps=choice.half_life_steps, seed=seed, step=step
+        )
 
     def refuse_divergence(self, optimizer: Mapping[str, float], *, step: int) -> None:
         """Refuse an update whose loss or gradient is not finite."""
@@ -126,5 +127,6 @@ class Recorder:
 
 def _write_samples(path: Path, scored_P_G: Groups, metrics: StepMetrics | EvaluationMetrics) -> None:
     samples = (sample for group in scored_P_G for sample in group)
-    rows = [rollout_row(sample, step=metrics.step, temperature=metrics.temperature) for sample in samples]
-    write_rollouts(path, rows)
+    write_rollouts(
+        path, [rollout_row(sample, step=metrics.step, temperature=metrics.temperature) for sample in samples]
+    )

@@ -89,8 +89,11 @@ def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping
     """Return the prompt's text: by the chat template or, for a base model, the turns joined."""
     if tokenizer.chat_template is None:
         return "\n\n".join(turn["content"] for turn in chat)
-    turns = [dict(turn) for turn in chat]
-    return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, **options))
+    return str(
+        tokenizer.apply_chat_template(
+            [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
+        )
+    )
 
 
 def encode_chats(

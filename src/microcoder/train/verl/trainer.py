@@ -229,12 +229,16 @@ class MicroCoder(PPOTrainer):
         """Write what verl multiplies each token's loss by: the rule of every engine; return what was seen."""
         data = read_rows(batch, ["old_log_probs", "rollout_log_probs"])
         lengths = torch.tensor([len(row) for row in data["old_log_probs"]])
-        trainer, sampler = (pad_sequence(rows, batch_first=True) for rows in data.values())
+        trainer, sampler = (
+            pad_sequence(data[name], batch_first=True) for name in ("old_log_probs", "rollout_log_probs")
+        )
         mask = torch.arange(trainer.size(1)) < lengths[:, None]
         assert self.settings.mismatch is not None
         corrected = correct_mismatch(trainer, sampler, mask, settings=self.settings.mismatch)
-        weights = zip(corrected.weights.expand_as(trainer), lengths.tolist(), strict=True)
-        write_columns(batch, {"rollout_is_weights": [row[:length] for row, length in weights]})
+        weights = corrected.weights.expand_as(trainer)
+        write_columns(
+            batch, {"rollout_is_weights": [row[:n] for row, n in zip(weights, lengths.tolist(), strict=True)]}
+        )
         return {session_of(key): seen for key, seen in zip(batch.keys, corrected.rows, strict=True)}
 
     # --- held-out problems, and the probe ----------------------------------------------------------------------

@@ -61,8 +61,10 @@ def _ask_ours(judge: Any) -> Ask:
 
     def ask(case: dict[str, Any]) -> bool | None:
         tests = [{"input": given, "output": expected} for given, expected in case["tests"]]
-        known = {name: case.get(name) for name in ("id", "fn_name", "time_limit_seconds")}
-        problem = Problem.model_validate({**known, "tests": tests, **case["problem"]})
+        limits = {"time_limit_seconds": case["time_limit_seconds"]}
+        problem = Problem.model_validate(
+            {"id": case["id"], "tests": tests, "fn_name": case.get("fn_name"), **limits, **case["problem"]}
+        )
         (verdict,) = judge.judge([Program(case["code"], problem.language)], [problem])
         return verdict.is_accepted if verdict.is_scorable else None
 
