@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from microcoder.cli.display import Flag
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import require_linux
+from microcoder.lab.yardstick.cases import Suite
 
 _MOST = 40
-
-SuiteName = Literal["forgery", "fidelity", "pairs", "isolation", "timeouts"]
 
 
 def audit_judge(
@@ -23,7 +21,7 @@ def audit_judge(
     seed: int = 0,
     most: int = _MOST,
     all: Flag = False,
-    suite: tuple[SuiteName, ...] = (),
+    suite: tuple[Suite, ...] = (),
     python: Path | None = None,
     lanes: int = 2,
     uncontained: Flag = False,

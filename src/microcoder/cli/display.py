@@ -18,6 +18,7 @@ from cyclopts import Parameter
 
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import ConfigError
+from microcoder.train.run.checkpoints import Observer
 
 Flag = Annotated[bool, Parameter(negative="")]
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
@@ -96,7 +97,7 @@ class _Step:
     bar: TaskID | None = None
 
 
-class StepDisplay(LineDisplay):
+class StepDisplay(LineDisplay, Observer):
     """A bar for each step of the work; elsewhere a line when more of it is done, and at least twice a minute."""
 
     def __init__(self, *, unit: str = "") -> None:

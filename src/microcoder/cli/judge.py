@@ -125,13 +125,9 @@ def judge(
                 sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         summary["shared_processes"] = sharing
-        summary["suspicions"] = find_suspicions(
-            [
-                Judged(one.tests, one.code, verdicts.done[one.id]["verdict"])
-                for one in submissions
-                if one.id in verdicts.done
-            ]
-        )
+        done = verdicts.done
+        judged = [Judged(one.tests, one.code, done[one.id]["verdict"]) for one in submissions if one.id in done]
+        summary["suspicions"] = find_suspicions(judged)
         if todo or not output.exists():
             verdicts.finish([submission.id for submission in submissions], summary)
     if json:
@@ -164,9 +160,8 @@ def _judge_responses(
     from microcoder.eval.session import digest_config
     from microcoder.train.recipe.judge import SandboxConfig
 
-    judging = {
-        name: getattr(options, name) for name in ("workers", "nice", "stop", "packages", "languages", "batch_tests")
-    }
+    alike = ("workers", "nice", "stop", "packages", "languages", "batch_tests")
+    judging = {name: getattr(options, name) for name in alike}
     config = EvalConfig(
         benchmark=ProblemFile(kind="problems", path=problems),
         generation=GenerationFile(kind="file", path=responses, allow_missing=True),

@@ -71,7 +71,7 @@ def train(
     if not config:
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
         raise ConfigError(f"no recipe; type: microcoder train -c {recipe}")
-    resolved = load_recipe(config, overrides)
+    resolved = load_config(TrainConfig, config, parse_overrides(overrides))
     target = run_dir or default_run_directory(config)
     if dry_run:
         _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib)
@@ -97,11 +97,6 @@ def train(
         f"({summary['num_problems']} problems x {summary['samples_per_problem']} samples), "
         f"{summary['num_steps']} steps in {summary['wall_seconds']:.0f} s; report: {write_report(target)}"
     )
-
-
-def load_recipe(config: Sequence[Path], overrides: tuple[str, ...]) -> TrainConfig:
-    """Return the recipe that the files and flags give."""
-    return load_config(TrainConfig, config, parse_overrides(overrides))
 
 
 def default_run_directory(config: Sequence[Path]) -> Path:
@@ -205,7 +200,7 @@ def init(*, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("re
     if wishes.engine == "verl":
         from microcoder.train.verl.translate import describe_command, translate
 
-        options = translate(load_recipe((out,), ()), RunDirectory(default_run_directory((out,))))
+        options = translate(load_config(TrainConfig, (out,)), RunDirectory(default_run_directory((out,))))
         print(f"`microcoder train -c {shlex.quote(str(out))}` writes the problems for verl, and runs:")
         print(describe_command(options))
     print(f"wrote {out}; to see what the run costs: microcoder train -c {shlex.quote(str(out))} --dry-run")

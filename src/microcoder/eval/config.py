@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, Tag
+from pydantic import Field, JsonValue
 
 from microcoder.data.benchmarks import AnyBenchmark, HumanEval, Mbpp
 from microcoder.data.completions import EndpointConfig
@@ -79,10 +79,7 @@ class EvalConfig(Config):
 
     benchmark: AnyBenchmark
     generation: Annotated[
-        Annotated[Transformers, Tag("transformers")]
-        | Annotated[EndpointGeneration, Tag("endpoint")]
-        | Annotated[GenerationFile, Tag("file")],
-        kind_or("transformers"),
+        Transformers | EndpointGeneration | GenerationFile, Field(discriminator="kind"), kind_or("transformers")
     ]
     sampling: ResponseSampling = ResponseSampling()
     prompt: EvalPromptConfig = EvalPromptConfig()
@@ -111,14 +108,8 @@ class EvalConfig(Config):
 
 
 NEUTRAL_KEYS = (
-    "judging.workers",
-    "judging.nice",
-    "judging.unsafe_sandbox",
     "pass_at",
-    "generation.concurrency",
-    "generation.timeout_seconds",
-    "generation.max_retries",
-    "generation.api_key_env",
-    "generation.batch_size",
+    *(f"judging.{name}" for name in ("workers", "nice", "unsafe_sandbox")),
+    *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")),
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

@@ -225,6 +225,14 @@ def ask_endpoint(
     chat_template_options: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
     """Yield a response to each request as it arrives."""
+    shared_keys: dict[str, Any] = {
+        "model": config.model,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        config.max_tokens_key: sampling.max_tokens,
+    }
+    if chat_template_options:  # under the name that the servers of vLLM, SGLang and llama.cpp know them by
+        shared_keys["chat_template_kwargs"] = dict(chat_template_options)
     todo = iter(tuple(requests))
     done: queue.SimpleQueue[tuple[ResponseRequest, Completion] | Exception] = queue.SimpleQueue()
     client = Endpoint(config)
@@ -235,7 +243,9 @@ def ask_endpoint(
             for request in todo:
                 if stopped.is_set():
                     return
-                done.put((request, client.complete(_write_body(config, request, sampling, chat_template_options))))
+                body = {**shared_keys, "messages": request.messages, **config.extra}
+                body |= {"seed": request.seed} if config.send_seed else {}
+                done.put((request, client.complete(body)))
         except Exception as error:  # handed to the caller's thread, which raises it
             done.put(error)
 
@@ -251,26 +261,6 @@ def ask_endpoint(
     finally:
         stopped.set()
         client.close()
-
-
-def _write_body(
-    config: EndpointGeneration,
-    request: ResponseRequest,
-    sampling: ResponseSampling,
-    chat_template_options: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    # The name that the servers of vLLM, SGLang and llama.cpp know them by.
-    options = {"chat_template_kwargs": dict(chat_template_options)} if chat_template_options else {}
-    body: dict[str, Any] = {
-        "model": config.model,
-        "messages": request.messages,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        config.max_tokens_key: sampling.max_tokens,
-        **options,
-        **config.extra,
-    }
-    return {**body, "seed": request.seed} if config.send_seed else body
 
 
 def generate_locally(

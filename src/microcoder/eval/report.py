@@ -186,10 +186,7 @@ def _values(questions: Sequence[Row], field: str) -> list[str]:
     return [*sorted(found, key=lambda one: (places.get(one.lower(), last), one.isdigit() and int(one), one)), ALL]
 
 
-Results = dict[str, Any]
-
-
-def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Results:
+def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     """Return the figures of an evaluation from its files, as far as it has come.
 
     Raises:
@@ -228,7 +225,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Resul
     }
 
 
-def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Results:
+def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     """Return what changed from one evaluation to another, over the problems that both judged.
 
     Raises:
@@ -253,7 +250,7 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
     }
 
 
-def render_results(results: Results) -> str:
+def render_results(results: Row) -> str:
     """Return the tables of an evaluation as text that is Markdown, too."""
     low, high = results["samples_per_problem"]["min"], results["samples_per_problem"]["max"]
     each = f"{low}" if low == high else f"{low} to {high}"
@@ -280,7 +277,7 @@ def render_results(results: Results) -> str:
     return _render(lines, results["cells"])
 
 
-def render_comparison(results: Results) -> str:
+def render_comparison(results: Row) -> str:
     """Return the tables of a comparison as text that is Markdown, too."""
     lines = [
         f"{results['before']} -> {results['after']}: {results['num_problems']} problems of both, paired; "

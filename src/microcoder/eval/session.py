@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
@@ -35,27 +35,15 @@ from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """Bytes of tests judged at once: a LiveCodeBench release has more of them than memory."""
 
 
-class EvaluationObserver(Protocol):
-    """Receives the events of an evaluation; must not change it."""
-
-    def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
-        """A phase has begun, with its total amount of work."""
-
-    def advance(self, label: str) -> None:
-        """One more unit of this kind is done."""
-
-    def note(self, text: str) -> None:
-        """A message to show."""
-
-
 def run_evaluation(
-    config: EvalConfig, *, run_directory: Path, observer: EvaluationObserver, command: Sequence[str] = ()
+    config: EvalConfig, *, run_directory: Path, observer: Observer, command: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Start or resume an evaluation; return its results.
 
@@ -95,7 +83,7 @@ class _Evaluation:
     config: EvalConfig
     questions: list[Question]
     ask: Asker
-    observer: EvaluationObserver
+    observer: Observer
 
     def open_folder(self, command: Sequence[str]) -> None:
         """Write the manifest of a new evaluation, or check that an old one has the same problems."""
@@ -181,9 +169,7 @@ class _Evaluation:
         self.observer.phase("judging", done=len(judged), total=len(samples))
         group: list[tuple[Problem, Sample]] = []
         num_bytes = 0
-        for question in self.questions:
-            if question.id not in pending:
-                continue
+        for question in (one for one in self.questions if one.id in pending):
             problem = question.load()
             num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
             group += [(problem, sample) for sample in pending[question.id]]

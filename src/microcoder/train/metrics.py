@@ -263,7 +263,7 @@ def summarise_step(
         unread_fence_share=_share(_has_unread_fence(sample) for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
         zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
-        methods=count_methods(samples),
+        methods=dict(sorted(Counter(test.method for one in verdicts for test in one.tests if test.method).items())),
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),
@@ -316,11 +316,13 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
 def _of_any(scored_P_G: Groups) -> dict[str, Any]:
     """Return what rows of steps and evaluations say alike."""
     samples = [sample for group in scored_P_G for sample in group]
+    counted = Counter(sample.verdict.outcome for sample in samples)
     return {
         "length_mean": fmean(len(sample.rollout.token_ids) for sample in samples),
         "diversity": measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G]),
         "truncated_share": _share(sample.rollout.is_truncated for sample in samples),
-        "outcomes": count_outcomes(samples),
+        # Every verdict has a key, so that a zero is visible.
+        "outcomes": {str(one): counted[one] for one in Outcome},
     }
 
 
@@ -351,18 +353,6 @@ def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]
         for label, value in sample.rewards.items():
             values.setdefault(label, []).extend([] if value is None else [value])
     return {label: sum(known) / len(known) if known else None for label, known in values.items()}
-
-
-def count_outcomes(samples: Sequence[ScoredRollout]) -> dict[str, int]:
-    """Count rollouts by verdict; every verdict has a key, so that a zero is visible."""
-    counted = Counter(sample.verdict.outcome for sample in samples)
-    return {str(outcome): counted[outcome] for outcome in Outcome}
-
-
-def count_methods(samples: Sequence[ScoredRollout]) -> dict[str, int]:
-    """Count accepted tests by the comparison method that accepted them, and tests whose output broke a checker."""
-    counted = Counter(test.method for sample in samples for test in sample.verdict.tests if test.method)
-    return dict(sorted(counted.items()))
 
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:

@@ -63,9 +63,8 @@ class RunDirectory(WorkFolder):
     def has_begun(self) -> bool:
         """Whether anything was computed; a manifest alone, left by a failed start, does not tie the folder to a
         config."""
-        return self.manifest.exists() and any(
-            path.exists() for path in (self.metrics, self.evaluations, self.checkpoints, self.summary)
-        )
+        computed = self.metrics, self.evaluations, self.checkpoints, self.summary
+        return self.manifest.exists() and any(map(Path.exists, computed))
 
     def rollout_file(self, step: int) -> Path:
         """Return the path of a step's training rollouts."""

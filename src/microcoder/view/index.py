@@ -102,17 +102,14 @@ class IndexBuilder:
 
     def __init__(self) -> None:
         self._codes: dict[str, dict[str, int]] = {name: {} for name in WORDS}
-        self._parts: dict[str, Columns] = {}
+        self.parts: dict[str, Columns] = {}
+        """File -> its columns."""
         self._version = 0
 
     def encode(self, column: str, words: Iterable[str | None]) -> NDArray[np.int32]:
         """Return the codes of words; None counts as the empty word."""
         known = self._codes[column]
         return np.fromiter((known.setdefault(word or "", len(known)) for word in words), dtype=np.int32)
-
-    def put(self, file: str, columns: Columns) -> None:
-        """Store a file's columns in place of those it had before."""
-        self._parts[file] = columns
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Take the light values of rows as a file's columns; what a row lacks is unknown."""
@@ -124,24 +121,14 @@ class IndexBuilder:
         ):
             for name in names:
                 columns[name] = np.array([unknown if row.get(name) is None else row[name] for row in rows], dtype=kind)
-        self.put(file, columns)
-
-    def drop(self, files: Iterable[str]) -> None:
-        """Forget files that are gone."""
-        for file in files:
-            del self._parts[file]
-
-    @property
-    def num_rows(self) -> Mapping[str, int]:
-        """Rows of each file that was put in."""
-        return {file: len(columns["row"]) for file, columns in self._parts.items()}
+        self.parts[file] = columns
 
     def build(self) -> Index:
         """Return the index of all files."""
         self._version += 1
         columns = {
-            name: np.concatenate([part[name] for part in self._parts.values()])
-            if self._parts
+            name: np.concatenate([part[name] for part in self.parts.values()])
+            if self.parts
             else np.zeros(0, dtype=np.int32)
             for name in _NAMES
         }

@@ -62,14 +62,6 @@ class Collection:
         except KeyError:
             raise DataError(f"run={key!r} is not open; open are {', '.join(self.sources)}") from None
 
-    def overview(self, key: str) -> dict[str, Any]:
-        """Return what the report of a training run says, compared with the other open runs on the same problems."""
-        source = self[key]
-        if not isinstance(source, TrainingSource):
-            raise DataError(f"run={key!r} is not a training run, so there is no report on it")
-        runs = [run for run in self.sources.values() if isinstance(run, TrainingSource) and run is not source]
-        return describe_report(read_history(source.root), [run.root for run in runs if run.asked == source.asked])
-
 
 def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()) -> Collection:
     """Open runs; problem files say where tests' inputs and expected outputs are, when a run does not.
@@ -167,7 +159,7 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
         index = source.index()
         (folder / "data" / key).mkdir()
         if isinstance(source, TrainingSource):
-            num_bytes += _write_piece(folder, f"{key}/overview", collection.overview(key))
+            num_bytes += _write_piece(folder, f"{key}/overview", show_overview(collection, {"run": key}))
         for name, value in _pieces(source, index):
             if is_report and name.startswith("rows-") and num_bytes >= _MOST_IN_REPORT:
                 break  # A large run is not read to its end.
@@ -228,8 +220,12 @@ def describe_run(key: str, source: RunSource) -> Row:
 
 
 def show_overview(collection: Collection, words: Words) -> Row:
-    """Return what the report of a training run says."""
-    return collection.overview(words.get("run", ""))
+    """Return what the report of a training run says, compared with the other open runs on the same problems."""
+    source = collection[words.get("run", "")]
+    if not isinstance(source, TrainingSource):
+        raise DataError(f"run={words.get('run', '')!r} is not a training run, so there is no report on it")
+    runs = [run for run in collection.sources.values() if isinstance(run, TrainingSource) and run is not source]
+    return describe_report(read_history(source.root), [run.root for run in runs if run.asked == source.asked])
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:

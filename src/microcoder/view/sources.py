@@ -103,9 +103,10 @@ class RunSource(ABC):
     def read(self, record: Row) -> Row:
         """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it."""
 
-    @abstractmethod
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield what `read` returns for every rollout, in the order of the index."""
+        for place in range(len(index)):
+            yield self.read(index.record(place))
 
     @abstractmethod
     def about(self) -> RunInfo:
@@ -137,22 +138,15 @@ class LineSource(RunSource):
 
     def _read_texts(self, index: Index, start: int) -> Texts:
         rows = [self.read(index.record(place)) for place in range(start, min(start + _ROWS_A_PART, len(index)))]
-        errors = [
+        named = {"prompt": "prompt", "response": "completion", "program": "program"}
+        texts = {field: [row.get(name) for row in rows] for field, name in named.items()}
+        texts["errors"] = [
             "\n".join(f"{test.get('detail') or ''}\n{test.get('output') or ''}" for test in row.get("tests") or ())
             for row in rows
         ]
-        named = {"prompt": "prompt", "response": "completion", "program": "program"}
-        texts = {field: [row.get(name) for row in rows] for field, name in named.items()} | {"errors": errors}
-        clean = {
-            field: [None if text is None else text.encode("utf-8", "replace").decode() for text in column]
-            for field, column in texts.items()
-        }
-        return {field: pa.array(column, pa.string()) for field, column in clean.items()}
-
-    def read_all(self, index: Index) -> Iterator[Row]:
-        """Yield every rollout's texts and tests."""
-        for place in range(len(index)):
-            yield self.read(index.record(place))
+        for column in texts.values():
+            column[:] = [None if text is None else text.encode("utf-8", "replace").decode() for text in column]
+        return {field: pa.array(column, pa.string()) for field, column in texts.items()}
 
     def _refresh(self) -> bool:
         if is_changed := self._take_lines():

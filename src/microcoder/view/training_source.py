@@ -61,10 +61,10 @@ class TrainingSource(RunSource):
         """Return the texts of all rollouts, a part a file."""
         with self._lock:
             found = []
-            for name, num_rows in self._builder.num_rows.items():
+            for name, columns in self._builder.parts.items():
                 split, _, step = name.partition("/")
                 path = self._path(split, int(step))
-                part = IndexPart(num_rows, functools.partial(_read_texts, path))
+                part = IndexPart(len(columns["row"]), functools.partial(_read_texts, path))
                 found.append(((int(step), SPLITS.index(split)), part))
         return [part for _, part in sorted(found, key=lambda pair: pair[0])]
 
@@ -129,19 +129,20 @@ class TrainingSource(RunSource):
         }
         stamps = {name: stamp_of(self._path(*place))[0] for name, place in files.items()}
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
-        gone = self._builder.num_rows.keys() - files.keys()
+        gone = self._builder.parts.keys() - files.keys()
         if not changed and not gone:
             return False
-        self._builder.drop(gone)
+        for name in gone:
+            del self._builder.parts[name]
         for name in changed:
             split, step = files[name]
             path = self._path(split, step)
             self._damaged.pop(path.name, None)
             try:
-                self._builder.put(name, self._read_light(path, split, step))
+                self._builder.parts[name] = self._read_light(path, split, step)
             except (OSError, ValueError) as error:
                 self._damaged[path.name] = str(error).splitlines()[0]
-                self._builder.drop({name} & self._builder.num_rows.keys())
+                self._builder.parts.pop(name, None)
         self._seen = stamps
         return True
 

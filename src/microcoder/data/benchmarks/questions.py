@@ -14,7 +14,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field
 
 from microcoder.data.formats.format import recognise
 from microcoder.data.formats.functions import plus_tests
@@ -379,9 +379,5 @@ def _digest(text: str) -> str:
 
 
 AnyBenchmark = Annotated[
-    Annotated[LiveCodeBench, Tag("livecodebench")]
-    | Annotated[HumanEval, Tag("humaneval")]
-    | Annotated[Mbpp, Tag("mbpp")]
-    | Annotated[ProblemFile, Tag("problems")],
-    kind_or("livecodebench"),
+    LiveCodeBench | HumanEval | Mbpp | ProblemFile, Field(discriminator="kind"), kind_or("livecodebench")
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, Discriminator, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
 from microcoder.judge.core.errors import ConfigError, explain_fault
 from microcoder.judge.core.records import nested_models
@@ -70,15 +70,15 @@ def _list_of(value: object) -> list[object]:
     return [value]
 
 
-def kind_or(default: str) -> Discriminator:
-    """Return the discriminator of a tagged union whose `kind` may be left out: it is then `default`."""
+def kind_or(default: str) -> BeforeValidator:
+    """Return what lets the `kind` of a tagged union be left out, which is then `default`, or stand by itself."""
 
-    def kind_of(value: object) -> str:
+    def name_kind(value: object) -> object:
         if isinstance(value, str):
-            return value
-        return value.get("kind", default) if isinstance(value, Mapping) else getattr(value, "kind", default)
+            return {"kind": value}
+        return {"kind": default, **value} if isinstance(value, Mapping) else value
 
-    return Discriminator(kind_of)
+    return BeforeValidator(name_kind)
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)

@@ -83,15 +83,7 @@ class JudgedStudy:
 def judge_studies(
     files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
-    """Judge studies as one family of claims.
-
-    Args:
-        files: the studies.
-        scale: as in `plan_runs`.
-        root: folder of all studies' runs.
-        code: as in `plan_runs`.
-        seeds_from: as in `plan_runs`.
-    """
+    """Judge studies as one family of claims; arguments as in `plan_runs`."""
     return correct(
         judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
         for file in files
@@ -134,7 +126,10 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
     data = StudyData(file.study, histories, measured)
-    contrasts = {contrast.name: contrast for claim in file.study.claims for contrast in _contrasts(claim, file.study)}
+    contrasts: dict[str, Contrast] = {}
+    for claim in file.study.claims:
+        named = [*([claim.primary] if claim.primary else []), *claim.secondary, *_checks(claim, file.study)]
+        contrasts |= {contrast.name: contrast for contrast in named}
     effects = {name: effect for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
     levels = {
         level: {
@@ -176,10 +171,6 @@ def judge_effects(study: Study, effects: Mapping[str, Effect]) -> list[ClaimResu
     return [_judge_claim(claim, study, find) for claim in study.claims]
 
 
-def _contrasts(claim: Claim, study: Study) -> list[Contrast]:
-    return [*([claim.primary] if claim.primary else []), *claim.secondary, *_checks(claim, study)]
-
-
 def _checks(claim: Claim, study: Study) -> list[Contrast]:
     checks = [claim.check] if claim.check else []
     if claim.primary and claim.family == "training":
@@ -210,8 +201,7 @@ def _judge_claim(claim: Claim, study: Study, find: Callable[[Contrast], Contrast
 
 def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
     """Return a contrast over the seeds that have all its work; None without any."""
-    is_share = data.study.unit_of(contrast) == "share"
-    span = 1.0 if is_share and not contrast.dose else None
+    span = 1.0 if data.study.unit_of(contrast) == "share" and not contrast.dose else None
     if contrast.measurement:
         found = data.measured.get(contrast.measurement, {}).items()
         by_seed = {seed: pairs for seed, rows in found if (pairs := pair_rows(contrast, rows))}

@@ -82,9 +82,8 @@ class Contrast(Config):
         """What it is called in records: by the names of the study's file."""
         of, against = (" and ".join(levels) for levels in (self.of, self.against))
         text = f"{self.metric} ({self.measurement or self.feature}): {of}"
-        text += (f" against {against}" if against else "") + (
-            f" ({self.against_feature})" if self.against_feature else ""
-        )
+        text += f" against {against}" if against else ""
+        text += f" ({self.against_feature})" if self.against_feature else ""
         return text + (f" over {self.dose}" if self.dose else "")
 
     def _contradictions(self) -> Iterator[str]:

@@ -238,7 +238,8 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
     num_units = len({name for units in rows for name in units})
     is_crossed = num_units < sum(map(len, rows)) or len(rows) == 1
     values = np.asarray([value for units in rows for value in units.values()])
-    if span is not None and _hardly_varies(values, span):
+    # Differences of single yes-or-no draws, few of which differ.
+    if span is not None and np.isin(values, (-span, 0.0, span)).all() and 0 < np.count_nonzero(values) <= _FEW:
         return _interval_of_pairs(values, means, num_units, span=span)
     of_seeds = float(np.var(means, ddof=1)) / len(means) if len(means) > 1 else 0.0
     of_units = 0.0
@@ -250,14 +251,6 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
 
 _FEW = 12
 """Yes-or-no pairs that differ, up to which Student's interval would be too narrow."""
-
-
-def _hardly_varies(values: Array, span: float) -> bool:
-    """Differences of single yes-or-no draws, few of which differ."""
-    import numpy as np
-
-    is_single = bool(np.all(np.isin(values, (-span, 0.0, span))))
-    return is_single and 0 < int(np.count_nonzero(values)) <= _FEW
 
 
 def _interval_of_pairs(values: Array, by_seed: Array, num_units: int, *, span: float) -> Effect:

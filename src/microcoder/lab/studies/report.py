@@ -181,7 +181,10 @@ def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
         rows.append([label, accuracy, _difference(difference), *figures, *shares])
         if arm is not history:
             said.append(conclude(labels[0], label, difference))
-            changed += _changed(history, arm)
+            ours, theirs = (flatten(one.manifest.get("config") or {}) for one in (history, arm))
+            # What only one of them has hangs on a kind, in which they then differ.
+            shared = sorted(key for key in ours.keys() & theirs.keys() if not key.startswith(_NEUTRAL))
+            changed += [f"{key}: {ours[key]} / {theirs[key]}" for key in shared if ours[key] != theirs[key]]
     yield {
         "id": "arms",
         "title": f"Against the other arm{'s' if len(rows) > 2 else ''}",
@@ -227,16 +230,6 @@ def check_alike(history: History, other: History) -> None:
             f"{other.run.root} asked other problems than {history.run.root} (digest {theirs} against {ours}); compare "
             "runs of one recipe that differ in their algorithm"
         )
-
-
-def _changed(history: History, other: History) -> list[str]:
-    # What only one of them has hangs on a kind, in which they then differ.
-    ours, theirs = (flatten(h.manifest.get("config") or {}) for h in (history, other))
-    return [
-        f"{key}: {ours[key]} / {theirs[key]}"
-        for key in sorted(ours.keys() & theirs.keys())
-        if ours[key] != theirs[key] and not key.startswith(_NEUTRAL)
-    ]
 
 
 def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str, Any]]:

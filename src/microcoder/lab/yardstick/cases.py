@@ -9,7 +9,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -61,8 +61,8 @@ class Case:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values, without what is left at its default."""
-        known = {"fn_name": None, "time_limit_seconds": 4.0, "needs": (), "problem": {}, "is_fresh": False}
-        return {name: value for name, value in asdict(self).items() if name not in known or value != known[name]}
+        usual = {one.name: one.default for one in fields(self)} | {"problem": {}}
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
 
 def make_id(suite: str, *parts: object) -> str:

@@ -54,10 +54,6 @@ class TestedJudge:
     version: str = ""
     """Version given by the user, such as a commit."""
 
-    def can_be_asked(self, needs: tuple[str, ...], *, is_function: bool) -> bool:
-        """Whether it offers what a case needs."""
-        return set(needs) <= self.abilities and (is_function or "only-function" not in self.abilities)
-
 
 def read_judge(text: str, *, python: str) -> TestedJudge:
     """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME is also `adapters.py:function`."""
@@ -126,14 +122,11 @@ class CaseResult:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values."""
-        named = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
-        case = {name: getattr(self.case, name) for name in named}
+        of_case = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
         return {
-            **case,
+            **{name: getattr(self.case, name) for name in of_case},
             **asdict(self.answer),
-            "is_miss": self.is_miss,
-            "what": self.what,
-            "is_unsteady": self.is_unsteady,
+            **{name: getattr(self, name) for name in ("is_miss", "what", "is_unsteady")},
         }
 
 
@@ -380,7 +373,9 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
     except EvaluatorFault as fault:
         note(f"{judged.label}: left out: {fault}")
         return Audit(judged, "", "", problem=str(fault))
-    asked = [case for case in plan.cases if judged.can_be_asked(case.needs, is_function=case.fn_name is not None)]
+    needs_function = "only-function" in judged.abilities
+    able = [case for case in plan.cases if judged.abilities.issuperset(case.needs)]
+    asked = [case for case in able if case.fn_name is not None or not needs_function]
     opened = [first]
     try:
         opened += [Lane(judged, contain=contain) for _ in range(lanes - 1)]

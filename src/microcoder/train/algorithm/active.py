@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.types import Outcome
@@ -34,9 +34,7 @@ class ActiveChoice(Config):
     """Age at which a recorded sample counts half: the policy has changed since."""
 
 
-ProblemChoice = Annotated[
-    Annotated[UniformChoice, Tag("uniform")] | Annotated[ActiveChoice, Tag("active")], kind_or("uniform")
-]
+ProblemChoice = Annotated[UniformChoice | ActiveChoice, Field(discriminator="kind"), kind_or("uniform")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, Tag, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError
@@ -123,13 +123,8 @@ class SapoLoss(Loss):
 
 
 AnyLoss = Annotated[
-    Annotated[DapoLoss, Tag("dapo")]
-    | Annotated[GrpoLoss, Tag("grpo")]
-    | Annotated[DrGrpoLoss, Tag("dr_grpo")]
-    | Annotated[GspoLoss, Tag("gspo")]
-    | Annotated[LuspoLoss, Tag("luspo")]
-    | Annotated[CispoLoss, Tag("cispo")]
-    | Annotated[SapoLoss, Tag("sapo")],
+    DapoLoss | GrpoLoss | DrGrpoLoss | GspoLoss | LuspoLoss | CispoLoss | SapoLoss,
+    Field(discriminator="kind"),
     kind_or("dapo"),
 ]
 """`loss = "cispo"`, or with its options `loss = {kind = "cispo", max_ratio = 4}`."""
@@ -166,9 +161,9 @@ class AlgorithmConfig(Config):
     advantage_options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
     masking: Masking = ConditionalMasking()
-    group_filtering: Annotated[
-        Annotated[NoFiltering, Tag("none")] | Annotated[DynamicFiltering, Tag("dynamic")], kind_or("none")
-    ] = NoFiltering()
+    group_filtering: Annotated[NoFiltering | DynamicFiltering, Field(discriminator="kind"), kind_or("none")] = (
+        NoFiltering()
+    )
     problem_choice: ProblemChoice = UniformChoice()
     kl_coefficient: float = Field(default=0.0, ge=0)
     """beta_0; with 0 no reference model is loaded."""

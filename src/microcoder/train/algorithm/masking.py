@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.extensions import Extension, load_extension
@@ -167,12 +167,8 @@ class StopProperly(TruncationRule):
 
 
 Masking = Annotated[
-    Annotated[ConditionalMasking, Tag("conditional")]
-    | Annotated[MaskAll, Tag("all")]
-    | Annotated[OwnMasking, Tag("own")]
-    | Annotated[NoMasking, Tag("none")]
-    | Annotated[SoftPenalty, Tag("soft_penalty")]
-    | Annotated[StopProperly, Tag("stop_properly")],
+    ConditionalMasking | MaskAll | OwnMasking | NoMasking | SoftPenalty | StopProperly,
+    Field(discriminator="kind"),
     kind_or("conditional"),
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field
 
 from microcoder.judge.core.config import Config, kind_or
 
@@ -66,13 +66,7 @@ class AblationRamp(Config):
 
 
 TemperatureSchedule = ConstantTemperature | StagedTemperature | DiversityTemperature | AblationRamp
-Temperature = Annotated[
-    Annotated[ConstantTemperature, Tag("constant")]
-    | Annotated[StagedTemperature, Tag("staged")]
-    | Annotated[DiversityTemperature, Tag("diversity")]
-    | Annotated[AblationRamp, Tag("ablation_ramp")],
-    kind_or("constant"),
-]
+Temperature = Annotated[TemperatureSchedule, Field(discriminator="kind"), kind_or("constant")]
 
 
 class LengthStage(Config):

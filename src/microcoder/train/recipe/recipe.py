@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from microcoder.data.micro import ThinkingShares
 from microcoder.judge.core.config import Config, flatten
@@ -314,7 +314,7 @@ class TrainConfig(Config):
     evaluation: EvaluationConfig = EvaluationConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
-    verl: Mapping[str, Any] = Field(default={}, validate_default=True)
+    verl: Annotated[Mapping[str, Any], AfterValidator(flatten)] = Field(default={}, validate_default=True)
     """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
     the recipe decides are refused."""
 
@@ -327,11 +327,6 @@ class TrainConfig(Config):
         if refused := [name for name in options if name in REFUSED_OF_TRL]:
             raise ValueError(f"[trl] {refused[0]} is the recipe's to decide; look for its key in docs/reference.md")
         return dict(options)
-
-    @field_validator("verl")
-    @classmethod
-    def _one_level_of_dotted_names(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        return flatten(options)
 
     @property
     def weights(self) -> HuggingFaceModel:

@@ -73,18 +73,14 @@ class RunClock:
 
     def __init__(self, *, wall_seconds: float = 0.0, cpu_seconds: float = 0.0) -> None:
         self._wall_before, self._cpu_before = wall_seconds, cpu_seconds
-        self._wall_start, self._cpu_start = time.perf_counter(), _cpu_seconds()
+        self._wall_start, self._cpu_start = time.perf_counter(), sum(os.times()[:4])
 
     def read(self) -> dict[str, float]:
         """Return `wall_seconds` and `cpu_seconds` up to now; ended child processes are counted."""
         return {
             "wall_seconds": round(self._wall_before + time.perf_counter() - self._wall_start, 3),
-            "cpu_seconds": round(self._cpu_before + _cpu_seconds() - self._cpu_start, 3),
+            "cpu_seconds": round(self._cpu_before + sum(os.times()[:4]) - self._cpu_start, 3),
         }
-
-
-def _cpu_seconds() -> float:
-    return sum(os.times()[:4])
 
 
 @contextmanager

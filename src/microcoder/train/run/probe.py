@@ -60,28 +60,25 @@ class Probe:
     converged_diversity: float
 
 
-def summarise_point(scored_P_G: Sequence[Sequence[ScoredRollout]], *, temperature: float) -> ProbePoint:
-    """Return the figures of one temperature's samples."""
-    samples = [sample for group in scored_P_G for sample in group]
-    return ProbePoint(
-        temperature=temperature,
-        accuracy=summarise_accuracy(samples)[0],
-        diversity=measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G]),
-        length_mean=fmean(len(sample.rollout.token_ids) for sample in samples),
-        truncated_share=fmean(float(sample.rollout.is_truncated) for sample in samples),
-        num_problems=len(scored_P_G),
-        num_samples=len(samples),
-    )
-
-
 def measure_grid(
     settings: DiversityTemperature, sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]]
 ) -> list[ProbePoint]:
     """Return the figures at each temperature of the grid; `sample` is called with a temperature and its number."""
-    return [
-        summarise_point(sample(temperature, number), temperature=temperature)
-        for number, temperature in enumerate(settings.grid)
-    ]
+    points = []
+    for number, temperature in enumerate(settings.grid):
+        scored_P_G = sample(temperature, number)
+        rollouts = [one.rollout for group in scored_P_G for one in group]
+        point = ProbePoint(
+            temperature=temperature,
+            accuracy=summarise_accuracy([one for group in scored_P_G for one in group])[0],
+            diversity=measure_diversity([[one.rollout.token_ids for one in group] for group in scored_P_G]),
+            length_mean=fmean(len(rollout.token_ids) for rollout in rollouts),
+            truncated_share=fmean(float(rollout.is_truncated) for rollout in rollouts),
+            num_problems=len(scored_P_G),
+            num_samples=len(rollouts),
+        )
+        points.append(point)
+    return points
 
 
 def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperature) -> Choice:
@@ -89,18 +86,28 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
 
     If there is none: the highest stable one. If all are unstable: the most accurate.
     """
-    best = max((point.accuracy or 0.0 for point in points), default=0.0)
-    unstable = {point.temperature: _why_unstable(point, best) for point in points}
-    calm = [point for point in points if not unstable[point.temperature]]
-    reasons = [_describe(point, unstable[point.temperature], settings) for point in points]
+    best, converged = max((point.accuracy or 0.0 for point in points), default=0.0), settings.converged_diversity
+    reasons, stable, fitting = [], [], []
+    for point in points:
+        if point.diversity is not None and point.diversity > MAX_DIVERSITY:
+            finding = f"unstable, diversity is over {MAX_DIVERSITY:g}"
+        elif (point.accuracy or 0.0) < MIN_ACCURACY_SHARE * best:
+            finding = f"unstable, accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best:.3f}"
+        elif point.diversity is None or point.diversity < converged:
+            finding = f"too low, training would converge to {converged:g} and start under it"
+            stable.append(point)
+        else:
+            finding = "fits"
+            fitting.append(point)
+        accuracy, diversity = ("-" if one is None else f"{one:.3f}" for one in (point.accuracy, point.diversity))
+        reasons.append(f"temperature {point.temperature:g}: accuracy {accuracy}, diversity {diversity}: {finding}")
     if not best:
         reasons.append("no sample was right at any temperature: accuracy does not show the unstable range")
-    high_enough = [point for point in calm if not _is_low(point, settings)]
-    if high_enough:
-        chosen = high_enough[0]
+    if fitting:
+        chosen = fitting[0]
         reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor unstable")
-    elif calm:
-        chosen = calm[-1]
+    elif stable:
+        chosen = stable[-1]
         reasons.append(
             f"no temperature is both; {chosen.temperature:g} is the highest stable one, and diversity may "
             "fall from where it starts: watch it, or try a finer grid"
@@ -129,27 +136,3 @@ def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Seque
 def read_probe(run: RunDirectory) -> Probe:
     """Return the recorded probe."""
     return TypeAdapter(Probe).validate_python(read_json(run.probe, what="probe"))
-
-
-def _is_low(point: ProbePoint, settings: DiversityTemperature) -> bool:
-    return point.diversity is None or point.diversity < settings.converged_diversity
-
-
-def _why_unstable(point: ProbePoint, best_accuracy: float) -> str:
-    if point.diversity is not None and point.diversity > MAX_DIVERSITY:
-        return f"diversity is over {MAX_DIVERSITY:g}"
-    if (point.accuracy or 0.0) < MIN_ACCURACY_SHARE * best_accuracy:
-        return f"accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best_accuracy:.3f}"
-    return ""
-
-
-def _describe(point: ProbePoint, unstable: str, settings: DiversityTemperature) -> str:
-    figures = (
-        f"temperature {point.temperature:g}: accuracy {'-' if point.accuracy is None else f'{point.accuracy:.3f}'}, "
-        f"diversity {'-' if point.diversity is None else f'{point.diversity:.3f}'}"
-    )
-    if unstable:
-        return f"{figures}: unstable, {unstable}"
-    if _is_low(point, settings):
-        return f"{figures}: too low, training would converge to {settings.converged_diversity:g} and start under it"
-    return f"{figures}: fits"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,29 +25,24 @@ from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 _SILENT = Observer()
 
 
+@dataclass(kw_only=True)
 class Recorder:
     """Decides the temperature of each step; writes steps and evaluations, and shows them to the observer."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        *,
-        schedule: TemperatureSchedule,
-        watch: DiversityWatch,
-        learning_rate: float,
-        num_steps: int | None,
-        ideas: Collection[str],
-        observer: Observer = _SILENT,
-    ) -> None:
-        self._run, self._schedule, self._watch, self._learning_rate = run, schedule, watch, learning_rate
-        self._num_steps, self._ideas, self._observer = num_steps, ideas, observer
-        self._passes: dict[int, list[PassCount]] = {}
+    run: RunDirectory
+    schedule: TemperatureSchedule
+    watch: DiversityWatch
+    learning_rate: float
+    num_steps: int | None
+    ideas: Collection[str]
+    observer: Observer = _SILENT
+    _passes: dict[int, list[PassCount]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of_recipe(cls, run: RunDirectory, config: TrainConfig, observer: Observer) -> Recorder:
         """Return the recorder of a recipe's run."""
         return cls(
-            run,
+            run=run,
             schedule=config.rollout.temperature,
             watch=config.rollout.diversity_watch,
             learning_rate=config.optimizer.learning_rate,
@@ -59,19 +54,19 @@ class Recorder:
     @cached_property
     def history(self) -> list[dict[str, Any]]:
         """The metrics rows so far; read when first asked for, after the run was rewound."""
-        return self._run.read_metrics()
+        return self.run.read_metrics()
 
     def step_temperature(self, step: int) -> float:
         """Return the temperature of a step, from its schedule or the run's probe where that chose it."""
-        chosen = read_probe(self._run).choice.temperature if self._schedule.kind == "diversity" else None
-        return scheduled_temperature(self._schedule, step=step, chosen=chosen)
+        chosen = read_probe(self.run).choice.temperature if self.schedule.kind == "diversity" else None
+        return scheduled_temperature(self.schedule, step=step, chosen=chosen)
 
     def choose_problems(
         self, choice: ActiveChoice, problem_ids: Sequence[str], *, number: int, seed: int, step: int
     ) -> list[str]:
         """Return the problems that a step asks, by the rollouts of the steps before (`active.choose_problems`)."""
-        for before in (one for one in self._run.rollout_steps() if one < step and one not in self._passes):
-            rows = read_rollouts(self._run.rollout_file(before), columns=["problem_id", "verdict"])
+        for before in (one for one in self.run.rollout_steps() if one < step and one not in self._passes):
+            rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)
         counts = [count for before in sorted(self._passes) for count in self._passes[before]]
         return choose_problems(
@@ -84,49 +79,49 @@ class Recorder:
             if not math.isfinite(optimizer.get(name, 0.0)):
                 raise TrainingError(
                     f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now "
-                    f"{self._learning_rate}) and start another --run-dir with --model.kind hugging_face --model.path "
-                    f"{self._run.checkpoints}/step_N"
+                    f"{self.learning_rate}) and start another --run-dir with --model.kind hugging_face --model.path "
+                    f"{self.run.checkpoints}/step_N"
                 )
 
     def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> StepMetrics:
         """Write a step's rollouts and its row (`summarise_step`), and show it; return the row with its alarms."""
         alarms = self.find_alarms(metrics, self.history)
         metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
-        _write_samples(self._run.rollout_file(metrics.step), scored_P_G, metrics)
-        append_row(self._run.metrics, metrics.as_row())
+        _write_samples(self.run.rollout_file(metrics.step), scored_P_G, metrics)
+        append_row(self.run.metrics, metrics.as_row())
         self.show_step(metrics, alarms, self.history)
         self.history.append(metrics.as_row())
         return metrics
 
     def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) -> None:
         """Show the observer a step, and those of its warnings that the step before did not have."""
-        self._observer.step(metrics, num_steps=self._num_steps or metrics.step)
+        self.observer.step(metrics, num_steps=self.num_steps or metrics.step)
         known = history[-1].get("alarms", ()) if history else ()
         for alarm in alarms:
             if alarm.name not in known:
-                self._observer.note(f"step {metrics.step}: {alarm}")
+                self.observer.note(f"step {metrics.step}: {alarm}")
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
         """Return the early warnings that hold at a step, after the rows of those before."""
         return find_alarms(
             metrics,
             history=history,
-            watch=self._watch,
-            breaks=transitions(self._schedule),
-            num_steps=self._num_steps,
-            ideas=self._ideas,
+            watch=self.watch,
+            breaks=transitions(self.schedule),
+            num_steps=self.num_steps,
+            ideas=self.ideas,
         )
 
     def record_evaluation(
         self, scored_P_G: Groups, *, step: int, temperature: float, seconds: float
     ) -> EvaluationMetrics | None:
         """Write the held-out samples and the evaluation's row; return the row, None if the step has one already."""
-        if any(row["step"] == step for row in self._run.read_evaluations()):
+        if any(row["step"] == step for row in self.run.read_evaluations()):
             return None  # an engine that resumes may evaluate the step that it starts from again
         metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds)
-        _write_samples(self._run.evaluation_file(step), scored_P_G, metrics)
-        append_row(self._run.evaluations, metrics.as_row())
-        self._observer.evaluation(metrics)
+        _write_samples(self.run.evaluation_file(step), scored_P_G, metrics)
+        append_row(self.run.evaluations, metrics.as_row())
+        self.observer.evaluation(metrics)
         return metrics
 
 

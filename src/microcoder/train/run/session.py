@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -143,10 +143,14 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
         for begun in (recorded, manifest)
     )
     check_unchanged(run.root, began, now, TrainingError)
-    if edited := _find_edited(recorded.get("extensions", ()), manifest["extensions"]):
-        raise TrainingError(
-            f"{run.root} began with another version of {edited}; restore the original, or use another --run-dir"
-        )
+
+    known = {(one["noun"], one["reference"]): one["digest"] for one in recorded.get("extensions", ())}
+    for one in manifest["extensions"]:
+        if known.get((one["noun"], one["reference"])) != one["digest"]:
+            raise TrainingError(
+                f"{run.root} began with another version of {one['noun']} {one['reference']} ({one['file']}); restore "
+                "the original, or use another --run-dir"
+            )
     if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
         observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
     if recorded["packages"] != manifest["packages"]:
@@ -168,8 +172,9 @@ def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
     algorithm, rewards = config.algorithm, build_rewards(config.rewards)
     if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
         raise ConfigError(config.describe_early_stop(needy))
-    used = [*(extension for extension, _ in rewards.parts), build_asker(config.prompt).style]
-    used += [
+    used = [
+        *(extension for extension, _ in rewards.parts),
+        build_asker(config.prompt).style,
         build_extractor(config.extractor).extension,
         load_advantage(algorithm.advantage, algorithm.advantage_options),
     ]
@@ -177,14 +182,6 @@ def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
         used.append(algorithm.masking.extension)
     languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
     return [one.as_record() for one in (*languages, *(each.source for each in used)) if one is not None]
-
-
-def _find_edited(began: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str | None:
-    known = {(record["noun"], record["reference"]): record["digest"] for record in began}
-    for record in now:
-        if known.get((record["noun"], record["reference"])) != record["digest"]:
-            return f"{record['noun']} {record['reference']} ({record['file']})"
-    return None
 
 
 def _report_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:

@@ -96,7 +96,9 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
 
     def count(setting: Setting) -> tuple[str, MemoryTable | None]:
         text = _render(wishes, problems, setting, context, command)
-        config = _resolve(text)
+        config = load_config(TrainConfig, layers=[tomllib.loads(text)])
+        if missing := find_missing(config):
+            raise ConfigError("; ".join(missing))
         num_shards = 1 if is_trl else count_verl_devices(config)
         gib = None if memory_gb is None else memory_gb * 1e9 / 2**30
         return text, count_memory(config, device_memory_gib=gib, num_shards=num_shards)
@@ -128,13 +130,6 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
         f"{wishes.model} does not fit on one {wishes.gpu} even with adapters; choose a larger GPU, or several: "
         "--engine verl (docs/cluster.md)"
     )
-
-
-def _resolve(text: str) -> TrainConfig:
-    config = load_config(TrainConfig, layers=[tomllib.loads(text)])
-    if missing := find_missing(config):
-        raise ConfigError("; ".join(missing))
-    return config
 
 
 def _problems(wishes: Wishes) -> dict[str, str]:

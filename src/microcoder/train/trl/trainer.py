@@ -152,7 +152,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
-        self._asked = self._tasks_of(inputs)
+        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         output = super()._generate_and_score_completions(inputs)
         self._ready = None
         self._correct_mismatch(output)
@@ -185,16 +185,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
         """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
-        if not self.config.rollout.corrects_mismatch:
-            return
-        corrected = correct_mismatch(
-            output["old_per_token_logps"],
-            output["sampling_per_token_logps"],
-            output["completion_mask"],
-            settings=self.config.rollout.mismatch,
-        )
-        output["importance_sampling_ratio"] = corrected.weights
-        self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
+        if self.config.rollout.corrects_mismatch:
+            read = (output[name] for name in ("old_per_token_logps", "sampling_per_token_logps", "completion_mask"))
+            corrected = correct_mismatch(*read, settings=self.config.rollout.mismatch)
+            output["importance_sampling_ratio"] = corrected.weights
+            self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
     def _choose_problems(self, choice: ActiveChoice, number: int) -> Sequence[str]:
         """Return the `number` problems that this process asks in the step: its part of those that all ask."""
@@ -213,20 +208,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             for _ in range(self.config.rollout.num_samples)
         ]
 
-    def _tasks_of(self, inputs: Sequence[dict[str, Any]]) -> list[Task]:
-        return [self.train_tasks[row["problem_id"]] for row in inputs]
-
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
-        self._asked = self._tasks_of(inputs)
+        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
-        return [
-            SampledGroup(*group)
-            for group in zip(
-                cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G, strict=True
-            )
-        ]
+        groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
+        return [SampledGroup(*group) for group in zip(*groups, strict=True)]
 
     def _generate(self, prompts: list[Any]) -> Any:
         if self._ready is not None:
@@ -257,10 +245,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         problem_id: list[str],
         **_: object,
     ) -> list[float | None]:
-        if self._ready is None:
-            self._scored_P_G = self._score(completion_ids, problem_id)
-        else:
-            self._scored_P_G = [group.scored for group in self._ready]
+        ready = self._ready
+        self._scored_P_G = self._score(completion_ids, problem_id) if ready is None else [one.scored for one in ready]
         return [sample.reward for group in self._scored_P_G for sample in group]
 
     def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
@@ -431,12 +417,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
-            if self.config.checkpoint.keep_best and self._is_best(step):
-                self.control.should_save = True
-
-    def _is_best(self, step: int) -> bool:
-        decided: list[Any] = [self.accelerator.is_main_process and best_step(self.run.read_evaluations()) == step]
-        return broadcast_object_list(decided)[0]
+            if self.config.checkpoint.keep_best:
+                is_best = self.accelerator.is_main_process and best_step(self.run.read_evaluations()) == step
+                self.control.should_save |= broadcast_object_list([is_best])[0]
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.clock.phase("checkpoint"):

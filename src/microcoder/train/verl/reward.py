@@ -90,12 +90,11 @@ class JudgeRewardManager(RewardManagerBase):
         row, ids = item.non_tensor_batch, item.batch["responses"]
         length = int(item.batch["attention_mask"][-len(ids) :].sum())
         judged = await self.judge_response(row, ids[:length].tolist())
-        score = math.nan if judged.worth.total is None else judged.worth.total
-        solved = float(judged.verdict.is_accepted) if judged.verdict.is_scorable else math.nan
-        verdict = judged.verdict
+        verdict, total = judged.verdict, judged.worth.total
+        score = math.nan if total is None else total
         extra = {
             "score": score,
-            "acc": solved,
+            "acc": float(verdict.is_accepted) if verdict.is_scorable else math.nan,
             "outcome": str(verdict.outcome),
             "tests_passed": float(verdict.tests_passed),
             "tests_total": float(verdict.tests_total),

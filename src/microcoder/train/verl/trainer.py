@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -77,7 +76,7 @@ class MicroCoder(PPOTrainer):
         self._saves = False
         usual = ConstantTemperature(value=float(config.actor_rollout_ref.rollout.temperature))
         self.recorder = Recorder(
-            self.run,
+            run=self.run,
             schedule=self.settings.temperature or usual,
             watch=self.settings.diversity_watch,
             learning_rate=config.actor_rollout_ref.actor.optim.lr,
@@ -182,7 +181,9 @@ class MicroCoder(PPOTrainer):
             scored_P_G = note_mismatch(scored_P_G, [seen[name] for name in names])
         self._write_decisions(batch, _by_name(names, scored_P_G), leaves=self.algorithm.leaves_denominator)
         self._scored_P_G += scored_P_G
-        metrics.update(describe(scored_P_G, temperature=self.temperature, limit=self.limit))
+        shown = {"temperature": self.temperature, "max_response_tokens": self.limit, "optimizer": {}, "seconds": {}}
+        # For verl's own loggers.
+        metrics.update(list_numbers(summarise_step(scored_P_G, step=0, **shown), prefix="microcoder/"))
         return batch
 
     def _read_sessions(self, batch: Any, *, limit: int) -> list[list[SampledResponse]]:
@@ -290,29 +291,21 @@ class MicroCoder(PPOTrainer):
             asked = {"temperature": temperature, "num_samples": num_samples, "offset": 1 + number, "limit": limit}
             return self._sample_apart(**asked)[1]
 
-        with self._asking_training_problems(settings):
-            points = measure_grid(settings, sample)
-        write_probe(self.run, settings, points)
-
-    @contextmanager
-    def _asking_training_problems(self, settings: DiversityTemperature) -> Any:
-        """Let validation ask the training problems of a probe; a run's data may ask a problem many times."""
+        # Validation asks training problems meanwhile; a run's data may ask a problem many times.
         first: dict[Any, int] = {}
         for place in range(len(self.train_dataset)):
             first.setdefault(self.train_dataset.dataframe[place]["extra_info"].get("index", place), place)
         chosen = choose_asked(list(first.values()), settings, seed=self.settings.seed)
         usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
-        self.val_dataloader = DataLoader(
-            Subset(self.train_dataset, chosen), batch_size=len(chosen), collate_fn=collate_fn
-        )
+        probed = Subset(self.train_dataset, chosen)
+        self.val_dataloader = DataLoader(probed, batch_size=len(chosen), collate_fn=collate_fn)
         with open_dict(self.config):
             self.config.trainer.validation_data_dir = None
-        try:
-            yield
-        finally:
-            self.val_dataloader = usual
-            with open_dict(self.config):
-                self.config.trainer.validation_data_dir = sources
+        points = measure_grid(settings, sample)
+        with open_dict(self.config):
+            self.config.trainer.validation_data_dir = sources
+        self.val_dataloader = usual
+        write_probe(self.run, settings, points)
 
     # --- what is written ---------------------------------------------------------------------------------------
 
@@ -321,13 +314,14 @@ class MicroCoder(PPOTrainer):
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         optimizer = {ours: float(metrics[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in metrics}
         self.recorder.refuse_divergence(optimizer, step=self.global_steps)
+        seconds = {name: sum(timing_raw.get(part, 0.0) for part in parts) for name, parts in PHASES.items()}
         step_metrics = summarise_step(
             self._scored_P_G,
             step=self.global_steps,
             temperature=self.temperature,
             max_response_tokens=self.limit,
             optimizer=optimizer,
-            seconds=read_seconds(timing_raw),
+            seconds={name: round(value, 4) for name, value in seconds.items()},
             num_filtered=int(metrics.get(FILTERED, 0)),
         )
         self.recorder.record_step(self._scored_P_G, step_metrics)
@@ -362,23 +356,10 @@ OPTIMIZER_METRICS = {
     "actor/pg_clipfrac": "clip_share",
 }
 FILTERED = "training/filter_groups/evicted_samples"
-UPDATE_PHASES = ("reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor", "update_weights")
-
-
-def describe(scored_P_G: Groups, *, temperature: float, limit: int) -> dict[str, float]:
-    """Return what verl's own loggers show of a batch."""
-    step = summarise_step(
-        scored_P_G, step=0, temperature=temperature, max_response_tokens=limit, optimizer={}, seconds={}
-    )
-    return list_numbers(step, prefix="microcoder/")
-
-
-def read_seconds(timing: Mapping[str, float]) -> dict[str, float]:
-    """Return the wall time of a step by our phases."""
-    seconds = {
-        "generate": timing.get("gen", 0.0),
-        "update": sum(timing.get(name, 0.0) for name in UPDATE_PHASES),
-        "evaluate": timing.get("testing", 0.0),
-        "total": timing.get("step", 0.0) + timing.get("testing", 0.0),
-    }
-    return {name: round(value, 4) for name, value in seconds.items()}
+# Ours -> verl's, whose times it is the sum of.
+PHASES = {
+    "generate": ("gen",),
+    "update": ("reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor", "update_weights"),
+    "evaluate": ("testing",),
+    "total": ("step", "testing"),
+}
