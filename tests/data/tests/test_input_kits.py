@@ -288,6 +288,7 @@ def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_
     made = [MadeInput(text, Origin(kind="given")) for text in texts]
     assert [one.text for one in found.accept(made, dropped)] == texts[:2]
     assert found.ask(spoil(known), ("max=60",)) == set()
+    assert spoil([]) == []
     unknown = kit.programs[0].model_copy(update={"language": "brainfuck"})
     careless = kit.programs[0].model_copy(update={"code": "raise SystemExit(42)"})
     for wrong in (

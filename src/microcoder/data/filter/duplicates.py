@@ -39,21 +39,31 @@ _GRAM_LENGTH = 5
 _NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
 """Length of a signature, for a standard error of 0.045 at most; bands of 5 find a pair of similarity 0.75 in 99.9 % of
 cases."""
-_GRAMS_AT_ONCE = 4096
+_GRAMS_AT_ONCE = 1 << 14
+"""Few enough for the processor's cache; text by text takes half as long again."""
 _LARGE_BUCKET = 64
 
 
-def sign(tokens: Sequence[str]) -> Signature:
-    """Return the signature of a text of words; a text shorter than one run is one run.
+def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
+    """Return one signature per text of words, shape (texts, permutations); a text shorter than one run is one run.
 
     Two signatures agree in a share of places that estimates the Jaccard similarity of the texts' sets of runs, with
     a standard error of at most 1 / (2 * sqrt(permutations)).
     """
+    signatures = np.empty((len(texts), _NUM_PERMUTATIONS), dtype=np.uint32)
     factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
-    grams = gram_hashes(tokens or [""], min(_GRAM_LENGTH, len(tokens) or 1))
-    pieces = np.array_split(grams[:, np.newaxis], 1 + len(grams) // _GRAMS_AT_ONCE)
-    least = np.minimum.reduce([(piece * factors + offsets >> np.uint64(32)).min(axis=0) for piece in pieces])
-    return least.astype(np.uint32)
+    start = 0
+    while start < len(texts):
+        grams: list[NDArray[np.uint64]] = []
+        while start + len(grams) < len(texts) and sum(map(len, grams)) < _GRAMS_AT_ONCE:
+            tokens = texts[start + len(grams)] or [""]
+            grams.append(gram_hashes(tokens, min(_GRAM_LENGTH, len(tokens))))
+        flat, places = np.concatenate(grams), np.cumsum([0, *(len(found) for found in grams[:-1])])
+        for number in range(_NUM_PERMUTATIONS):
+            permuted = ((flat * factors[number] + offsets[number]) >> np.uint64(32)).astype(np.uint32)
+            signatures[start : start + len(grams), number] = np.minimum.reduceat(permuted, places)
+        start += len(grams)
+    return signatures
 
 
 def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
@@ -152,10 +162,9 @@ class DuplicateGroup:
 
 def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
     """Return one fingerprint per record; shard by shard or all at once, the result is the same."""
-    found = []
-    for candidate in candidates:
-        text = candidate.statement or candidate.statement_found
-        said = words(text)
+    texts = [candidate.statement or candidate.statement_found for candidate in candidates]
+    tokens, found = [words(text) for text in texts], []
+    for candidate, text, said, signature in zip(candidates, texts, tokens, sign(tokens), strict=True):
         digest = hashlib.blake2b(" ".join(said).encode("utf-8", "replace"), digest_size=12).hexdigest()
         found.append(
             Fingerprint(
@@ -163,7 +172,7 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
                 rank=_rank(candidate),
                 sources=source_keys(candidate),
                 text=digest if len(said) >= _MIN_WORDS else "",
-                signature=sign(said).tobytes(),
+                signature=signature.tobytes(),
                 bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
                 answers=_answers(candidate),
             )
@@ -249,6 +258,8 @@ def find_duplicates(looks: Iterable[Fingerprint]) -> list[DuplicateGroup]:
 
 def _with_company(looks: Iterable[Fingerprint]) -> list[Fingerprint]:
     """Return the records that share a source, their words or a band with another: no other can be a duplicate."""
+    if iter(looks) is looks:
+        looks = list(looks)
     keys, owners, bands = array("Q"), array("Q"), []
     for batch in cut_pieces(looks, _LOOKS_AT_ONCE):
         start = sum(map(len, bands))

@@ -168,8 +168,10 @@ def write_validators(
 
 def spoil(known: Sequence[str]) -> list[str]:
     """Return inputs that no problem allows, made from known ones: cut short, with something after them, or with a word
-    or a huge number where all known ones have a small number.
+    or a huge number where all known ones have a small number; none without one.
     """
+    if not known:
+        return []
     first = known[0]
     tokens = list(re.finditer(r"\S+", first))
     lines = first.rstrip("\n").split("\n")
