@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json as json_module
 import os
 import platform
@@ -40,10 +41,6 @@ def doctor(*, json: Json = False, options: Annotated[SandboxFlags, Parameter(nam
 
 def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
     """Return everything that is known about this machine, as plain JSON values."""
-    # Pulls in what reads recipes, which `--help` does without.
-    from microcoder.train.run.manifest import read_packages
-
-    installed = read_packages()
     found: dict[str, Any] = {
         "microcoder": microcoder.__version__,
         "python": platform.python_version(),
@@ -59,7 +56,7 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
             name: [version for version in language.versions if not find_language(name, version).find_problem()]
             for name, language in LANGUAGES.items()
         },
-        "training": {name: installed.get(name) for name in _TRAINING},
+        "training": {name: _version(name) for name in _TRAINING},
     }
     try:
         with options.open(workers=1) as judge:
@@ -71,6 +68,13 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
     except EvaluatorFault as fault:
         found |= {"ok": False, "fault": str(fault)}
     return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def describe(found: dict[str, Any]) -> list[str]:

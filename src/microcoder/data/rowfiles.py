@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, islice, pairwise
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 from uuid import uuid4
@@ -315,11 +315,8 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
     number = part.first
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            sizes = [file.metadata.row_group(index).num_rows for index in range(file.metadata.num_row_groups)]
-            spans = enumerate(pairwise(accumulate(sizes, initial=0)))
-            groups = {n: start for n, (start, end) in spans if end > part.first and start < part.first + part.num_rows}
-            skip = part.first - min(groups.values(), default=part.first)
-            for batch in file.iter_batches(batch_size=64, row_groups=list(groups)):
+            skip, groups = _find_groups(file.metadata, part)
+            for batch in file.iter_batches(batch_size=64, row_groups=groups):
                 for index in range(skip, batch.num_rows):
                     number += 1
                     yield _row_of(batch.slice(index, 1), f"{part.file}:{number}")
@@ -328,6 +325,19 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
         for missing in range(number + 1, part.first + part.num_rows + 1):
             said = shorten(" ".join(str(error).split()), 200)
             yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", said))
+
+
+def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
+    """Return the row groups that hold a part, and how many rows of the first come before it."""
+    groups, start, skip = [], 0, 0
+    for index in range(metadata.num_row_groups):
+        rows = metadata.row_group(index).num_rows
+        if start + rows > part.first and start < part.first + part.num_rows:
+            if not groups:
+                skip = part.first - start
+            groups.append(index)
+        start += rows
+    return skip, groups
 
 
 def _row_of(batch: Any, place: str) -> RawRow:

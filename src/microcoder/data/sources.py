@@ -315,9 +315,16 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
             fault = ("adapter_fault", f"{type(error).__name__}: {error}")
     reason, detail = fault or ("unreadable_file", "")
     place = shorten(row.place, 1000)
-    named = {"id": f"{source.name}/{place}", "dataset": source.format.name, "source_row": place}
-    said = {"reason": reason, "detail": shorten(detail, 300), "raw": _show_raw(row)}
-    return Rejection(**named, **said, stage="collect", candidate=candidate)
+    return Rejection(
+        id=f"{source.name}/{place}",
+        dataset=source.format.name,
+        source_row=place,
+        stage="collect",
+        reason=reason,
+        detail=shorten(detail, 300),
+        raw=_show_raw(row),
+        candidate=candidate,
+    )
 
 
 def _show_raw(row: RawRow) -> str:

@@ -226,7 +226,6 @@ def ask_endpoint(
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
     """Yield a response to each request as it arrives."""
     shared_keys: dict[str, Any] = {
-        "model": config.model,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         config.max_tokens_key: sampling.max_tokens,
@@ -243,7 +242,7 @@ def ask_endpoint(
             for request in todo:
                 if stopped.is_set():
                     return
-                body = {**shared_keys, "messages": request.messages, **config.extra}
+                body = {"model": config.model, "messages": request.messages, **shared_keys, **config.extra}
                 body |= {"seed": request.seed} if config.send_seed else {}
                 done.put((request, client.complete(body)))
         except Exception as error:  # handed to the caller's thread, which raises it

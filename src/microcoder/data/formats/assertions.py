@@ -20,7 +20,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from microcoder.data.formats.candidates import DecodedTests
@@ -97,8 +96,14 @@ class Cut(NamedTuple):
     """What is said, with `_r[0]` in place of the first call."""
 
 
-_Names = Mapping[str, ast.expr]
-"""The literals that names stand for."""
+class _Bound(NamedTuple):
+    """A literal that a name stands for."""
+
+    node: ast.expr
+    value: Any
+
+
+_Names = Mapping[str, _Bound]
 
 
 def read_assertions(source: str, *, called: Collection[str], parameters: Sequence[str] = ()) -> DecodedTests:
@@ -133,14 +138,14 @@ class _Cutter(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node.func:
-            case ast.Name(id=name) if name in self._called:
-                pass
-            case ast.Attribute(value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)), attr=name) if (
-                name in self._called and root in _ROOTS
-            ):
-                pass
+            case ast.Name(id=name):
+                is_answer = name in self._called
+            case ast.Attribute(value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)), attr=name):
+                is_answer = name in self._called and root in _ROOTS
             case _:
-                return self.generic_visit(node)
+                is_answer = False
+        if not is_answer:
+            return self.generic_visit(node)
         self.calls.append(node)
         return ast.Subscript(ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load())
 
@@ -172,13 +177,16 @@ def is_result(node: ast.expr) -> bool:
 
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
     """Return the value of a literal; `inf` and `nan` count, and names that stand for literals."""
-    if isinstance(node, ast.Name) and names:
-        node = names.get(node.id, node)
-    # As it is, where it may be: most are, and many are long.
-    for read in (lambda: node, lambda: _Literals(names or {}).visit(node)):
-        with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            return ast.literal_eval(read())
-    raise NotACall(f"no literal: {_show(node)}")
+    if isinstance(node, ast.Name) and names and node.id in names:
+        return names[node.id].value
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(_Literals(names or {}).visit(node))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise NotACall(f"no literal: {_show(node)}") from None
 
 
 class _Reader:
@@ -187,7 +195,7 @@ class _Reader:
         self._claims: list[_Claim] = []
         self._dropped: list[str] = []
 
-    def read(self, statements: Sequence[ast.stmt], names: dict[str, ast.expr]) -> None:
+    def read(self, statements: Sequence[ast.stmt], names: dict[str, _Bound]) -> None:
         """Read statements in order; `names` are those bound to literals so far."""
         for statement in statements:
             match statement:
@@ -202,8 +210,7 @@ class _Reader:
                     names.pop(name, None)
                     # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow without bound.
                     with contextlib.suppress(NotACall):
-                        parse_value(value)
-                        names[name] = value
+                        names[name] = _Bound(value, parse_value(value))
                 case ast.FunctionDef(body=body) | ast.ClassDef(body=body):
                     self.read(body, dict(names))
                 case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -252,7 +259,7 @@ class _Reader:
                 call, other = self._sides(call, left, right)
                 match other:
                     case ast.Call(func=ast.Attribute(attr="approx"), args=[value], keywords=options):
-                        return self._claim_close(call, value, options, names, "", 1e-6)
+                        return self._claim_close(call, value, options, names, ("rel", 1e-6), "abs")
                 return self._claim(call, other, names)
             case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in _SAME:
                 call, other = self._sides(call, left, right)
@@ -267,7 +274,7 @@ class _Reader:
                 return _Claim(self._read_call(call, names)[0], _real(expected), absolute=_tolerance(within))
             case ast.Call(func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]):
                 call, other = self._sides(call, left, right)
-                return self._claim_close(call, other, rest.keywords, names, "_tol", 1e-9)
+                return self._claim_close(call, other, rest.keywords, names, ("rel_tol", 1e-9), "abs_tol")
         raise NotACall(f"no call compared with a literal: {_show(test)}")
 
     def _claim(self, call: ast.Call, other: ast.expr, names: _Names) -> _Claim:
@@ -275,16 +282,21 @@ class _Reader:
         return _Claim(arguments, parse_value(other, names), kinds=kinds, returns=_kind_of(other))
 
     def _claim_close(
-        self, call: ast.Call, value: ast.expr, said: Sequence[ast.keyword], names: _Names, suffix: str, usual: float
+        self,
+        call: ast.Call,
+        value: ast.expr,
+        options: Sequence[ast.keyword],
+        names: _Names,
+        relative: tuple[str, float],
+        absolute: str,
     ) -> _Claim:
-        """Read options `rel` and `abs` with a suffix; `usual` is relative, and holds where neither is given."""
-        absolute, relative = f"abs{suffix}", f"rel{suffix}"
-        given = {option.arg or "": parse_value(option.value, names) for option in said}
-        if not given.keys() <= {relative, absolute}:
+        """`relative` is the option's name and what holds where neither option is given."""
+        given = {option.arg or "": parse_value(option.value, names) for option in options}
+        if not given.keys() <= {relative[0], absolute}:
             raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
-        within = {name: _tolerance(number) for name, number in (given or {relative: usual}).items() if number}
+        within = {name: _tolerance(number) for name, number in (given or dict([relative])).items() if number}
         expected = _real(parse_value(value, names))
-        return _Claim(self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative))
+        return _Claim(self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0]))
 
     def _sides(self, call: ast.Call | None, left: ast.expr, right: ast.expr) -> tuple[ast.Call, ast.expr]:
         """Return the call, and what its value is compared with."""
@@ -329,8 +341,9 @@ class _Literals(ast.NodeTransformer):
         self._names = names
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        said = ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
-        return self._names.get(node.id, said)
+        if node.id in self._names:
+            return self._names[node.id].node
+        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         is_math = isinstance(node.value, ast.Name) and node.value.id in ("math", "np", "numpy")
@@ -349,13 +362,15 @@ class _Literals(ast.NodeTransformer):
 
 def _drop_orphans(values: ast.expr) -> ast.expr:
     """Leave out the items of a level-order list that have no parent, as what builds the tree does."""
-    if not isinstance(values, ast.List):
-        return values
-    kinds = [isinstance(item, ast.Constant) and item.value is None for item in values.elts]
-    # An item takes one place below its parent and, unless it is nothing, gives two.
-    left = accumulate((-1 if is_nothing else 1 for is_nothing in kinds), initial=1)
-    num_kept = next((number for number, places in enumerate(left) if places == 0), len(kinds))
-    return ast.List(values.elts[:num_kept], values.ctx)
+    if isinstance(values, ast.List):
+        places, kept = 1, 0
+        for item in values.elts:
+            if places == 0:
+                break
+            places += -1 if isinstance(item, ast.Constant) and item.value is None else 1
+            kept += 1
+        return ast.List(values.elts[:kept], values.ctx)
+    return values
 
 
 def _usual(kinds: Sequence[str]) -> str:

@@ -207,8 +207,15 @@ class Candidate(Record):
 
     def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
         """Return its rejection, which keeps it whole."""
-        found = {"id": self.id, "dataset": self.dataset, "source_row": self.source_row}
-        return Rejection(**found, stage=stage, reason=reason, detail=detail, candidate=self)
+        return Rejection(
+            id=self.id,
+            dataset=self.dataset,
+            source_row=self.source_row,
+            stage=stage,
+            reason=reason,
+            detail=detail,
+            candidate=self,
+        )
 
     def to_problem(self) -> Problem:
         """Return the problem that training reads.
@@ -216,8 +223,13 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
         """
-        limits: dict[str, Any] = {name: getattr(self, name) for name in ("time_limit_seconds", "memory_limit_mib")}
-        accepted = (one for one in self.solutions if one.known == "accepted")
+        limits: dict[str, Any] = {
+            "time_limit_seconds": self.time_limit_seconds,
+            "memory_limit_mib": self.memory_limit_mib,
+        }
+        references = [
+            s.code for s in self.solutions if s.known == "accepted" and s.language == self.programming_language
+        ]
         return Problem(
             **self._judged(self.programming_language),
             **{name: value for name, value in limits.items() if value is not None},
@@ -225,7 +237,7 @@ class Candidate(Record):
             harness=self.harness,
             tests=self.tests,
             tier=self.platform_difficulty or None,
-            reference=next((one.code for one in accepted if one.language == self.programming_language), None),
+            reference=references[0] if references else None,
         )
 
     def to_trial(
@@ -250,8 +262,14 @@ class Candidate(Record):
         )
 
     def _judged(self, language: str) -> dict[str, Any]:
-        same = ("id", "fn_name", "call", "starter_code", "checker")
-        return {"language": language, **{name: getattr(self, name) for name in same}}
+        return {
+            "id": self.id,
+            "language": language,
+            "fn_name": self.fn_name,
+            "call": self.call,
+            "starter_code": self.starter_code,
+            "checker": self.checker,
+        }
 
 
 class Rejection(Record):

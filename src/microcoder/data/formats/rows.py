@@ -39,15 +39,20 @@ def read_own(row: Row) -> Candidate:
     if not problem.statement.strip() and not row.is_judged:
         raise Malformed("no_statement", "statement is blank")
     solutions = (Solution(code=problem.reference, language=problem.language),) if problem.reference else ()
-    same = ("fn_name", "call", "starter_code", "harness", "checker", "time_limit_seconds", "memory_limit_mib")
     return row.candidate(
         problem.statement,
         problem.tests,
         title=problem.id,
         platform_difficulty=problem.tier or "",
         programming_language=problem.language,
+        fn_name=problem.fn_name,
+        call=problem.call,
+        starter_code=problem.starter_code,
+        harness=problem.harness,
+        checker=problem.checker,
+        time_limit_seconds=problem.time_limit_seconds,
+        memory_limit_mib=problem.memory_limit_mib,
         solutions=solutions,
-        **{name: getattr(problem, name) for name in same},
     )
 
 

@@ -161,11 +161,12 @@ class Part:
     @property
     def is_there(self) -> bool:
         """Whether the part's file is there and complete; one that a power cut shortened is not."""
-        if not self.path.exists():
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
+                return file.read() == _MAGIC
+        except FileNotFoundError:
             return False
-        with open(self.path, "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
-            return file.read() == _MAGIC
 
 
 def write_part(path: Path, rows: Iterable[Row]) -> None:

@@ -467,6 +467,8 @@ class JudgeClient(RemoteJudge[_Service]):
             about = json.loads(text)
         except ValueError:
             raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
+        if not (isinstance(about, dict) and isinstance(about.get("limits"), dict) and "workers" in about):
+            raise ConfigError(f"{service.url} is not a judge: its /v1/about says neither limits nor workers")
         self._check(service.url, about)
         return about
 

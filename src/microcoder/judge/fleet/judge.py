@@ -35,7 +35,7 @@ class _Job:
     """A program in progress, and the futures of those who wait for its answer."""
 
     key: Any
-    """Of the verdict; of a program that is only run its future, which no other has."""
+    """Of the verdict; of a program that is only run an object that no other has."""
     waiting: list[Future[Any]] = field(default_factory=list)
     work: Work | None = None
 
@@ -116,7 +116,7 @@ class Judge(Judging):
         """
         invocation.check()
         future: Future[Execution] = Future()
-        self._enqueue(future, future, invocation.program, None, invocation)
+        self._enqueue(object(), future, invocation.program, None, invocation)
         return future
 
     def run(self, invocation: Invocation) -> Execution:

@@ -338,6 +338,7 @@ class Processes(Fleet[_Process]):
         with self._lock:
             was_ready, member.workers = member.workers > 0, 0
             del self._places[member.name]
+            self._able.pop(member, None)
             self._idle[member.name] = member.size
             self._past_counts = sum_counts([self._past_counts, member.counts])
             if self.is_closed:

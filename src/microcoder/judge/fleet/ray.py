@@ -259,6 +259,7 @@ class RayJudge(RemoteJudge[_Node]):
         """Forget a node and end its actor, whatever that does; one that is gone already is no error."""
         with self._lock:
             del self._places[node.name]
+            self._able.pop(node, None)
             node.workers = 0
         # Otherwise Ray would start another cluster, to end an actor there.
         if ray.is_initialized():

@@ -79,6 +79,7 @@ class BuildCache:
         self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
+        self._bytes = 0
 
     def limit(self, language: Language) -> Language:
         """Return a language with the CPU time that its compiler may take here."""
@@ -104,8 +105,9 @@ class BuildCache:
                 made = build()
             with self._lock:
                 self._builds[key] = made
-                while len(self._builds) > 1 and sum(len(one.binary) for one in self._builds.values()) > _MAX_KEPT_BYTES:
-                    self._builds.popitem(last=False)
+                self._bytes += len(made.binary)
+                while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
+                    self._bytes -= len(self._builds.popitem(last=False)[1].binary)
             return made
         finally:
             with self._lock:

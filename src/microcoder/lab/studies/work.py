@@ -29,7 +29,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -307,13 +306,11 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
     done = [work for work in works if work.is_finished]
     code = done[0].folder.parent.name
     labels = group_labels({work.label: work.folder.name for work in done})
-    records = ((work, *record) for work in distinct_work(done) for record in _read_records(work))
-    files = ((f"{work.folder.name}/{name}", body) for work, name, body in records)
     with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
-        for name, body in chain([(CATALOGUE, json.dumps(labels, indent=2).encode())], files):
-            member = tarfile.TarInfo(f"{code}/{name}")
-            member.size = len(body)
-            archive.addfile(member, io.BytesIO(body))
+        _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
+        for work in distinct_work(done):
+            for name, content in _read_records(work):
+                _add(archive, f"{code}/{work.folder.name}/{name}", content)
 
 
 @contextmanager
@@ -350,3 +347,9 @@ def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
         path, light = run.evaluation_file(step), io.BytesIO()
         pq.write_table(pq.read_table(path, columns=["problem_id", "tier"]), light)
         yield path.relative_to(work.folder).as_posix(), light.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))

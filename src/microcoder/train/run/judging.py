@@ -74,7 +74,9 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
 class _OnNodes:
     """Stands for the judges of verl's reward workers, one a node; this process judges nothing."""
 
-    def judge(self, *_: Any, **__: Any) -> list[Verdict]:
+    def judge(
+        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+    ) -> list[Verdict]:
         raise EvaluatorFault(
             'evaluator.backend = "ray" judges in verl\'s reward workers alone; use "process" or "http"'
         )

@@ -87,7 +87,7 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
     If there is none: the highest stable one. If all are unstable: the most accurate.
     """
     best, converged = max((point.accuracy or 0.0 for point in points), default=0.0), settings.converged_diversity
-    reasons, stable, fitting = [], [], []
+    reasons, low, fitting = [], [], []
     for point in points:
         if point.diversity is not None and point.diversity > MAX_DIVERSITY:
             finding = f"unstable, diversity is over {MAX_DIVERSITY:g}"
@@ -95,7 +95,7 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
             finding = f"unstable, accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best:.3f}"
         elif point.diversity is None or point.diversity < converged:
             finding = f"too low, training would converge to {converged:g} and start under it"
-            stable.append(point)
+            low.append(point)
         else:
             finding = "fits"
             fitting.append(point)
@@ -106,8 +106,8 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
     if fitting:
         chosen = fitting[0]
         reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor unstable")
-    elif stable:
-        chosen = stable[-1]
+    elif low:
+        chosen = low[-1]
         reasons.append(
             f"no temperature is both; {chosen.temperature:g} is the highest stable one, and diversity may "
             "fall from where it starts: watch it, or try a finer grid"

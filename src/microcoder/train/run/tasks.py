@@ -19,7 +19,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.protocols import BatchJudge
-from microcoder.train.recipe.judge import build_asker, find_shared, read_examples
+from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared, read_examples
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
@@ -79,10 +79,7 @@ def load_tasks(config: TrainConfig) -> Tasks:
             f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
             "from one of the two files"
         )
-    # A problem with a checker of its own keeps that.
-    strict = {"checker": Checker(type="exact")} if config.evaluator.comparison == "strict" else {}
-    compared = (one.model_copy(update=strict) if one.checker.type == "default" else one for one in train)
-    asked_train = [Task(problem, ask(problem)) for problem in compared]
+    asked_train = [Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train]
     return Tasks(asked_train, [Task(problem, ask(problem)) for problem in heldout], left_out)
 
 
@@ -109,6 +106,13 @@ def _read_problems(
                 return asked.problems, read_heldout(problems.heldout), asked.left_out
             held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+
+
+def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
+    """Return a problem with the recipe's output comparison; a problem with a checker of its own keeps that."""
+    if comparison == "robust" or problem.checker.type != "default":
+        return problem
+    return problem.model_copy(update={"checker": Checker(type="exact")})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import torch
@@ -80,10 +79,12 @@ def note_clipped(
 
     `shares` are those of `clipped_shares` by place in the step; what has none was clipped nowhere.
     """
-    places = count()
-
-    def note(sample: ScoredRollout) -> ScoredRollout:
-        taken = shares.get(next(places), 0.0) * (sample.advantage - sample.lost.get("mismatch", 0.0))
-        return replace(sample, lost={**sample.lost, "clip": taken}) if taken else sample
-
-    return [list(map(note, group)) for group in scored_P_G]
+    place, noted_P_G = 0, []
+    for group in scored_P_G:
+        noted = []
+        for sample in group:
+            taken = shares.get(place, 0.0) * (sample.advantage - sample.lost.get("mismatch", 0.0))
+            noted.append(replace(sample, lost={**sample.lost, "clip": taken}) if taken else sample)
+            place += 1
+        noted_P_G.append(noted)
+    return noted_P_G

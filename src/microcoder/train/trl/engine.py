@@ -105,10 +105,7 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
     """Return the trainer of a run, its sampler loaded and checked."""
     config, policy = inputs.config, inputs.policy
     batches = cut_batches(config, num_processes=_processes().num_processes)
-    adapter, sampler = None, {}
-    if (lora := config.weights.lora) is not None:
-        shape: dict[str, Any] = {"r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": lora.dropout}
-        adapter = LoraConfig(**shape, target_modules=lora.peft_modules, task_type="CAUSAL_LM")
+    sampler: dict[str, Any] = {}
     if config.rollout.backend == "vllm":  # transformers makes room as it goes
         prompts = [task.prompt.as_chat() for task in (*inputs.tasks.train, *inputs.tasks.heldout)]
         longest = max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
@@ -121,7 +118,7 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
             inputs,
             batches=batches,
             arguments=build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler),
-            peft_config=adapter,
+            peft_config=build_adapter(config),
             run_clock=run_clock,
         )
     except ValueError as error:
@@ -142,6 +139,19 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     with new_folder(target) as partial:
         adapted.merge_and_unload().save_pretrained(partial)
         policy.tokenizer.save_pretrained(partial)
+
+
+def build_adapter(config: TrainConfig) -> LoraConfig | None:
+    """Return the LoRA adapter of a recipe; None trains all weights."""
+    if (lora := config.weights.lora) is None:
+        return None
+    return LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=lora.peft_modules,
+        task_type="CAUSAL_LM",
+    )
 
 
 def build_arguments(

@@ -185,11 +185,16 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
         """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
-        if self.config.rollout.corrects_mismatch:
-            read = (output[name] for name in ("old_per_token_logps", "sampling_per_token_logps", "completion_mask"))
-            corrected = correct_mismatch(*read, settings=self.config.rollout.mismatch)
-            output["importance_sampling_ratio"] = corrected.weights
-            self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
+        if not self.config.rollout.corrects_mismatch:
+            return
+        corrected = correct_mismatch(
+            output["old_per_token_logps"],
+            output["sampling_per_token_logps"],
+            output["completion_mask"],
+            settings=self.config.rollout.mismatch,
+        )
+        output["importance_sampling_ratio"] = corrected.weights
+        self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
     def _choose_problems(self, choice: ActiveChoice, number: int) -> Sequence[str]:
         """Return the `number` problems that this process asks in the step: its part of those that all ask."""

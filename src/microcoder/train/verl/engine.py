@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -123,8 +123,7 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
     run.logs.mkdir(parents=True, exist_ok=True)
     log_file = run.logs / "verl.log"
     observer.phase("start verl")
-    shown = _show_news(inputs)
-    next(shown)  # what is there already is no news
+    shown = _Shown(inputs)
     with log_file.open("ab") as log:
         begins = log.tell()
         command = [sys.executable, "-m", "verl.trainer.main_ppo", *words]
@@ -133,7 +132,7 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
         )
         try:
             while process.poll() is None:
-                next(shown)
+                shown.update()
                 time.sleep(POLL_SECONDS)
         finally:
             if process.poll() is None:
@@ -142,7 +141,7 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
                     process.wait(PATIENCE_SECONDS)
                 except subprocess.TimeoutExpired:
                     process.kill()
-    next(shown)
+    shown.update()
     if process.returncode:
         cause = find_cause(log_file, begins) or f"it ended with code {process.returncode}"
         raise TrainingError(
@@ -184,23 +183,28 @@ def find_cause(log_file: Path, begins: int) -> str | None:
     return f"{(ours or found)[-1][1].strip()} ({(ours or found)[-1][0]})" if found else None
 
 
-def _show_news(inputs: EngineInputs) -> Iterator[None]:
-    """Show the observer, at each `next`, what was written into the run directory since the one before."""
-    run, observer = inputs.run, inputs.observer
-    recorder = Recorder.of_recipe(run, inputs.config, observer)
-    has_probe, num_steps, num_evaluations = run.probe.exists(), len(run.read_metrics()), len(run.read_evaluations())
-    while True:
-        yield
-        if not has_probe and (has_probe := run.probe.exists()):
-            observer.probe(read_probe(run))
-        evaluations = run.read_evaluations()
-        for row in evaluations[num_evaluations:]:
-            observer.evaluation(EvaluationMetrics(**row))
-        rows = run.read_metrics()
-        for number in range(num_steps, len(rows)):
+class _Shown:
+    """What an observer was shown of a run directory so far: all that was there when this began."""
+
+    def __init__(self, inputs: EngineInputs) -> None:
+        self._run, self._observer = inputs.run, inputs.observer
+        self._recorder = Recorder.of_recipe(inputs.run, inputs.config, inputs.observer)
+        self._has_probe = self._run.probe.exists()
+        self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
+
+    def update(self) -> None:
+        """Show what is new."""
+        if not self._has_probe and self._run.probe.exists():
+            self._has_probe = True
+            self._observer.probe(read_probe(self._run))
+        evaluations = self._run.read_evaluations()
+        for row in evaluations[self._evaluations :]:
+            self._observer.evaluation(EvaluationMetrics(**row))
+        rows = self._run.read_metrics()
+        for number in range(self._steps, len(rows)):
             metrics, before = StepMetrics(**rows[number]), rows[:number]
-            recorder.show_step(metrics, recorder.find_alarms(metrics, before), before)
-        num_steps, num_evaluations = len(rows), len(evaluations)
+            self._recorder.show_step(metrics, self._recorder.find_alarms(metrics, before), before)
+        self._steps, self._evaluations = len(rows), len(evaluations)
 
 
 def _die_with_parent() -> None:

@@ -301,10 +301,12 @@ class MicroCoder(PPOTrainer):
         self.val_dataloader = DataLoader(probed, batch_size=len(chosen), collate_fn=collate_fn)
         with open_dict(self.config):
             self.config.trainer.validation_data_dir = None
-        points = measure_grid(settings, sample)
-        with open_dict(self.config):
-            self.config.trainer.validation_data_dir = sources
-        self.val_dataloader = usual
+        try:
+            points = measure_grid(settings, sample)
+        finally:
+            self.val_dataloader = usual
+            with open_dict(self.config):
+                self.config.trainer.validation_data_dir = sources
         write_probe(self.run, settings, points)
 
     # --- what is written ---------------------------------------------------------------------------------------
