@@ -1,7 +1,10 @@
-"""The dry run's figures of memory: the formula against the storages of a real pass."""
+"""The dry run's figures of memory: the formula against a real pass's storages; and the benchmark that reads them."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
@@ -139,3 +142,16 @@ def test_parts_are_held_together_or_in_turns_and_a_recipe_that_does_not_fit_says
     assert how_to_shrink(plain).startswith('use rollout.backend = "vllm"')
     assert "rollout.vllm.enable_sleep_mode = true" in how_to_shrink(load_config(TrainConfig, [recipe]))
     assert "train adapters ([model.lora])" in how_to_shrink(large)
+
+
+@pytest.mark.long
+def test_the_gpu_benchmark_runs_whole_on_a_cpu(tmp_path: Path) -> None:
+    section = tmp_path / "measurements.md"
+    command = [sys.executable, "benchmarks/gpu.py", "--tiny", "--steps", "2", "--mini", "2", "--write", str(section)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in section.read_text().splitlines() if " | " in line}
+    assert [cell.strip(" |") for cell in rows["| steps measured"]] == ["2"]
+    for name in ("| sampling, tokens a second", "| updates, tokens a second"):
+        assert all(float(cell.strip(" |").replace(",", "")) > 0 for cell in rows[name])
