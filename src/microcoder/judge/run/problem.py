@@ -16,7 +16,7 @@ from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.compare.values import read_arguments, read_expected, show
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import defines_node, find_call
-from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signature, TestResult
+from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signature, TestCase, TestResult
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB
@@ -141,13 +141,13 @@ class PreparedProblem:
 
     def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
         """Check and prepare it."""
-        check_problem(problem)
+        values = _read_expected(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
         self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
-        self._call = call = find_call(problem)
+        call = find_call(problem)
         self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
         """The call as sent to the sandbox; None if all is plain JSON."""
-        self.tests = [self._prepare(number) for number in range(1, len(problem.tests) + 1)]
+        self.tests = [self._prepare(test, value) for test, value in zip(problem.tests, values, strict=True)]
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         language = language_of(problem)
@@ -164,8 +164,7 @@ class PreparedProblem:
         harness = self.problem.harness
         return code if harness is None else f"{harness}\n\nmain({code!r})\n"
 
-    def _prepare(self, number: int) -> PreparedTest:
-        test = self.problem.tests[number - 1]
+    def _prepare(self, test: TestCase, value: object) -> PreparedTest:
         stdin = test.input.encode("utf-8", "surrogatepass")
         expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
         checker = self.problem.checker.type
@@ -174,8 +173,8 @@ class PreparedProblem:
             text = test.output.removesuffix("\n")
             exact = text.encode() if may_be_exact and text.isascii() else None
             return PreparedTest(stdin, test.output, expected_bytes, exact)
-        # check_problem has read the value; a checker program gets its text.
-        expected = read_test(self.problem, number, self._call) if checker != "program" else test.output
+        # A checker program gets its text.
+        expected = value if checker != "program" else test.output
         is_plain = may_be_exact and _is_plain(expected)
         exact = json.dumps(expected, separators=(",", ":")).encode() if is_plain else None
         return PreparedTest(stdin, expected, expected_bytes, exact)
@@ -220,6 +219,12 @@ def check_problem(problem: Problem) -> None:
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
     """
+    _read_expected(problem)
+
+
+def _read_expected(problem: Problem) -> Sequence[object]:
+    """Check a problem; return what its function is to return, test by test, None where none is called."""
+    values: Sequence[object] = [None] * len(problem.tests)
     language = language_of(problem)
     checker = problem.checker
     if checker.type == "program":
@@ -245,8 +250,7 @@ def check_problem(problem: Problem) -> None:
                 f"problem {problem.id} has a design class and takes its results in any order, so an answer could swap "
                 'those of two operations; use {"type": "unordered", "lists": "inner"}, or a checker program'
             )
-        for number in range(1, len(problem.tests) + 1):
-            read_test(problem, number, call)
+        values = [read_test(problem, number, call) for number in range(1, len(problem.tests) + 1)]
     if problem.fn_name is not None and language.is_built:
         raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
     if problem.dialect != "plain" and language.is_built:
@@ -254,6 +258,7 @@ def check_problem(problem: Problem) -> None:
             f'problem {problem.id} is in {language.name}, dialect "{problem.dialect}" is a way to run Python programs; '
             'leave it out, or use "plain"'
         )
+    return values
 
 
 def check_arguments(arguments: Sequence[str], what: str) -> None:
