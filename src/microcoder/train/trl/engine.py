@@ -113,11 +113,12 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
         sampler = vllm_arguments(config, longest_prompt_tokens=longest, model_tokens=model_tokens)
         with socket.create_server(("localhost", 0)) as some:  # TRL's first choice is the same in each run of a machine
             os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
+    arguments = build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler)
     try:
         return MicroCoderTrainer(
             inputs,
             batches=batches,
-            arguments=build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler),
+            arguments=arguments,
             peft_config=build_adapter(config),
             run_clock=run_clock,
         )
