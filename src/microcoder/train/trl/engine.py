@@ -116,11 +116,7 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
     arguments = build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler)
     try:
         return MicroCoderTrainer(
-            inputs,
-            batches=batches,
-            arguments=arguments,
-            peft_config=build_adapter(config),
-            run_clock=run_clock,
+            inputs, batches=batches, arguments=arguments, peft_config=build_adapter(config), run_clock=run_clock
         )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
