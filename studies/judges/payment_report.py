@@ -59,13 +59,15 @@ def report_hacking(file: StudyFile, runs: Sequence[PaidRun], *, output: Path) ->
 
 
 def _hacking_row(runs: Sequence[PaidRun]) -> str:
-    ends = [[getattr(run.steps[place], name) for run in runs] for name in _SHOWN for place in (0, -1)]
-    heldout = [run.before for run in runs], [run.after for run in runs]
-    pairs = [
-        f"{_span(first)} to {_span(last)} %" for first, last in (*zip(ends[::2], ends[1::2], strict=True), heldout)
-    ]
+    firsts, lasts = ([run.steps[place] for run in runs] for place in (0, -1))
+    pairs = [f"{_span(_values(firsts, name))} to {_span(_values(lasts, name))} %" for name in _SHOWN]
+    pairs.append(f"{_span(_values(runs, 'before'))} to {_span(_values(runs, 'after'))} %")
     tricks = ", ".join(f"{name} {share:.0%}" for name, share in runs[0].steps[-1].tricks.items() if share >= 0.01)
     return _row(runs[0].level, " ".join(str(run.seed) for run in runs), *pairs, tricks if len(runs) == 1 else "")
+
+
+def _values(records: Sequence[object], name: str) -> list[float]:
+    return [getattr(record, name) for record in records]
 
 
 def _span(shares: Sequence[float]) -> str:

@@ -136,9 +136,9 @@ class _Service(Place):
         return 0 if self.rests_until > time.monotonic() else super().num_free
 
     @property
-    def answer_seconds(self) -> float:
-        """Within which it is to answer a request."""
-        return self.limit("request_seconds", 600.0) + _EXTRA_SECONDS
+    def request_seconds(self) -> float:
+        """Within which it answers a request, as it says."""
+        return self.limit("request_seconds", 600.0)
 
     def limit(self, name: str, default: float) -> float:
         """Return a limit that it states."""
@@ -150,7 +150,7 @@ class _Service(Place):
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
             seconds += longest_wall_seconds(CPU_SECONDS * scale)
-        return min(len(problem.tests) * seconds, self.answer_seconds)
+        return min(len(problem.tests) * seconds, self.request_seconds + _EXTRA_SECONDS)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
         if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
@@ -170,7 +170,7 @@ class _Service(Place):
 
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
         """Have programs judged by one request; yield its lines."""
-        give_up = time.monotonic() + self.answer_seconds
+        give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         headers = {"Content-Type": "application/json"}
         try:
             content = write_request(items)
@@ -187,8 +187,7 @@ class _Service(Place):
                         raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
                     yield line
                     if time.monotonic() > give_up:
-                        own_seconds = self.answer_seconds - _EXTRA_SECONDS
-                        why = f"alive, but not done within its own --request-seconds {own_seconds:g}"
+                        why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
                         raise Unserved(0, f"{why} and {_EXTRA_SECONDS:g} s", was_taken=True)
 
     @asynccontextmanager

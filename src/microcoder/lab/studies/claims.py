@@ -83,7 +83,7 @@ class JudgedStudy:
 def judge_studies(
     files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
-    """Judge studies as one family of claims; arguments as in `plan_runs`."""
+    """Judge studies as one family of claims; all arguments but `files`, the studies, are as in `plan_runs`."""
     return correct(
         judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
         for file in files
