@@ -1,1 +1,1 @@
-"""What is right: outputs and returned values against what was expected. Pure functions; `compare` is the way in."""
+"""Compare outputs and returned values with the expected ones: pure functions; start with `compare.compare_output`."""

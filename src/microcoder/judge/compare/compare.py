@@ -19,9 +19,7 @@
 | `value_lines` | the same, line by line                                                                        |
 
 Order and number of tokens always matter; a set is a set only if the expected output is written as one; extra
-output is wrong. A wrong output costs no more than reading it as far as it is right.
-
-Lines or tokens in any order, each as often as expected.
+output is wrong. Comparisons in order end at the first difference.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ Unit = tuple[str, ...]
 
 
 def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
-    """Return a unit of an output that was not expected, or an expected one that is missing; empty if all are there."""
+    """Return a message about a line or token that is unexpected or missing, in any order; empty if there is none."""
     units = _lines if checker.by == "lines" else _tokens
     expected = Counter(units(wanted, checker.case_sensitive))
     tolerance = stated_tolerance(checker)
@@ -95,7 +93,7 @@ def _tokens(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
 
 
 def _canonical(token: str) -> str:
-    """Return one spelling for all spellings of an integer that the chain takes for the same."""
+    """Return one spelling for those spellings of an integer that compare as equal: `3` for `3.0`."""
     return without_zero_fraction(token) if "." in token else token
 
 
@@ -111,8 +109,8 @@ _DEFAULT = Checker()
 _MAX_DETAIL = 200
 _MAX_QUOTED = 60
 _ALWAYS_READ, _MOST_TIMES_LONGER = 1 << 20, 16
-"""Characters: an output beyond both limits is rejected without being compared. A right one is longer only by padding,
-indentation or digits."""
+"""An output of more characters than the first, plus the second times the expected output's, is rejected uncompared. A
+right one is longer only by padding, indentation or digits."""
 
 _WORDS = frozenset(("yes", "no", "true", "false"))
 _ANY_VALUE = re.compile("[\\[({\"']")
@@ -130,7 +128,7 @@ class Comparison:
 
 
 def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> Comparison:
-    """Judge a program's stdout.
+    """Compare a program's stdout with the expected output.
 
     Raises:
         ValueError: the checker is a program, which only a sandbox can run.
@@ -163,13 +161,13 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
 
 
 def compare_value(value: object, expected: object, checker: Checker = _DEFAULT) -> Comparison:
-    """Judge a returned value (see `differences.find_difference` for the rules)."""
+    """Compare a returned value with the expected one (see `values.find_difference` for the rules)."""
     difference = find_difference(value, expected, rules_for(checker))
     return Comparison(not difference, "" if difference else "value", _one_line(difference))
 
 
 def _find_method(text: str, wanted: str) -> str:
-    """Return the first method of the chain, from `lines` on, that accepts a normal text; empty if none does."""
+    """Return the first method of the table, from `lines` on, that accepts a normalised text; empty if none does."""
     if same_lines(text, wanted):
         return "lines"
     if tokens_agree(text, wanted, never):
@@ -183,7 +181,7 @@ def _find_method(text: str, wanted: str) -> str:
 
 
 def _find_value_method(text: str, wanted: str, agree: Agree, lines_agree: Agree) -> str:
-    """Return whether two texts are the same value, or the same values line by line; empty if neither."""
+    """Return `value` if two texts write the same value, `value_lines` if they do line by line; empty if neither."""
     if not _ANY_VALUE.search(wanted):
         return ""
     if same_literal(text, wanted, agree):
@@ -232,7 +230,7 @@ def _conclude(method: str, text: str, wanted: str, agree: Agree) -> Comparison:
 
 
 def _first_difference(text: str, wanted: str, agree: Agree) -> str:
-    """Return where two normal texts first differ."""
+    """Return a message about the first difference between two normalised texts."""
     if not text and wanted:
         return f"no output, expected {_quote(wanted)}"
     for number, (line, other) in enumerate(zip_longest(all_lines(text), all_lines(wanted)), 1):

@@ -1,9 +1,7 @@
 """Whether two texts write the same Python or JSON value: a list, tuple, set, dict or string.
 
-The texts are read, never evaluated. They are compared lexeme by lexeme, so that an output of any size is read no
-further than it is right. Only where order is free (sets, dicts) or a comma may be too much is a value built.
-
-A printed Python or JSON value as a stream of lexemes, and the value they write. The text is hostile.
+The texts are untrusted: they are read, never evaluated. They are compared lexeme by lexeme up to the first difference.
+A value is built only where order is free (sets, dicts) or a trailing comma may be extra.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Unreadable(ValueError):
 
 @dataclass(slots=True)
 class Braces:
-    """A set, or a dict if it has keys: then as many as items."""
+    """A set; a dict if it has keys (one per item)."""
 
     items: list[Node] = field(default_factory=list)
     keys: list[Node] = field(default_factory=list)
@@ -49,12 +47,12 @@ Node = str | list["Node"] | Braces
 
 
 def lexemes(text: str) -> Iterator[str]:
-    """Return brackets, commas, colons, quoted strings and words; tuples as lists and constants as Python's."""
+    """Yield brackets, commas, colons, quoted strings and words; tuples as lists, `true` and `null` as Python's."""
     return chain.from_iterable(map(_SPELLINGS.get, window, window) for window in _windows(text))
 
 
 def is_value(text: str) -> bool:
-    """Whether a text writes one value, by its brackets, commas and colons."""
+    """Whether a text writes exactly one value, judged by its brackets, commas and colons."""
     found: Iterator[str] = map(_CLASSES.get, chain.from_iterable(_windows(text)), repeat("w"))
     classes = "".join(found)
     return _is_value_remembered(classes) if len(classes) < _SHORT else _is_value(classes)
@@ -70,11 +68,11 @@ def _is_value(classes: str) -> bool:
 
 
 _is_value_remembered = lru_cache(maxsize=4096)(_is_value)
-"""Line after line, values are often of one shape."""
+"""Cached, since the values of successive lines often have the same shape."""
 
 
 def read(text: str, most_lexemes: int) -> Node:
-    """Return the one value that a text writes."""
+    """Parse the one value that a text writes; Unreadable if it writes none, several or one of too many lexemes."""
     found = chain.from_iterable(_windows(text))
     numbers = iter(range(most_lexemes + 1))
 
@@ -145,7 +143,7 @@ _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
 
 
 def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
-    """Compare two texts as values; False if the expected one is neither a container nor a quoted string."""
+    """Whether two texts write the same value; False if the expected one is neither a container nor a quoted string."""
     text, expected = text.strip(WHITE_SPACE), expected.strip(WHITE_SPACE)
     if len(expected) < 2:
         return False
@@ -198,7 +196,7 @@ def _leaves_agree(lexeme: str, wanted: str, numbers_agree: Agree) -> bool:
 
 
 def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
-    """Compare two values; no deeper than `lexemes.MAX_DEPTH`."""
+    """Whether two values are the same; the recursion is bounded, since `read` refuses more than MAX_DEPTH levels."""
     if isinstance(value, str) or isinstance(wanted, str):
         return isinstance(value, str) and isinstance(wanted, str) and _leaves_agree(value, wanted, numbers_agree)
     if isinstance(value, list) and isinstance(wanted, list):
@@ -220,7 +218,7 @@ def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
 
 
 def _canonical(value: Node) -> str:
-    """Return a text that equal values share; for what may come in any order."""
+    """Return a text that is the same for equal values, to match items of sets and keys of dicts in any order."""
     if isinstance(value, str):
         return json.dumps(unquote(value)) if value[0] in QUOTES else without_zero_fraction(value)
     if isinstance(value, list):

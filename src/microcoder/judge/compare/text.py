@@ -3,14 +3,13 @@
 A program may write 16 MiB to make its judge slow or large. So a text is cut window by window, only a few thousand
 pieces are in memory at once, and a comparison ends at the first difference.
 
-When two numbers are the same: spellings of integers, and how far a real number may be off.
-
-Without a tolerance of the problem, a real number may be off by 1e-6 (a returned one 1e-5), absolute or relative, but:
+Numbers: spellings of the same integer agree. Without a tolerance of the problem, a real number may be off by 1e-6 (a
+returned one 1e-5), absolute or relative, but:
 
 - never by more than half a hundredth, so that neither a half nor a cent is lost however large the number;
 - one expected in fixed-point notation with up to five decimals by no more than half its last place;
-- one expected with an exponent relatively alone: 0.0 is not 1e-9, unless both are a double's rounding of zero;
-- an integer stands for a real number only if 1e-6 holds both ways: 3 for 3.0000001, never 0 for 5e-7.
+- one expected with an exponent only relatively: 0.0 is not 1e-9, unless both are a double's rounding of zero;
+- an integer agrees with a real number only within 1e-6 absolutely and relatively: 3 for 3.0000001, never 0 for 5e-7.
 
 Beyond what a double holds, two units in its last place are always allowed, and 1e-12 of a number as long as it still
 rounds to the one expected. A tolerance that the problem states is taken as stated.
@@ -36,11 +35,11 @@ _TRAILING = re.compile("(?<![ \t\v\f])[ \t\v\f]++(?=\n)")
 _SPLIT_ELSEWHERE = re.compile("[\x1c-\x1f]")
 
 Agree = Callable[[str, str], bool]
-"""Whether a piece agrees with the expected one, if the two differ as text."""
+"""(token or line, expected one) -> whether they agree; only called if the two differ as text."""
 
 
 def tokens(text: str) -> Iterator[str]:
-    """Return what lies between white space."""
+    """Yield the tokens of a text: what white space separates."""
     return chain.from_iterable(_token_windows(text))
 
 
@@ -55,12 +54,12 @@ def count_tokens(text: str) -> int:
 
 
 def lines(text: str) -> Iterator[str]:
-    """Return lines that are not blank, from their first character on; of a normal text (see `normalise`)."""
+    """Yield the lines of a normalised text (see `normalise`) that are not blank, without leading white space."""
     return chain.from_iterable(map(_LINE.findall, _windows(text, "\n")))
 
 
 def all_lines(text: str) -> Iterator[str]:
-    """Return lines as they are, blank ones too."""
+    """Yield the lines unchanged, blank ones included."""
     return (
         chain.from_iterable(window.removeprefix("\n").split("\n") for window in _windows(text, "\n"))
         if text
@@ -69,7 +68,7 @@ def all_lines(text: str) -> Iterator[str]:
 
 
 def normalise(text: str) -> str:
-    r"""Return a text with `\n` as its only line end, without a byte order mark and blank lines around."""
+    r"""Return a text with `\n` line ends, without byte order mark, leading blank lines and trailing white space."""
     text = text.removeprefix("\ufeff")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -81,7 +80,7 @@ def normalise(text: str) -> str:
 
 
 def same_lines(text: str, wanted: str) -> bool:
-    """Whether two normal texts differ in white space at the ends of lines alone."""
+    """Whether two normalised texts are the same but for white space at line ends."""
     if text == wanted:
         return True
     if text.count("\n") != wanted.count("\n"):
@@ -112,7 +111,7 @@ def tokens_agree(text: str, wanted: str, agree: Agree) -> bool:
 
 
 def never(token: str, wanted: str) -> bool:
-    """Agree with nothing but the same text."""
+    """Return False, so that only equal texts agree."""
     return False
 
 
@@ -181,7 +180,7 @@ def without_zero_fraction(token: str) -> str:
 
 
 def numbers_agree(token: str, wanted: str) -> bool:
-    """Whether a token is the expected number if the problem states no tolerance; False if none is expected."""
+    """Whether a token is the expected number by the default tolerance; False if `wanted` is not a number."""
     if _INTEGER.fullmatch(wanted):
         whole = without_zero_fraction(token)
         return whole == wanted or (whole in ("0", "-0") and wanted in ("0", "-0"))
@@ -203,7 +202,7 @@ def numbers_agree_within(token: str, wanted: str, tolerance: Tolerance) -> bool:
 
 
 def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
-    """Whether a returned number is the expected real number; infinities and nan are so only with themselves."""
+    """Whether a returned number is the expected real number; infinities and nan agree only with themselves."""
     if not math.isfinite(expected):
         return value == expected or (math.isnan(expected) and value != value)
     try:
@@ -220,7 +219,7 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
 
 
 def allowed_error(expected: float, tolerance: Tolerance) -> float:
-    """Return an upper bound of a number's tolerance, to rule numbers out quickly."""
+    """Return an upper bound of the absolute error that `values_agree` allows, to rule numbers out quickly."""
     if not math.isfinite(expected):
         return 0.0
     return max(tolerance.absolute, tolerance.relative * abs(expected), 2 * math.ulp(expected))

@@ -1,11 +1,10 @@
-"""Values of function-call problems: decode what came over the wire, compare it with the expected JSON value.
+"""Values of function-call problems: decode what a program returned, compare it with the expected JSON value.
 
 Decoding rebuilds plain Python values from a typed JSON text, so a lying `__eq__` or `__str__` stays behind in the
 sandbox. The text itself is untrusted: anything malformed is an error of the program.
 
-Returned values against the expected JSON value: kept in order, or in any order with a tolerance.
-
-Pairing items with the expected ones when they come in any order: exactly, within bounded work.
+Lists are compared in order, or in any order; with a tolerance `match_all` then pairs the items with the expected ones,
+exactly and within bounded work.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from microcoder.judge.core.types import Checker
 
 _MAX_SHOWN = 80
 _MAX_DEPTH = 256
-"""Beyond what the sandbox encodes, and far from Python's limit on recursion: whatever walks a value may recurse."""
+"""Deepest nesting of a value: more than the sandbox encodes, and few enough levels to walk it by recursion."""
 _DIGITS_PYTHON_READS = 4300
 
 
@@ -36,7 +35,7 @@ class ReturnedDict:
     """A returned dict: equal to no list and to no expected JSON, whatever it holds."""
 
     pairs: list[tuple[object, object]]
-    """Keys of any type, in the order of the program."""
+    """Pairs of key and value in the program's order; keys of any type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class ReturnedSet:
 
 
 class _Beginning(reprlib.Repr):
-    """Shows no more of a value than a message has room for."""
+    """Shortens the text of a value to what fits into a message."""
 
     def repr_ReturnedDict(self, value: ReturnedDict, level: int) -> str:
         return f"dict({self.repr_list(value.pairs, level)})"
@@ -66,7 +65,7 @@ class MalformedWire(ValueError):
 
 
 def decode_value(wire: bytes) -> object:
-    """Rebuild a returned value."""
+    """Return the value that a program returned, from its encoded form; raises MalformedWire."""
     try:
         value = json.loads(wire, object_hook=_untag)
         _check_depth(value)
@@ -85,7 +84,7 @@ _UNTAG: Mapping[str, Callable[[Any], object]] = {
 
 
 def _untag(wire: dict[str, Any]) -> object:
-    """Rebuild what JSON lacks; what is inside has been rebuilt before."""
+    """Return the value of a tagged JSON object, such as a tuple or a set; the values inside are rebuilt already."""
     ((tag, body),) = wire.items()
     return _UNTAG[tag](body)
 
@@ -97,7 +96,7 @@ def _listed(body: object) -> list[Any]:
 
 
 def _check_depth(value: object) -> None:
-    """Look level by level: whatever is deeper would end the recursion of whoever walks it."""
+    """Raise ValueError if a value is nested so deeply that a recursive walk of it would fail."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH + 1):
         level = [item for box in level for item in _inside(box)]
@@ -115,7 +114,7 @@ def _inside(box: Any) -> Iterable[Any]:
 
 
 def read_json(text: str) -> object:
-    """Read JSON without the limit on the digits of an integer."""
+    """Parse JSON without Python's limit on the digits of an integer; raises ValueError."""
     try:
         return json.loads(text, parse_int=_parse_int)
     except RecursionError:
@@ -143,7 +142,7 @@ def write_json(value: object) -> str:
 
 
 def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
-    """Read a test's input: one JSON argument per line, blank lines left out."""
+    """Return the arguments in a test's input, one JSON value per line, blank lines left out; raises DataError."""
     arguments = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -158,7 +157,7 @@ def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
 
 
 def read_expected(text: str, *, problem_id: str, test: int) -> object:
-    """Read a test's expected value."""
+    """Return a test's expected value; DataError if it is not JSON."""
     try:
         return read_json(text)
     except ValueError as error:
@@ -169,7 +168,7 @@ def read_expected(text: str, *, problem_id: str, test: int) -> object:
 
 
 def name_of(key: object) -> str:
-    """Return the name that a returned dict's key has in JSON, where names are strings: an integer's are its digits."""
+    """Return the key of a returned dict as JSON writes it, where all keys are strings: an integer as its digits."""
     try:
         return key if isinstance(key, str) else json.dumps(key) if key is None or isinstance(key, bool) else repr(key)
     except ValueError:
@@ -193,9 +192,9 @@ _MOST_OF_A_TEXT = 1_000_003
 
 
 def _total(value: object, rules: ValueRules) -> tuple[float, float]:
-    """Return a weighted sum over a value, and by how much that of a value that agrees may differ.
+    """Return a weighted sum over a value, and the largest difference to the sum of any value that agrees with it.
 
-    Items of a list are weighted by their place, where it matters: permutations of one another have other sums.
+    Items of a list are weighted by index where order matters, so that permutations have different sums.
     """
     if isinstance(value, (list, tuple, ReturnedSet)):
         is_ordered = not (rules.is_nested or isinstance(value, ReturnedSet))
@@ -225,13 +224,13 @@ class ValueRules:
     """How returned values are compared."""
 
     tolerance: Tolerance = _BY_DEFAULT
-    """Only an expected real number has it, unless it is stated."""
+    """Applies only where a real number is expected, unless the problem states it."""
     is_strict: bool = False
-    """An integer is no real number and no bool."""
+    """Values of different types differ: 1, 1.0 and true."""
     is_unordered: bool = False
     """The items of the outermost list may come in any order."""
     is_nested: bool = False
-    """Those of every list inside may."""
+    """The items of every list inside may come in any order."""
 
     def inside(self) -> ValueRules:
         """Return the rules for what is inside a list or a dict."""
@@ -246,14 +245,14 @@ _ORDER = {
 
 
 def stated_tolerance(checker: Checker) -> Tolerance | None:
-    """Return the tolerance that a checker names, None if it names none."""
+    """Return the tolerance that a checker states; None if it states none."""
     if checker.absolute is not None or checker.relative is not None:
         return Tolerance(checker.absolute or 0.0, checker.relative or 0.0, is_stated=True)
     return Tolerance(checker.tolerance, checker.tolerance, is_stated=True) if checker.tolerance is not None else None
 
 
 def rules_for(checker: Checker) -> ValueRules:
-    """Return the rules that a checker means for values."""
+    """Return the rules by which a checker compares returned values."""
     tolerance = stated_tolerance(checker) or _BY_DEFAULT
     match checker.type:
         case "float":
@@ -266,9 +265,9 @@ def rules_for(checker: Checker) -> ValueRules:
 
 
 def find_difference(value: object, expected: object, rules: ValueRules) -> str:
-    """Return where a value first differs from the expected one, or an empty string where it does not.
+    """Return a message about the first difference from the expected value, with its location; empty if there is none.
 
-    Lists and tuples are one kind; bools equal 0 and 1 as in Python; integers are exact, also against a real number,
+    Lists and tuples are the same; bools equal 0 and 1 as in Python; integers are exact, also against a real number,
     and so is a real number against an expected integer. JSON has string keys only, so an integer key equals its digits.
     """
     difference = _difference(value, expected, rules)
@@ -322,7 +321,7 @@ def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules)
 
 
 def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRules) -> str:
-    """Compare the items as often as they come, whatever their order; a returned set is as good as a list."""
+    """Return a message about an item that is unexpected or missing, in any order; a returned set counts as a list."""
     items = value.items if isinstance(value, ReturnedSet) else value
     if not isinstance(items, (list, tuple)):
         return f": expected a list, got {show(value)}"
@@ -404,7 +403,7 @@ def match_all(
         found: as many items as wanted.
         wanted: the items to be found.
         agree: whether an item agrees with a wanted one.
-        near: the wanted indexes that an item can agree with at all; every one if none is given.
+        near: returns, for the index of an item found, those of the wanted items it might agree with; None: all.
 
     Returns:
         The index of the first item found that cannot be paired, or None if all are.
@@ -425,7 +424,7 @@ def match_all(
         return num_steps <= _MOST_STEPS and known[mine, theirs]
 
     def find_path(start: int) -> tuple[int, dict[int, int]] | None:
-        """Return the wanted item that is still free to whom a path leads, and whom each item was reached from."""
+        """Return a free wanted item that a path from `start` reaches, and the item found before each wanted one."""
         came_from: dict[int, int] = {}
         queue = [start]
         for mine in queue:

@@ -1,1 +1,1 @@
-"""The nouns of the loop (problem, program, verdict, reward), and the files, recipes and errors that all rooms share."""
+"""The types of the loop (problem, program, verdict, reward); the files, recipes and errors that all packages use."""

@@ -23,7 +23,7 @@ from microcoder.judge.core.types import Record
 class Config(Record):
     """Base of every configuration model: frozen, and closed to unknown keys.
 
-    Where a list is wanted, one value alone is a list of it: `--problems.tiers easy`.
+    For a key that takes a list, a single value is a list of one: `--problems.tiers easy`.
     """
 
     @model_validator(mode="before")
@@ -45,7 +45,7 @@ class Config(Record):
         return {key: value} if isinstance(value, str) and key is not None else value
 
     def _contradictions(self) -> Iterator[str]:
-        """Yield what is wrong with these values together, and what to type; the first is the error at load."""
+        """Yield a message, with its fix, for each contradiction between these values; loading fails with the first."""
         yield from ()
 
     @model_validator(mode="after")
@@ -56,7 +56,7 @@ class Config(Record):
 
 
 def _wants_a_list(annotation: object, value: object) -> bool:
-    """Whether a list belongs here and this is one value of it."""
+    """Whether the annotation is a list and the value a single item of it, not a literal that it allows too."""
     choices = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     named = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
     is_one = isinstance(value, str | int | float | Mapping)
@@ -71,7 +71,7 @@ def _list_of(value: object) -> list[object]:
 
 
 def kind_or(default: str) -> BeforeValidator:
-    """Return what lets the `kind` of a tagged union be left out, which is then `default`, or stand by itself."""
+    """Return a validator for a tagged union: without a `kind` it is `default`, and a string by itself is the kind."""
 
     def name_kind(value: object) -> object:
         if isinstance(value, str):
@@ -84,7 +84,7 @@ def kind_or(default: str) -> BeforeValidator:
 ConfigT = TypeVar("ConfigT", bound=Config)
 _WITHIN = Path(__file__).parents[2] / "shipped"
 SHIPPED = _WITHIN if _WITHIN.is_dir() else Path(__file__).parents[4]
-"""Where the package's own `recipes` and `studies` are: in a wheel inside the package, in a checkout beside `src`."""
+"""Folder of the package's own `recipes` and `studies`: in a wheel inside the package, in a checkout beside `src`."""
 
 
 def load_config(
@@ -98,7 +98,7 @@ def load_config(
 
     Args:
         schema: the config model.
-        recipes: TOML files, or names of the package's own; later ones win.
+        recipes: TOML files, or names of the package's own recipes; later ones win.
         overrides: dotted key to value text, read as TOML if it is TOML, else as a string.
         layers: tables of dotted keys and values, over the recipes and under the overrides; later ones win.
 
@@ -122,12 +122,12 @@ def load_config(
 
 
 def find_recipe(path: Path) -> Path:
-    """Return the file of a recipe: a path as it is; a name such as `micro` or `lab/chains` among the package's own."""
+    """Return a recipe's file: a path unchanged; for a name such as `micro` or `lab/chains` the package's own file."""
     return path if path.suffix == ".toml" or path.is_file() else _recipe_names().get(str(path), path)
 
 
 def name_recipe(path: Path) -> str:
-    """Return what a recipe is called: FOLDER for FOLDER/config.toml, NAME for any NAME.toml."""
+    """Return the name of a recipe: FOLDER for FOLDER/config.toml, NAME for any NAME.toml."""
     return path.absolute().parent.name if path.stem == "config" else path.stem
 
 
@@ -179,7 +179,7 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
 
 
 def _merge_items(items: Sequence[Any], extra: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list with some of its items changed by number, as `--sources.0.path` does; the next number adds one."""
+    """Return a list with items changed by index, as by `--sources.0.path`; the next free index adds an item."""
     numbered = {str(number): item for number, item in enumerate(items)}
     _merge(numbered, extra)
     if list(numbered) != [str(number) for number in range(len(numbered))]:

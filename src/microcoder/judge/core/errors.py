@@ -9,7 +9,7 @@
 A bad program is never an error: it is a `Verdict`. Every message says what was wrong (with the value),
 what is allowed, and what to type next; the command line prints it without a traceback.
 
-Error messages for refused config values and records, in place of pydantic's.
+`explain_fault` gives the messages for invalid config values and records, in place of pydantic's.
 """
 
 from __future__ import annotations
@@ -77,18 +77,18 @@ _KINDS = {
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known name that is nearest; empty if none is near."""
+    """Return the known name that is most similar; empty if none is similar."""
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return `did you mean NAME?`, with the known name that is nearest; empty if none is near."""
+    """Return `did you mean NAME?`, with the known name that is most similar; empty if none is similar."""
     close = nearest(word, known)
     return f"did you mean {close}?" if close else ""
 
 
 def explain_fault(fault: ErrorDetails, key: str = "") -> str:
-    """Return what the value must be, after its key if given; messages of our own validators are unchanged."""
+    """Return the message for one pydantic error, after its key if given; our own validators' messages are unchanged."""
     kind = fault["type"]
     if kind == "missing" and key:
         return f"{key} is missing"

@@ -30,7 +30,7 @@ from pydantic import TypeAdapter, ValidationError
 from microcoder.judge.core.errors import ConfigError, explain_fault, suggest
 
 GROUP = "microcoder."
-"""Entry points of a noun are in the group of this and the noun: `microcoder.reward`."""
+"""Prefix of the groups of entry points; the noun follows it: `microcoder.reward`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class ExtensionSource:
     file: str
     line: int
     digest: str
-    """Digest of that file alone, without what it imports."""
+    """Digest of that file only, not of the modules that it imports."""
 
     def as_record(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the fields as a dict."""
         return asdict(self)
 
 
@@ -78,7 +78,7 @@ class Extension:
             ) from error
 
     def fault(self, what: str, *, line: int | None = None) -> ConfigError:
-        """Return an error about it, with its location."""
+        """Return a ConfigError about the extension, with its file and line."""
         place = "" if self.source is None else f" ({self.source.file} line {line or self.source.line})"
         return ConfigError(f"{self.noun} {self.reference}{place} {what}")
 
@@ -91,7 +91,7 @@ def load_extension(
     Args:
         noun: `reward`, `prompt`, ...: names the group of entry points, and is the word in messages.
         reference: see the module.
-        builtins: what the package brings, by name.
+        builtins: the package's own functions, by name.
         options: values of the function's keyword-only parameters.
 
     Raises:
@@ -193,7 +193,7 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
 
 
 def _line_of(error: BaseException, file: str) -> int | None:
-    """Return the last line of a file that an error went through."""
+    """Return the innermost line of a file in an error's traceback; None if the file is not in it."""
     line, trace = None, error.__traceback__
     while trace is not None:
         if Path(trace.tb_frame.f_code.co_filename).name == Path(file).name:

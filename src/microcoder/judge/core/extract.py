@@ -4,17 +4,16 @@ An extractor is a pure function of a response and of whether it was cut off; a r
 built-in rule, in order:
 
 1. What comes before the end of the thinking (`</think>`, and the other marks of `_THINKING`) is a draft; thinking that
-   is never closed means that the response ended in it: no program. A mark inside the program, or a word about it, is
-   none.
+   is never closed means that the response ended in it: no program. A mark inside the program, or text about one,
+   is ignored.
 2. Of the closed blocks (`find_blocks` reads them), the last one of the best kind is the program: `choose_block`.
 3. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
    that ended by itself, a closed block before it still counts.)
 4. A response without a fence has no program.
 
-Response -> its fenced code blocks, each with what a rule needs to choose one of them as the program.
-
-Fences are read as a human reads them: text may stand before an opening fence and behind a closing one, the indentation
-of a list or a quotation is undone, and a fence inside a docstring does not end a program that would not compile so.
+`find_blocks` reads fences as a human does: text may stand before an opening fence and behind a closing one, the
+indentation of a list or a quotation is undone, and a fence inside a docstring does not end a program that would not
+compile so.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ ALIASES = {
     "java": ("java",),
     "javascript": ("javascript", "js", "node", "nodejs", "mjs"),
 }
-"""Tags by which a language goes."""
+"""Tags of a fence that mean a language."""
 _SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
 _SHOWN = ("text", "txt", "plaintext", "plain", "output", "stdout", "input", "stdin", "log", "diff", "patch", "mermaid")
 _NOTATIONS = ("json", "yaml", "toml", "ini", "csv", "xml", "html", "markdown", "md", "latex", "tex", "math")
 NO_PROGRAM = frozenset((*_SHELLS, *_SHOWN, *_NOTATIONS, "pseudocode", "pseudo", "algorithm"))
-"""Tags of what is shown beside a program."""
+"""Tags of blocks that are no program: shell lines, outputs, data, pseudocode."""
 TAGS = NO_PROGRAM.union(*ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts"))
 
 _ODD_SPACES = {"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\u200b": "", "\ufeff": ""}
@@ -65,7 +64,7 @@ _READS, _PRINTS = (
     re.compile(r"\brequire\s*\(|\bstdin\b|readFileSync|readline"),
     re.compile(r"console\.log|stdout|print\("),
 )
-"""In JavaScript, where a program has no entry point."""
+"""A JavaScript program has no entry point: it counts as whole if both patterns are found."""
 _GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
 """Classes that problems give, and answers repeat."""
 _MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
@@ -90,12 +89,12 @@ class _Fence:
     run: str
     tag: str
     is_tagged: bool
-    """It names a language or a kind of text: such a fence opens a block and ends none."""
+    """It names a language or a kind of text: such a fence opens a block and never ends one."""
     is_alone: bool
     """Nothing but white space, or the marks of a quotation, stands before it on its line."""
     is_quoted: bool
     is_plain: bool
-    """Nothing stands behind it."""
+    """Only white space follows it on its line."""
 
     def ends(self, opener: _Fence) -> bool:
         """Whether the fence can close a block; it may stand behind code on its line."""
@@ -113,14 +112,14 @@ def find_blocks(response: str, language: str = "python") -> tuple[tuple[CodeBloc
 
 
 def is_response(text: str, language: str) -> bool:
-    """Whether a text given as a program is a whole response: it holds a closed block and, of Python, does not parse."""
+    """Whether a text given as a program is a whole response: it holds a fenced block and, if Python, does not parse."""
     if not _MARK.search(text) or not find_blocks(text, language)[0]:
         return False
     return language != "python" or try_parse(text) is None
 
 
 def read_block(response: str, block: CodeBlock) -> str:
-    """Return the code of a block, what was undone to it included."""
+    """Return the code of a block, with the layout changes that `block.undone` lists undone."""
     return _undo(response[block.start : block.end], block.undone)
 
 
@@ -129,19 +128,19 @@ class Sketch:
     """Traits of a block's code, found in its source without running it."""
 
     acts: bool = False
-    """It does something when it is run: a sample output such as `[1, 2]` compiles, but does not."""
+    """Running it has an effect: a sample output such as `[1, 2]` compiles, but has none."""
     stands: bool = False
-    """It defines something or reads input, as whole programs do and lines that show how to use one do not."""
+    """It defines something or reads input, as a program does; lines that only show how to use one do not."""
     is_whole: bool = False
     """It reads input. Of other languages than Python: it has a class or `main`, or, of JavaScript, reads and prints."""
     defines: Mapping[str, str] = field(default_factory=dict)
     """Functions and classes -> their source."""
     uses: frozenset[str] = frozenset()
-    """Names that it binds nowhere around, or has from a module that Python does not have."""
+    """Names used but not bound in an enclosing scope, or imported from a module outside the standard library."""
 
 
 def sketch(code: str, language: str) -> Sketch:
-    """Return what a text does when run; outside of Python `{` stands for a definition, `;` for a statement."""
+    """Return the traits of a code text; outside of Python `{` counts as a definition, `;` as a statement."""
     if language != "python":
         is_script = bool(_READS.search(code) and _PRINTS.search(code))
         is_whole = is_script if language == "javascript" else bool(_ENTRY.search(code))
@@ -176,7 +175,7 @@ def _is_reading(node: ast.AST) -> bool:
 
 
 def _find_uses(tree: ast.Module) -> frozenset[str]:
-    """Return the names that a program uses and binds neither where that is nor around it."""
+    """Return the names used but not bound in an enclosing scope, or imported from outside the standard library."""
     uses, scopes = set[str](), [(tree, frozenset[str]())]
     while scopes:
         scope, around = scopes.pop()
@@ -204,9 +203,9 @@ def _find_uses(tree: ast.Module) -> frozenset[str]:
 
 
 def _find_answer(response: str, language: str) -> tuple[int, bool]:
-    """Return where a response's answer begins, and whether it ended before that.
+    """Return the offset at which a response's answer begins, and whether it ended while still thinking.
 
-    What opened the thinking may be in the prompt. A mark inside the program, or a word about it, is none.
+    The mark that opened the thinking may be in the prompt. A mark inside the program, or text about one, is ignored.
     """
     cut, is_open, num_closed = 0, False, 0
     blocks: dict[int, list[CodeBlock]] = {}
@@ -253,7 +252,7 @@ class _Scan:
                 yield block
 
     def _close(self, opener: _Fence, place: int, ends: list[int]) -> tuple[CodeBlock | None, int]:
-        """Return a block by its opening fence, and the number of the fence to go on with."""
+        """Return the block that a fence opens (None: it opens none), and the index of the next fence to read."""
         fences = self._fences
         is_compiled = self._language == "python" and opener.tag not in NO_PROGRAM
         if is_compiled and self._num_parses <= _MOST_PARSES:
@@ -336,7 +335,7 @@ def _undo(text: str, steps: tuple[str, ...]) -> str:
 
 
 def _dedent(text: str) -> str:
-    """Take the indentation of the first line from every line; from one that has less, what it has."""
+    """Remove the first line's indentation from every line; a line with less loses all of its own."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     width = len(first) - len(first.lstrip(" \t"))
     return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE) if width else text
@@ -357,7 +356,7 @@ def extract_program(response: str, *, is_truncated: bool = False, language: str 
     Args:
         response: the completion as text.
         is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
-        language: the problem's language: whose tag a block of its own has, and whether blocks are compiled.
+        language: the problem's language: blocks with its tags are preferred, and only Python blocks are compiled.
     """
     blocks, is_thinking = find_blocks(response, language)
     nothing = Program(None, language, is_incomplete=is_truncated, blocks=blocks)
@@ -381,8 +380,8 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
     The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads input,
     unless it only uses what the one before defines, or only repeats some functions of one before that reads input; else
     one that compiles and does something; else one tagged with the language; else any but what is shown beside programs
-    (outputs, shell lines). Where nothing is compiled, for languages other than Python, what holds `{` or `;` stands for
-    what compiles, and whole programs come first.
+    (outputs, shell lines). Blocks of other languages than Python are not compiled: those with `{` or `;` count as code
+    that does something, and whole programs come first.
     """
     best: tuple[int, CodeBlock] | None = None
     before = Sketch()
@@ -425,7 +424,7 @@ class Extractor:
     extension: Extension
 
     def __call__(self, response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
-        """Return the program of a response; a user's function returns its text, or None if there is none."""
+        """Return the program of a response; a user's function may return its text, a `Program`, or None for none."""
         if self.extension.function is last_code_block:
             return last_code_block(response, is_truncated, language)
         found = self.extension(response, is_truncated)

@@ -1,6 +1,6 @@
-"""Files that are there whole or not at all: written beside their place, then renamed; locked while somebody writes.
+"""Files that exist completely or not at all: written under another name, then renamed; locks against other writers.
 
-Things in pieces, so that memory holds one at a time, and things of several groups by turns.
+Also two helpers for iterables: `cut_pieces` makes batches, `take_in_turn` interleaves groups.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOCK_PATIENCE_SECONDS = 3.0
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Give a place beside `path` to write to; it becomes `path` by an atomic rename, unless an error comes first."""
+    """Yield a temporary path beside `path` to write to; it is renamed to `path` at the end, if no error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     yield partial
@@ -36,7 +36,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Give an empty folder beside `path` to fill; it takes the place of whatever was at `path`."""
+    """Yield an empty folder beside `path` to fill; it replaces `path` at the end, if no error is raised."""
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -46,14 +46,14 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_writable(root: Path, error: type[MicroCoderError]) -> None:
-    """Refuse a folder that could not be made or written."""
+    """Raise `error` if a folder cannot be made or written."""
     nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another folder")
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Refuse what can be no folder because a file lies there, or on the way to it."""
+    """Raise DataError if the path of a folder, or one of its parents, is a file; `name` is the option for messages."""
     # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
     in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
     if in_the_way:
@@ -63,7 +63,7 @@ def check_folder(folder: Path, name: str) -> None:
 def check_unchanged(
     root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
 ) -> None:
-    """Refuse to resume with anything else than what was begun with."""
+    """Raise `error` if a value of `now` differs from the one recorded when the work in folder `root` began."""
     for what, value in now.items():
         if recorded.get(what) != value:
             raise error(
@@ -93,7 +93,7 @@ class WorkFolder:
 def append_row(path: Path, row: dict[str, Any]) -> None:
     """Append one JSON line and make it durable; a last line that a kill left half written is removed first.
 
-    Of one writer at a time: another's line that is being written would be taken for such a rest.
+    For one writer at a time: a line that another is still writing would be removed as half written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
@@ -112,7 +112,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a JSON-lines file; a last line that was cut off by a kill is left out."""
+    """Return the rows of a JSON-lines file, none if it is missing; a last line cut off by a kill is left out."""
     # Split as bytes: a kill can cut the last line in the middle of a character.
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     rows = []
@@ -126,7 +126,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
-    """Hold a lock file; the kernel lets go when the holder dies, and its children with it: those get a moment."""
+    """Hold a lock file; raise `error` if it stays taken for 3 s. The lock ends with its holder and its children."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
@@ -155,7 +155,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_json(path: Path, *, what: str) -> dict[str, Any]:
-    """Read a JSON object."""
+    """Return the JSON object in a file; raises DataError, which calls the file `what`."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -177,7 +177,7 @@ def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema 
 
 
 def to_line(row: Mapping[str, Any]) -> str:
-    """Return a row of a JSON-lines file, as it is written."""
+    """Return a row as one line of a JSON-lines file, newline included."""
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
@@ -185,7 +185,7 @@ T = TypeVar("T")
 
 
 def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Return the items in order, `size` at a time; for Python 3.11, which has no `itertools.batched`."""
+    """Yield the items in order, in lists of `size` or, the last, fewer; Python 3.11 has no `itertools.batched`."""
     iterator = iter(items)
     while piece := list(islice(iterator, size)):
         yield piece

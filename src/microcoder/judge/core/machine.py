@@ -1,4 +1,4 @@
-"""This machine, on Linux where programs are judged: processors, locks of files; and how this package came to it."""
+"""The machine: whether it is Linux, processors, file locks, full disks; and how to install this package's extras."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ except ImportError:  # Windows
 
 
 def require_linux() -> None:
-    """Refuse a system without support for the sandbox."""
+    """Raise EvaluatorFault if this is not Linux, which the sandbox needs."""
     if sys.platform != "linux":
         name = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
         raise EvaluatorFault(
@@ -52,7 +52,7 @@ def count_processors() -> int:
 
 
 def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
-    """Lock a file for this process, until it is closed."""
+    """Lock a file until it is closed; if it is locked already, wait, or raise BlockingIOError unless `waits`."""
     if fcntl is None:
         require_linux()
     else:
@@ -61,7 +61,7 @@ def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
 
 @cache
 def how_to_install(extras: str) -> str:
-    """Return the command that adds extras, such as `train,verl`, from where this package came: no index has it."""
+    """Return the pip command that adds extras, such as `train,verl`, from this package's source: no index has it."""
     try:
         record = metadata.distribution("microcoder").read_text("direct_url.json")
     except metadata.PackageNotFoundError:  # imported from a folder that was never installed
@@ -70,11 +70,11 @@ def how_to_install(extras: str) -> str:
 
 
 def describe_requirement(origin: dict[str, Any] | None, extras: str) -> str:
-    """Return what pip is to install, quoted for a shell.
+    """Return the requirement to pass to `pip install`, quoted for a shell.
 
     Args:
-        origin: PEP 610's record of a direct URL; without one the folder that this is imported from is taken.
-        extras: names with commas between them.
+        origin: PEP 610's record of a direct URL; None for the folder that this package is imported from.
+        extras: names, separated by commas.
     """
     if origin is None:
         return shlex.quote(f"{Path(__file__).parents[4]}[{extras}]")

@@ -26,14 +26,14 @@ def instruct(problem: Problem) -> str:
 
 
 def bare(problem: Problem) -> str:
-    """Return the statement alone, for models that were trained on the format."""
+    """Return the statement without any instruction, for models that were trained on the format."""
     return problem.statement
 
 
 def template(problem: Problem, *, text: str) -> str:
     """Return a text of the user's own with {statement}, {instruction}, {starter_code}, {fn_name}, {language} filled in.
 
-    Other words in braces, such as LaTeX's, stay as they are, unless one is nearly the name of a placeholder.
+    Other words in braces, such as LaTeX's, are kept; one that resembles a placeholder's name is a ConfigError.
     """
     values = {
         "statement": problem.statement.strip(),
@@ -70,7 +70,7 @@ class Asker:
         return Prompt(problem.id, last.content, (*system, *self.examples, *before))
 
     def answered(self, problem: Problem) -> tuple[Turn, ...]:
-        """Return a problem and its reference as an example's turns."""
+        """Return a few-shot example: the turns of a problem, then its reference as the assistant's turn."""
         answer = f"```{problem.language}\n{(problem.reference or '').strip()}\n```"
         return (*self._turns(problem), Turn("assistant", answer))
 
@@ -96,7 +96,7 @@ def load_asker(
 
     Args:
         style: a built-in's name or a reference, see `extensions`.
-        options: of the style.
+        options: the style's keyword-only parameters.
         system: the system turn.
         examples: problems with references that are shown, answered, before each question.
 
@@ -122,7 +122,7 @@ def _read_chat(made: object) -> list[Turn]:
 
 
 def _instruction(problem: Problem) -> str:
-    """Return what to ask for: a program that reads stdin, or the function with its signature, in one code block."""
+    """Return the instruction: write a program that reads stdin, or the function as given, in one code block."""
     language = problem.language
     starter = f"\n\n```{language}\n{problem.starter_code.rstrip()}\n```" if problem.starter_code else ""
     name, fence = _NAMES.get(language, language.capitalize()), f"one fenced code block (```{language} ... ```)"

@@ -1,6 +1,6 @@
 """JSON-lines files of validated records, plain or gzipped: one reader, one kind of error message.
 
-The keys of a configuration with their docstrings, for `--help` and the reference.
+`list_keys` and `describe_keys` list a configuration's keys with their docstrings, for `--help` and the reference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RecordT = TypeVar("RecordT", bound=Problem)
 
 
 def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[RecordT]:
-    """Read every line of a file, or none.
+    """Read and validate all records of a file; DataError if one is invalid, if an id comes twice, or if there are none.
 
     Args:
         path: JSON lines or one JSON list, gzipped or not; blank lines are skipped.
@@ -52,7 +52,7 @@ def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[Record
 
 
 def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
-    """Yield the items of a JSON list, or one value a line, each with its place; the file may be gzipped."""
+    """Yield (location for messages, value) for each item of a JSON list, or each line; the file may be gzipped."""
     lines = _lines(path, what)
     first = next(lines, (0, ""))
     if first[1].lstrip().startswith("["):
@@ -103,7 +103,7 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
 
 
 def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
-    """Return the keys that are known at a place inside a record, such as ("tests", 0)."""
+    """Return the keys that a record allows at a location inside it, such as ("tests", 0)."""
     for part in place:
         field = schema.model_fields.get(str(part))
         inner = list(nested_models(field.annotation)) if field is not None else []
@@ -129,7 +129,7 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
 
 
 def nested_models(annotation: object) -> Iterator[type[BaseModel]]:
-    """Yield the record types inside a field's annotation: unions, tuples and optionals are looked into."""
+    """Yield the record types inside a field's annotation, also those in unions, tuples and optionals."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     elif not isinstance(annotation, type):
@@ -139,10 +139,10 @@ def nested_models(annotation: object) -> Iterator[type[BaseModel]]:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key, or one kind of a table."""
+    """One configuration key, or one kind of a table."""
 
     name: str
-    """Dotted."""
+    """Dotted name."""
     default: str
     """Default as JSON; or `required`, `none`, or empty for a kind."""
     meaning: str
@@ -165,7 +165,7 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
 
 
 def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
-    """Return the keys as text, one paragraph a key, under a line for each table; or the usual ones, a line each."""
+    """Return the keys as text: a heading per table and a paragraph per key; or only the `usual` keys, a line each."""
     if usual:
         keys = {key.name: key for key in list_keys(schema)}
         indent = max(len(_show(keys[name])) for name in usual) + 6

@@ -19,7 +19,7 @@ from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 RewardFunction = Callable[..., float | None]
 """(problem, rollout, program, verdict, *, options) -> a number, or None. An attribute `needs_all_tests = True` on it
 says that it looks at tests after the first that fails; `needs_draw = True` that it takes a fifth argument: a number,
-uniform in [0, 1), that depends on seed, step, problem and sample alone, and is another than the mask's."""
+uniform in [0, 1), that depends only on seed, step, problem and sample, and differs from the mask's."""
 
 
 def score_verdict(verdict: Verdict) -> float | None:
@@ -35,7 +35,7 @@ def score_verdicts(verdicts: Sequence[Verdict]) -> list[float | None]:
 
 
 def all_tests(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> float | None:
-    """Return 1 when every test passed, else 0: the paper's."""
+    """Return 1 when every test passed, else 0: the paper's reward."""
     return score_verdict(verdict)
 
 
@@ -73,7 +73,7 @@ class RewardSum:
 
     @property
     def needs_all_tests(self) -> str | None:
-        """The reward that looks at tests after the first that fails; None if there is none."""
+        """Name of the first reward that looks at tests after the first that fails; None if there is none."""
         return next((e.reference for e, _ in self.parts if getattr(e.function, "needs_all_tests", False)), None)
 
     def __call__(
@@ -102,7 +102,7 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
         chosen: name or reference (see `extensions`), weight, and options of each.
 
     Raises:
-        ConfigError: one cannot be loaded, or two have one label.
+        ConfigError: one cannot be loaded, or two have the same label.
     """
     parts = tuple(
         (load_extension("reward", reference, builtins=BUILTINS, options=options), weight)

@@ -15,7 +15,7 @@ from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Call, Method, Problem
 
 NOT_JUDGED_BY = frozenset({"id", "statement", "starter_code", "tier", "reference"})
-"""Fields of a problem that decide no verdict; of the starter code only the call does that it implies."""
+"""Fields of a problem that do not affect verdicts; the starter code does only by the call that it implies."""
 
 _OPEN, _CLOSE = "([{", ")]}"
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*$|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", re.MULTILINE)
@@ -48,7 +48,7 @@ def judged_by(problem: Problem) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | None:
-    """Read annotations; None if they name nothing but plain JSON.
+    """Return the call that the starter code's annotations imply; None if all values are plain JSON.
 
     Args:
         source: starter code; it may end after a function's head.
@@ -70,13 +70,13 @@ def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | N
 
 
 def find_head(source: str, name: str) -> ast.FunctionDef | None:
-    """Return the head of a function or method in code that may be cut off after it; None if it is not there."""
+    """Return a function's or method's `def` as a tree without its body, which the code may lack; None if not found."""
     found = re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source) if name.isidentifier() else None
     return _parse_head(source, found.end() - 1) if found else None
 
 
 def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
-    """Parse the parameters that begin here, and the annotation behind them."""
+    """Parse the parameters in brackets at `start`, and the return annotation behind them; None if invalid."""
     depth, end = 0, start
     for end in range(start, len(source)):
         depth += (source[end] in _OPEN) - (source[end] in _CLOSE)
@@ -94,7 +94,7 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
 
 
 def _infer_design(code: str, name: str) -> Call | None:
-    """Read the methods of a class; None if there is no such class."""
+    """Return a design-style call with the methods of a class; None if there is no such class."""
     found = re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE) if name.isidentifier() else None
     if found is None:
         return None
@@ -116,7 +116,7 @@ def _arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _kind_of(annotation: ast.expr | None) -> str:
-    """Return the name in an annotation, without `Optional[X]`, `X | None`, `Union`, quotes, `List[X]`."""
+    """Return the kind of an annotation: `ListNode`, `TreeNode`, lists of them, also quoted or optional; else `json`."""
     match annotation:
         case ast.Name(id="ListNode" | "TreeNode" as name):
             return name
@@ -147,7 +147,7 @@ def defines_node(source: str) -> bool:
 
 
 def _changed_argument(head: ast.FunctionDef, kinds: Sequence[str]) -> int | None:
-    """Return the argument that `-> None` says is changed in place: the first list, or the first node."""
+    """Return the index of the argument that a `-> None` function changes: the first list or node, else 0; else None."""
     if not (isinstance(head.returns, ast.Constant) and head.returns.value is None) or not kinds:
         return None
     for place, argument in enumerate(_arguments_of(head)):

@@ -1,4 +1,4 @@
-"""What in a batch of verdicts says that the input, not the programs, is wrong: a line for each, for every summary."""
+"""Signs in a batch of verdicts that the input is wrong, not the programs: a sentence for each, for summaries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from microcoder.judge.core.extract import is_response
 from microcoder.judge.core.types import Outcome
 
 _SHARE = 0.2
-"""Share of a batch from which a line is written: models that were asked well leave out a program in a few per cent."""
+"""Share of a batch from which a sentence is written; well-prompted models leave out a program in a few per cent."""
 _LEAST = 5
-"""Fewest verdicts that say anything."""
+"""Smallest batch that is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A program and what was decided."""
+    """A program with its problem and outcome."""
 
     problem: Hashable
     """Its id, or its tests."""
@@ -25,7 +25,7 @@ class Judged:
 
 
 def find_suspicions(batch: Sequence[Judged]) -> list[str]:
-    """Return a sentence for each thing that is unlikely of real answers; none for fewer than five verdicts."""
+    """Return a sentence for each pattern that is unlikely for real answers; none for fewer than five verdicts."""
     if len(batch) < _LEAST:
         return []
     found = []

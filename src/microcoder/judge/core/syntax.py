@@ -29,7 +29,7 @@ def parse_source(source: str, mode: Literal["eval"]) -> ast.Expression: ...
 
 
 def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
-    """Return what `ast.parse` returns; what the parser warns of in a source is not said."""
+    """Return the tree of `ast.parse`, without its warnings; raises its errors, EvaluatorFault if it keeps failing."""
     fault = None
     # Held over all tries: whoever else parses would leave new garbage, whose collection may fail the next one too.
     with _ONE_AT_A_TIME, warnings.catch_warnings():
@@ -43,7 +43,7 @@ def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
 
 
 def try_parse(source: str) -> ast.Module | None:
-    """Return a program's tree; None if it is no Python, or cannot be parsed by the one that this runs on."""
+    """Return a program's tree; None if the Python that this runs on cannot parse it."""
     try:
         return parse_source(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
@@ -56,7 +56,7 @@ def evaluate_literal(source: str) -> object:
 
 
 def dump_meaning(path: Path) -> str:
-    """Return what a file says, for a digest of code: of a module its tree, without comments, layout and docstrings."""
+    """Return a file's content for a digest of code: a module's tree, without comments, layout and docstrings."""
     text = path.read_text(encoding="utf-8")
     return ast.dump(_NoTexts().visit(parse_source(text))) if path.suffix == ".py" else text
 
@@ -68,7 +68,7 @@ class _NoTexts(ast.NodeTransformer):
 
 @cache
 def attribute_docstrings(owner: type) -> dict[str, str]:
-    """Return the docstring under each attribute of a class and of its bases, on one line; none if there is none."""
+    """Return attribute name -> the docstring under it, on one line, for a class and its bases; others are left out."""
     found: dict[str, str] = {}
     for base in reversed(owner.__mro__):
         if base.__module__.partition(".")[0] not in ("builtins", "pydantic"):

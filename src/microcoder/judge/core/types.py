@@ -63,7 +63,7 @@ LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
 CHECKER_FAULT = "the checker "
 """How the detail of a fault begins, after the test's number, if the problem's checker program failed."""
 CHECKER_CRASHED = "checker_crashed"
-"""The method of a test whose output broke the problem's checker program, which works on the problem's own answer."""
+"""`TestResult.method` if the output crashed the problem's checker program, which works on the problem's own answer."""
 
 
 class TestCase(Record):
@@ -159,7 +159,7 @@ class Method(Signature):
     """A method of a design class."""
 
     name: str = Field(min_length=1, max_length=200)
-    """`__init__` for what the class itself is called with."""
+    """`__init__` for the arguments of the constructor."""
 
 
 class Call(Signature):
@@ -194,16 +194,16 @@ class Problem(Record):
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
     `"call": {"style": "design"}` a class of this name."""
     call: Call | None = None
-    """Kinds of arguments and results beyond plain JSON; if left out, the starter code's annotations say it
+    """Kinds of arguments and results beyond plain JSON; if left out, they are read from the starter code's annotations
     (see docs/functions.md)."""
     dialect: Dialect = "plain"
     """Environment of a Python program: `plain` is `python main.py`, or for a function LeetCode's names;
     `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep, 50,000 digits)."""
     starter_code: str | None = None
     harness: str | None = Field(default=None, min_length=1)
-    """Python source that runs an answer in its place, such as one that makes the calls a test's stdin asks for: its
-    function `main` is called with the answer's source. What it writes is the output; `fn_name` only names what is
-    asked for then."""
+    """Python source that is run in place of an answer, for example to make the calls that a test's stdin lists: its
+    function `main` is called with the answer's source. Its stdout is the output; `fn_name` then only names the
+    function in the prompt."""
     tests: tuple[TestCase, ...] = Field(min_length=1)
     time_limit_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)
     """CPU seconds per test."""
@@ -290,11 +290,11 @@ class CodeBlock:
     """The first word behind the opening fence, in small letters."""
     is_closed: bool = True
     is_draft: bool = False
-    """It stands in the thinking."""
+    """It is inside the thinking."""
     compiles: bool | None = None
     """Whether it compiles; None where not tried: in thinking, in other languages, behind tags such as `text`."""
     undone: tuple[str, ...] = ()
-    """Changes to its text that were undone: `quotation`, `indentation`, `escapes`, `spaces` (`blocks.read_block`)."""
+    """Changes to its text that were undone: `quotation`, `indentation`, `escapes`, `spaces` (`extract.read_block`)."""
     is_taken: bool = False
     """It is the program."""
 
@@ -340,7 +340,7 @@ class Repeat(StrEnum):
     SHARED_LOST = "shared_lost"
     """The process that it shared with earlier tests died or was ended during it."""
     SHARED_UNCHECKED = "shared_unchecked"
-    """It was accepted in a process that it shared, which ended before a look found the library unchanged by it."""
+    """It was accepted in a shared process that ended before a check that the test had not changed the library."""
     SHARED_OVER = "shared_over"
     """The process that it shared with other tests took more memory than one test may."""
     NEAR_LIMIT = "near_limit"
@@ -352,13 +352,13 @@ class Repeat(StrEnum):
     SANDBOX_DIED = "sandbox_died"
     """The sandbox around it broke."""
     JUDGED_ANEW = "judged_anew"
-    """A repeated test ended otherwise than before, so the whole program was judged anew, a process a test, twice."""
+    """A repeated test ended otherwise than before, so the program was judged anew, twice, with one process per test."""
     PROBE = "probe"
     """The program belonged to the sample of accepted ones of which some tests are run again; it was accepted again."""
     PROBE_DIFFERS = "probe_differs"
     """A probe that was not accepted again."""
     COPIED = "copied"
-    """Another machine had the program too, since it was late or lost; all its tests may have been run there."""
+    """The program was also sent to another machine, as it was late or lost; all its tests may have been run there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +406,6 @@ class Verdict:
 
     @property
     def is_checker_crash(self) -> bool:
-        """Wrong because an output broke a checker that works on the problem's own answer; counted apart."""
+        """Wrong because an output crashed a checker that works on the problem's own answer; counted separately."""
         failed = next((test for test in self.tests if test.verdict is not Outcome.ACCEPTED), None)
         return failed is not None and failed.method == CHECKER_CRASHED

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 LANGUAGES_VARIABLE = "MICROCODER_LANGUAGES"
-"""Language files of the user's own, with ":" between them; what this process starts sees them too."""
+"""Environment variable: the user's own language files, separated by ":"; child processes inherit it."""
 ENTRY_POINTS = "microcoder.language"
 """An entry point of this group names a function that returns the path of a language file."""
 _FOLDER = Path(__file__).parent
@@ -100,7 +100,7 @@ def _join(own: dict[str, Language], paths: list[Path]) -> dict[str, Language]:
 
 
 def _by_any_name(languages: Iterable[Language]) -> dict[str, tuple[Language, str]]:
-    """Return languages by name and alias, each with the version that the name itself means."""
+    """Return languages by name and alias, each with the version in that name (`cpp17`), empty if it has none."""
     found: dict[str, tuple[Language, str]] = {}
     for one in languages:
         found |= dict.fromkeys((one.name, *one.aliases), (one, ""))
@@ -110,7 +110,7 @@ def _by_any_name(languages: Iterable[Language]) -> dict[str, tuple[Language, str
 
 
 def read_language(path: Path) -> Language:
-    """Read a language file of the user's own."""
+    """Read a language file of the user's own; ConfigError if it is missing, invalid or has no `build`."""
     try:
         language = _read(path)
     except OSError as error:
@@ -132,11 +132,11 @@ def read_language(path: Path) -> Language:
 
 
 LANGUAGES = _Languages()
-"""By name."""
+"""All languages, by name."""
 
 
 def add_language(path: str | Path) -> Language:
-    """Make a language file known to this process and to those that it starts; return the language.
+    """Register a language file in this process and its later children; return the language.
 
     Raises:
         ConfigError: it cannot be used, or its name is taken.
@@ -151,13 +151,13 @@ def add_language(path: str | Path) -> Language:
 
 
 def find_language(name: str, version: str = "") -> Language:
-    """Return a language by its name or one of its aliases, in a version or in the one that is usual here."""
+    """Return a language by name or alias, in the version given or its default one; raises DataError."""
     return _find(name, version, _named())[0]
 
 
 @lru_cache(256)
 def _find(name: str, version: str, files: str) -> tuple[Language, str]:
-    """Return the language, and the version that the name itself means."""
+    """Return the language, and the version in its name (`cpp17`), empty if it has none."""
     by_any_name = _by_any_name(_load(files).values())
     if name.lower() not in by_any_name:
         raise DataError(
@@ -178,12 +178,12 @@ def _find(name: str, version: str, files: str) -> tuple[Language, str]:
 
 
 def language_of(problem: Problem) -> Language:
-    """Return the language, and its version, that a problem's programs are written in."""
+    """Return the language of a problem's programs, in the problem's version."""
     return find_language(problem.language, problem.language_version)
 
 
 def check_language(program: Program, problem: Problem, what: str) -> None:
-    """Refuse a program that is written in another language than its problem wants."""
+    """Raise DataError if a program's language or version is not its problem's; `what` names it in the message."""
     if program.language == problem.language:
         return
     wanted, written = language_of(problem), find_language(program.language)

@@ -1,4 +1,4 @@
-"""What a language file says (docs/languages.md); and which Python runs programs, with which of its files to read."""
+"""The keys of a language file (docs/languages.md); and the Python that runs programs, with the files it may read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Interpreter:
     executable: str
     """The interpreter itself, without its virtual environment."""
     version: str
-    """All of it, such as 3.13.0."""
+    """The full version, such as 3.13.0."""
     abi: str
     """ABI tag that compiled packages must have, such as cpython-313-x86_64-linux-gnu."""
     stdlib: str
@@ -83,16 +83,16 @@ class PrecompiledHeaders(Record):
     """Headers that a compiler takes in precompiled form, if a program includes one of them before all else."""
 
     compiler: str
-    """The one of the compilers that does."""
+    """File name of the compiler that can do this."""
     headers: tuple[str, ...]
     build: tuple[str, ...]
     """The command that precompiles a source that includes one header; it must leave a file named `main`."""
 
 
 class Runtime(Record):
-    """The command that runs a built program such as a jar, and what it needs beyond a binary's room.
+    """The command that runs a built program such as a jar, and the files, variables and memory that it needs.
 
-    In its texts, `{runtime}` is the path of the command and `{home}` the folder above the one that it really is in.
+    In its texts, `{runtime}` is the path of the command, `{home}` the parent of its folder, with links resolved.
     """
 
     commands: tuple[str, ...] = Field(min_length=1)
@@ -100,15 +100,15 @@ class Runtime(Record):
     run: tuple[str, ...] = Field(min_length=1)
     """The command, run in the folder that holds the program; `{memory_mib}` is the problem's limit."""
     program_file: str = Field(pattern=r"^[\w][\w.-]*$")
-    """The name that what was built has there."""
+    """File name of the built program in that folder."""
     environment: Mapping[str, str] = {}
-    """Variables besides those of a binary."""
+    """Environment variables besides those of a binary."""
     readable: tuple[str, ...] = ()
     """Paths that it may read besides the system's libraries; may hold wildcards."""
     links: Mapping[str, str] = {}
     """Names below /proc, /sys or /etc that lead to a file which can be read, such as /proc/self/exe."""
     texts: Mapping[str, str] = {}
-    """Files there with a fixed text, such as /proc/cpuinfo. The machine's own /proc is never shown."""
+    """Files below them with a fixed text, such as /proc/cpuinfo. The machine's own /proc is never shown."""
     address_space_mib: int = Field(ge=64, le=1 << 20)
     """Address space that it may reserve; memory in use is bounded by the problem's limit all the same."""
     reserved_memory_mib: int = Field(default=0, ge=0, le=1 << 14)
@@ -135,7 +135,7 @@ class Runtime(Record):
         return _find_command(self.commands)
 
     def fill(self, text: str, runtime: str, memory_mib: int = 0) -> str:
-        """Return a text with the paths of the runtime, and the limit that a command names, filled in."""
+        """Return a text with `{runtime}`, `{home}` and `{memory_mib}` filled in."""
         return text.format(runtime=runtime, home=_home(runtime), memory_mib=memory_mib)
 
 
@@ -150,8 +150,8 @@ class Language(Record):
     """Commands to look for, or paths with `~` and wildcards; the first one found is used."""
     build: tuple[str, ...] = ()
     """The command, run in an empty folder that holds the source; it must leave a file named `main`: a static binary, or
-    what the runtime runs. Filled in are `{compiler}`, `{home}`, the folder above the one that it really is in,
-    `{flags}`, those of the version, and `{headers}`, where to look for headers first."""
+    what the runtime runs. Filled in are `{compiler}`, `{home}` (the parent of the compiler's folder, with links
+    resolved), `{flags}` (those of the version) and `{headers}` (where to look for headers first)."""
     precompiled: PrecompiledHeaders | None = None
     """Headers that are kept precompiled."""
     readable: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ class Language(Record):
 
     @property
     def label(self) -> str:
-        """Name and version for a reader."""
+        """Name and version, for messages."""
         return f"{self.name} {self.version}".rstrip()
 
     def find_compiler(self) -> str | None:
@@ -223,7 +223,7 @@ class Language(Record):
         return ""
 
     def read_version(self) -> str:
-        """Return what its compiler or runtime says that its version is; empty where it says none."""
+        """Return the version that its compiler, or else runtime, prints for `--version`; empty if none is found."""
         command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
         if command is None:
             return ""
@@ -235,16 +235,16 @@ class Language(Record):
         return found[0] if found else ""
 
     def find_readable(self) -> tuple[str, ...]:
-        """Return what a build may read, as far as it is there."""
+        """Return the existing paths that a build may read besides the system's libraries."""
         home = _home(self.find_compiler() or "")
         return expand_paths(path.format(home=home) for path in self.readable)
 
     def build_command(self, compiler: str, headers: str = "") -> tuple[str, ...]:
-        """Return the command that builds a program, with a folder of a precompiled header if there is one."""
+        """Return the command that builds a program; `headers`: the folder of a precompiled header, empty for none."""
         return self._fill(self.build, compiler, headers)
 
     def precompile_command(self, compiler: str) -> tuple[str, ...]:
-        """Return the command that precompiles a header; empty if this compiler takes none."""
+        """Return the command that precompiles a header; empty if the language has none for this compiler."""
         if self.precompiled is None or Path(compiler).name != self.precompiled.compiler:
             return ()
         return self._fill(self.precompiled.build, compiler)
@@ -260,7 +260,7 @@ class Language(Record):
 
 
 def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths that exist among some with `~` and wildcards."""
+    """Return the existing paths that match patterns with `~` and wildcards."""
     return tuple(path for pattern in patterns for path in sorted(glob.glob(str(Path(pattern).expanduser()))))
 
 

@@ -28,12 +28,12 @@ class JudgingEnvironment:
 
     @property
     def identity(self) -> str:
-        """Identity of the environment in files; programs that need missing packages get no verdict."""
+        """One line that identifies the environment in files: Python, packages, the user's own languages."""
         own = "".join(f", {name} {digest}" for name, digest in self.languages.items())
         return f"Python {self.python}, packages {self.profile.label}{own}"
 
     def as_record(self) -> dict[str, Any]:
-        """Return the plain form for files."""
+        """Return the fields as plain values, for JSON files."""
         return {
             "python": self.python,
             "call_stack": self.call_stack,
@@ -48,7 +48,7 @@ class JudgingEnvironment:
 
 
 def describe_environment(packages: ProvidedPackages, call_stack: str) -> JudgingEnvironment:
-    """Return what programs of a judge run on."""
+    """Return the environment in which a judge runs programs."""
     version = current_interpreter().version
     return JudgingEnvironment(version, packages.profile, packages.problem, digest_languages(), call_stack)
 
@@ -59,7 +59,7 @@ def digest_languages() -> dict[str, str]:
 
 
 def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> dict[str, str]:
-    """Return what verdicts on these problems are tied to, in words: Python, packages, languages of the user's own."""
+    """Return what verdicts on these problems depend on, by name: versions of Python and packages, own languages."""
     asked = {language_of(problem).name for problem in problems}
     own = {name: digest for name, digest in digest_languages().items() if name in asked}
     return {"Python": current_interpreter().version, "packages": profile.label, **own}

@@ -3,14 +3,14 @@
 A program's verdict must not depend on what happens to be installed beside MicroCoder, so programs see the packages of
 a profile and no others.
 
-Where packages are kept, and precompiled headers (`builds`), which a judge makes when it first needs them:
+Packages, and precompiled headers (`builds`), are kept in these folders, made when a judge first needs them:
 
-    <root>/<digest>/             one profile for one Python: what is imported from, and `profile.json`, which says so
+    <root>/<digest>/             one profile for one Python: its modules, and `profile.json`, which describes it
     <root>/headers/<digest>/     one header for one compiler
     .<digest>.lock               beside each; held while it is made
 
 The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in the user's cache
-(~/.cache/microcoder/packages) and then where root puts them for everybody (/var/cache/microcoder/packages).
+(~/.cache/microcoder/packages) and then in the one that root fills for all users (/var/cache/microcoder/packages).
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class ProvidedPackages:
     """Why the packages are missing, and what to type; empty if they are installed."""
 
     def find_problem(self, code: str, *, is_function: bool) -> str:
-        """Return why a program cannot be judged: a package of the profile that it imports is not installed."""
+        """Return why a program cannot be judged: it imports a package that is not installed; empty if it can."""
         needed = self.profile.find_needed(code, is_function=is_function) if self.problem else None
         return f"it asks for {needed.name}, and {self.problem}" if needed else ""
 
 
 def find_roots() -> tuple[Path, ...]:
-    """Return where folders are looked for; new ones are made in the first."""
+    """Return the roots that are searched for packages and headers; new ones are made in the first."""
     named = os.environ.get(ROOT_VARIABLE)
     if named:
         return (Path(named).absolute(),)
@@ -84,16 +84,16 @@ def find_roots() -> tuple[Path, ...]:
 
 
 def find_kept(places: Sequence[Path], digest: str) -> Path | None:
-    """Return the folder of a digest in one of these places; None if it was not made yet."""
+    """Return the folder named by a digest in the first of these roots that has it; None if none has."""
     return next((place / digest for place in places if (place / digest).is_dir()), None)
 
 
 def keep_folder(places: Sequence[Path], digest: str, make: Callable[[Path], object], *, waits: bool = True) -> Path:
-    """Return the folder of a digest, filled first if it is in none of these places: whole or not at all, in the first.
+    """Return the folder named by a digest; if no root has it, `make` fills it, and it appears whole in the first root.
 
     Raises:
-        BlockingIOError: another process fills it, and this one does not wait.
-        EvaluatorFault: the place cannot be written, or what `make` raises.
+        BlockingIOError: another process fills it, and `waits` is false.
+        EvaluatorFault: the root cannot be written, or `make` raised it.
     """
     if (found := find_kept(places, digest)) is not None:
         return found
@@ -124,7 +124,7 @@ def keep_folder(places: Sequence[Path], digest: str, make: Callable[[Path], obje
 
 
 def open_place(place: Path) -> None:
-    """Make the folder that others are kept in; everybody may enter it, whatever the umask."""
+    """Create a root if it is missing, readable by everybody whatever the umask."""
     if not place.is_dir():
         place.mkdir(parents=True, exist_ok=True)
         place.chmod(0o755)
@@ -137,12 +137,12 @@ def folder_digest(profile: PackageProfile) -> str:
 
 
 def find_folder(profile: PackageProfile) -> Path | None:
-    """Return the folder of a profile that is installed already."""
+    """Return the folder of a profile; None if it is not installed."""
     return find_kept(find_roots(), folder_digest(profile))
 
 
 def install_packages(profile: PackageProfile) -> Path:
-    """Return the folder of a profile, made first if it is not there yet."""
+    """Return the folder of a profile, installing it first if it is missing; raises EvaluatorFault."""
 
     def fill(folder: Path) -> None:
         _LOG.warning(
@@ -188,7 +188,7 @@ def _run_installer(folder: Path, pins: Sequence[str], python: str) -> None:
 
 
 def _check(folder: Path, profile: PackageProfile) -> None:
-    """Refuse a profile that programs could not import: a module by another name, a package that is not pinned."""
+    """Raise EvaluatorFault for a package whose module has another name, or that needs a package which is not pinned."""
     for package in profile.packages:
         module = package.modules[0]
         if not (folder / module).is_dir() and not any(folder.glob(f"{module}.*")):
@@ -205,12 +205,12 @@ def _check(folder: Path, profile: PackageProfile) -> None:
 
 
 _missing: dict[str, str] = {}
-"""Folders that could not be made by this process, which tries once: why, and what to type."""
+"""Profiles that this process could not install (it tries once): digest -> why, and what to type."""
 _missing_lock = threading.Lock()
 
 
 def provide_packages(profile: PackageProfile) -> ProvidedPackages:
-    """Return what there is of a profile, installed first if it is not there; a failure is loud, and no exception."""
+    """Return a profile's packages, installing them if missing; a failure is logged and in `problem`, not raised."""
     if not profile.packages:
         return ProvidedPackages(profile, "")
     digest = folder_digest(profile)
@@ -283,7 +283,7 @@ class PackageProfile(Record):
 
     @cached_property
     def pins(self) -> tuple[str, ...]:
-        """Every NAME==VERSION, in one order."""
+        """Every NAME==VERSION, sorted."""
         return tuple(sorted(f"{package.name}=={package.version}" for package in self.packages))
 
     @cached_property
@@ -297,7 +297,7 @@ class PackageProfile(Record):
         return f"{self.name} {self.digest}"
 
     def preload_for(self, code: str) -> tuple[str, ...]:
-        """Return the packages to preload for a program."""
+        """Return the modules to preload for a program, those of packages that its source names."""
         wanted = {
             name: None
             for package in self.packages
@@ -332,7 +332,7 @@ class PackageProfile(Record):
 
 
 def _imports_of(node: ast.AST) -> Iterator[str]:
-    """Yield the modules, and the packages around them, that a part of a program imports by name."""
+    """Yield the modules, with their parent packages, that a node of a program's tree imports by name."""
     match node:
         case ast.Import(names=names):
             modules = [alias.name for alias in names]
@@ -364,7 +364,7 @@ _KNOWN = {package.name: package for profile in PROFILES.values() for package in 
 
 
 def load_profile(name: str) -> PackageProfile:
-    """Return a profile by name, or the user's by the path of its file.
+    """Return a profile by name, or the user's own by the path of its file; raises ConfigError.
 
     A `.toml` file is as those in `profiles/`; a `.txt` file has one NAME==VERSION a line, as `pip freeze` writes.
     """
