@@ -1,1 +1,1 @@
-"""Who runs programs where: `judge` on this machine, its processes, clients of services, a Ray cluster."""
+"""Where programs run: on this machine (`judge`, its processes), at services, on a Ray cluster."""

@@ -1,14 +1,14 @@
-"""One fleet of places that judge: programs wait in one queue, and each gets one answer, whatever becomes of a place.
+"""A fleet of judges: programs wait in one queue, and each gets exactly one answer, also if a judge is lost.
 
-A place is a judge process behind a pipe, a service behind HTTP or a node of a Ray cluster. The fleet knows queues and
-never transports: who is given what, what was lost, what is late. A transport says when a place is there, when an answer
-has landed and when a place is gone, and sends what a place is given.
+A place is a judge process behind a pipe, a service behind HTTP or a node of a Ray cluster. The fleet only schedules:
+which place gets which program, what was lost, what is late. A subclass is the transport: it reports when a place is
+available, when an answer has arrived and when a place is lost, and sends programs to places.
 
-- Programs of one problem go to a place before those of the next; a problem that one has begun goes behind the others.
-- The next program goes to the place that has least to do, so all workers are busy before any place gets spares.
-- What a place is lost with goes back to the front of the queue. Programs that were lost more than once wait apart, and
-  a place has one of them at most: they may be what places are lost by.
-- What is out for long is given to an idle place as well, if a transport asks for that; the first answer counts.
+- Programs of one problem go to a place before those of the next; each one that is sent moves its problem to the end.
+- The next program goes to the least loaded place, so all workers are busy before any place gets spares.
+- Programs of a lost place go back to the front of the queue. Those that were lost more than once wait apart, and a
+  place has at most one of them: they may be what crashes places.
+- A program without an answer for long is given to an idle place too, if the transport asks; the first answer counts.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ from typing import Any, Generic, TypeVar
 from microcoder.judge.run.turns import most_workers
 
 LATE_SECONDS = 20.0
-"""A program that is out for longer is given to an idle place as well."""
+"""A program without an answer for longer is given to an idle place as well."""
 
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """A program under way."""
+    """A program that is queued, or was given to a place."""
 
     work: Any
-    """With `is_wanted()`, `finish(answer)`, the answer being None if it was not wanted any more, and `fault(why)`."""
+    """Has `is_wanted()`, `finish(answer)` (None: no longer wanted), and `fault(why)`, which returns an answer."""
     group: int = 0
-    """The number of its problem; those of one number are kept together."""
+    """Number of its problem; programs of one problem are sent together."""
     number: int = field(default_factory=itertools.count(1).__next__)
     """Number by which a place refers to this program in its answers."""
     num_losses: int = 0
-    """Places that were lost with it."""
+    """How many places were lost while they had it."""
     num_holders: int = 0
-    """Places that have it now."""
+    """How many places have it now."""
     since: float = 0.0
-    """When it was given to one."""
+    """When it was last given to a place, by `time.monotonic`."""
     lost_since: float = 0.0
-    """When it was lost first."""
+    """When it was first lost, by `time.monotonic`; 0 if never."""
 
     def give_up(self, why: str) -> None:
-        """Answer that our machines failed."""
+        """Answer with a fault of our machines, not of the program."""
         self.work.finish(self.work.fault(why))
 
 
 class Queue:
-    """Programs that wait."""
+    """Programs that wait for a place."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[int, deque[Item]] = OrderedDict()
         self.suspects: deque[Item] = deque()
-        """Those that were lost more than once, apart from all others."""
+        """Programs that were lost more than once, apart from all others."""
         self._num_waiting = 0
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Queue:
             group.append(item)
 
     def take(self, group: int) -> Item | None:
-        """Return the next program that is no suspect, of this group if one of it waits; None if none waits."""
+        """Remove and return the next program, of this group if possible; suspects are left. None if there is none."""
         if not self._groups:
             return None
         number = group if group in self._groups else next(iter(self._groups))
@@ -93,7 +93,7 @@ class Queue:
         return item
 
     def clear(self) -> list[Item]:
-        """Return all that waits, and forget it."""
+        """Remove and return all waiting programs."""
         found = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
         self.suspects.clear()
         self._groups.clear()
@@ -102,7 +102,7 @@ class Queue:
 
 
 class Sent:
-    """The problems that a place was sent, the latest used ones."""
+    """The problems that a place was sent and keeps, the most recently used ones."""
 
     def __init__(self, most_bytes: int, most: int = 1 << 30) -> None:
         self._most_bytes, self._most = most_bytes, most
@@ -110,7 +110,7 @@ class Sent:
         self._num_bytes = 0
 
     def add(self, problem: Any) -> bool:
-        """Note that a problem, by its `number` and `num_bytes`, is needed; return whether it is new there."""
+        """Mark a problem (it has `number` and `num_bytes`) as used; return whether it must be sent, being new there."""
         is_new = problem.number not in self._known
         if is_new:
             self._known[problem.number] = problem.num_bytes
@@ -119,7 +119,7 @@ class Sent:
         return is_new
 
     def forget(self) -> Iterator[int]:
-        """Yield problems that the place is to forget, since it has too many."""
+        """Yield the numbers of problems for the place to drop, until the others are within its limits."""
         while len(self._known) > 1 and (len(self._known) > self._most or self._num_bytes > self._most_bytes):
             number, num_bytes = self._known.popitem(last=False)
             self._num_bytes -= num_bytes
@@ -127,35 +127,35 @@ class Sent:
 
 
 class Place(ABC):
-    """A judge that programs are given to."""
+    """One judge of a fleet: a process, a service or a node."""
 
     def __init__(self) -> None:
         self.workers = 0
-        """How many programs it judges at the same time; 0 while it is not there."""
+        """How many programs it judges at the same time; 0 while it is not available."""
         self.held: dict[int, Item] = {}
         """Programs that were sent to it and not answered yet, by number."""
         self.num_of_others = 0
-        """Programs that it has from others than this fleet."""
+        """How many programs of other clients it has."""
         self.latest = 0
-        """The problem of the program that it was given last."""
+        """Number of the problem of the program that it was given last."""
 
     @property
     def load(self) -> float:
-        """Programs that it has, from here and from others, per worker."""
+        """Programs per worker, those of other clients included."""
         return (len(self.held) + self.num_of_others) / self.workers
 
     @property
     def num_free(self) -> int:
-        """How many programs it could begin at once."""
+        """How many more programs it could begin at once."""
         return self.workers - len(self.held) - self.num_of_others
 
     @property
     def most(self) -> int:
-        """How many programs it has at most: those that run, and spares for when they stand aside or land."""
+        """How many programs it may have: those that run, and spares for when these pause (`turns`) or end."""
         return most_workers(self.workers)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
-        """Return how many programs it takes now, as one batch."""
+        """Return the size of the batch that it takes now, 0 for none; programs wait for this many places."""
         # Half of an even share, so that places end together; one alone need leave nothing for others.
         share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
         return int(len(self.held) < min(self.most, self.workers + share))
@@ -170,23 +170,23 @@ class Place(ABC):
 
     @abstractmethod
     def send(self, batches: Sequence[Sequence[Item]]) -> None:
-        """Send what it was given."""
+        """Send these batches, which `take` has recorded."""
 
 
 PlaceT = TypeVar("PlaceT", bound=Place)
 
 
 class Fleet(ABC, Generic[PlaceT]):
-    """Places and their queue; safe for several threads at once. Nothing is sent or answered with the lock held."""
+    """Places and their queue; thread-safe. Nothing is sent or answered with the lock held."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._queue: Queue = Queue()
         self._places: dict[str, PlaceT] = {}
         self._able: dict[PlaceT, None] = {}
-        """Those that may have room: all but the full ones."""
+        """Places that may have room: all but the full ones."""
         self._num_again = 0
-        """Programs that were queued again, since a place was lost with them."""
+        """How many programs were queued again after their place was lost."""
 
     @abstractmethod
     def _wake(self) -> None:
@@ -194,7 +194,7 @@ class Fleet(ABC, Generic[PlaceT]):
 
     @abstractmethod
     def _find_end(self, place: PlaceT, item: Item, why: str) -> str:
-        """Return why a program that a place was lost with is given up; empty if it is judged again."""
+        """Return why the program of a lost place is given up; empty to queue it again."""
 
     def _put(self, items: Sequence[Item]) -> None:
         """Queue programs."""
@@ -204,14 +204,14 @@ class Fleet(ABC, Generic[PlaceT]):
         self._wake()
 
     def _open(self, place: PlaceT, workers: int) -> None:
-        """Note that a place is there, or has another number of workers."""
+        """Note that a place is available, or has another number of workers."""
         with self._lock:
             place.workers = workers
             self._able[place] = None
         self._wake()
 
     def _hand_out(self) -> None:
-        """Give programs to the places that have room, the freest first."""
+        """Give programs to the places that have room, the least loaded first."""
         given: dict[PlaceT, list[list[Item]]] = {}
         dropped: list[Item] = []
         with self._lock:
@@ -238,7 +238,7 @@ class Fleet(ABC, Generic[PlaceT]):
         batch: list[Item] = []
         while len(batch) < size:
             if not batch and self._queue.suspects and all(item.num_losses < 2 for item in place.held.values()):
-                # Alone, what places may be lost by.
+                # Only one at a time: it may be what crashes places.
                 item = self._queue.suspects.popleft()
             elif (item := self._queue.take(batch[-1].group if batch else place.latest)) is None:
                 break
@@ -251,7 +251,7 @@ class Fleet(ABC, Generic[PlaceT]):
         return batch
 
     def _land(self, place: PlaceT, number: int, answer: Any) -> None:
-        """Hand over an answer, unless what it answers was lost or given up."""
+        """Answer the program of this number; ignored if the place no longer has it."""
         with self._lock:
             if (item := place.held.pop(number, None)) is None:
                 return
@@ -263,13 +263,13 @@ class Fleet(ABC, Generic[PlaceT]):
         item.work.finish(answer)
 
     def _note_copies(self, answer: Any) -> Any:
-        """Return the answer on a program that more than one place was given."""
+        """Return the answer on a program that several places were given; a transport may mark it."""
         return answer
 
     def _lose(self, place: PlaceT, why: str, items: Sequence[Item] | None = None, *, is_counted: bool = True) -> None:
-        """Queue again what a place has, or these items of it, unless another place has them as well.
+        """Queue again the programs of a place, or these items of it, unless another place has them as well.
 
-        The loss is counted where the programs may be what the place was lost by.
+        `is_counted`: the loss counts against the programs, since they may have caused it.
         """
         ended: list[tuple[Item, Any]] = []
         with self._lock:
@@ -297,7 +297,7 @@ class Fleet(ABC, Generic[PlaceT]):
         self._wake()
 
     def _copy_late(self) -> None:
-        """Give what is out for long to places with nothing to do, too: its own may hang."""
+        """Give programs without an answer for LATE_SECONDS to idle places as well: their own may hang."""
         given: list[tuple[PlaceT, list[Item]]] = []
         with self._lock:
             before = time.monotonic() - LATE_SECONDS
@@ -312,7 +312,7 @@ class Fleet(ABC, Generic[PlaceT]):
             idle.send([batch])
 
     def _answer(self, answer: Callable[[Item], None], *places: PlaceT) -> None:
-        """Answer the programs that wait, and those given to these places, since nobody will judge them."""
+        """Call `answer` for each program that waits, or that these places have: nobody will judge them."""
         with self._lock:
             items = [item for place in places for item in place.held.values()] + self._queue.clear()
         for item in items:

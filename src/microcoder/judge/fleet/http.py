@@ -1,17 +1,17 @@
-"""Judges that are reached over HTTP: what is overloaded, restarted or cut off is asked again; a verdict is a verdict.
+"""Client of judges over HTTP: requests that fail by overload, restart or a lost connection are sent again.
 
-Each service is given as many programs as it has workers, and some to wait there; its verdicts come back one by one.
+Each service gets as many programs as it has workers, and some to wait there; its verdicts come back one by one.
 
 | what happened                                   | what the caller sees                                         |
 |-------------------------------------------------|--------------------------------------------------------------|
 | a verdict                                       | it at once; `sandbox_fault` where a sandbox failed           |
-| no connection, silence, a reset, 429, 500 - 504 | nothing: what is not judged is asked again, there or at      |
-|                                                 | another service; one that is gone gets nothing until it says |
-|                                                 | what it is again                                             |
+| no connection, silence, a reset, 429, 500 - 504 | nothing: unjudged programs are sent again, there or to       |
+|                                                 | another service; one that is gone gets none until its        |
+|                                                 | `/v1/about` answers again                                    |
 | a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
-| verdicts that are late, another service idle    | nothing: it is asked as well, and what comes first counts    |
-| a false verdict on a program that is known      | nothing: the service is left out for good, and named         |
-| no verdict for the patience, or none is left    | `EvaluatorFault` that says what each of them did             |
+| verdicts that are late, another service idle    | nothing: it gets the programs too; the first verdict counts  |
+| a false verdict on one of our test programs     | nothing: the service is left out for good, and logged        |
+| no verdict for the patience, or no service left | `EvaluatorFault` that says what is wrong with each           |
 | 401, 403, 404                                   | `ConfigError`                                                |
 | any other 4xx                                   | `DataError` with the service's words                         |
 """
@@ -51,17 +51,17 @@ from microcoder.judge.run.executions import longest_wall_seconds
 
 CONFIGURATION = (401, 403, 404)
 _AGAIN = (0, 429, 500, 502, 503, 504)
-"""0 stands for no answer."""
+"""Statuses after which a request is sent again; 0: no answer."""
 _GONE, _LOST = (0, 502, 503), (500, 504)
 _WAITING_PER_WORKER, _WAITING = 1, 16
-"""Programs that a service is given to wait there: per worker, and besides."""
+"""Programs that a service is given beyond those it runs: this many per worker, plus a constant."""
 _EXTRA_SECONDS = 30.0
-"""Grace beyond the `request_seconds` that the service states, before its answer is given up."""
+"""Time beyond the `request_seconds` that the service states, before its answer is given up."""
 _MAX_WAIT_SECONDS = 20.0
 _MOST_BATCH, _MOST_REQUESTS = 32, 256
-"""Programs in a request, and requests at the same time to a service."""
+"""Most programs in a request, and most requests to a service at the same time."""
 _CONNECT_SECONDS, _SILENCE_SECONDS = 10.0, 60.0
-"""An answer may say nothing for longer than the ten seconds after which a service says that it is there."""
+"""Time-outs to connect, and between two lines of an answer: a working service sends one at least every ten seconds."""
 _ASK_AGAIN_SECONDS = 0.25
 _KNOWN_EVERY_SECONDS = 600.0
 _KNOWN = {
@@ -69,34 +69,34 @@ _KNOWN = {
     "a, b = map(int, input().split())\nprint(a + b + 1)": Outcome.WRONG_ANSWER,
     "a, b = map(int, input().split())\nprint(a + b)\nassert a < b": Outcome.RUNTIME_ERROR,
 }
-"""Programs that add, or nearly so: a service is asked about them now and then."""
+"""Test programs that add two numbers, or fail to -> their right outcome; services get them now and then."""
 _LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
 _LOG = logging.getLogger(__name__)
 
 Check = Callable[[str, Mapping[str, Any]], None]
-"""Called with a service's address and what it says it is; raises ConfigError to refuse it."""
+"""Called with a service's address and its `/v1/about`; raises ConfigError to refuse it."""
 
 
 class TokenRefused(ConfigError):
-    """A service wants another token, or one at all."""
+    """A service refused the token, or needs one."""
 
 
 @dataclass(eq=False, slots=True)
 class Unserved(Exception):
-    """A request that was not served, or not to its end."""
+    """A request that failed, at once or before all its verdicts came."""
 
     status: int
-    """0 if there was no answer."""
+    """HTTP status; 0 if there was no answer."""
     words: str
     retry_after_seconds: float | None = None
     was_taken: bool = False
-    """Whether the service had begun with it."""
+    """Whether the service had begun to answer it."""
     is_false: bool = False
-    """Whether the service gave a false verdict on a known program: none of its verdicts are used."""
+    """Whether the service gave a false verdict on a test program: none of its verdicts are used."""
 
     @property
     def is_final(self) -> bool:
-        """Whether sending it again changes nothing."""
+        """Whether sending it again would not help."""
         return self.status not in (*_AGAIN, *CONFIGURATION)
 
     def __str__(self) -> str:
@@ -104,27 +104,27 @@ class Unserved(Exception):
 
 
 class _Service(Place):
-    """One of the services: what it is, what it has to do, and what it says, line by line."""
+    """One of the services: its `/v1/about`, its load, and requests to it."""
 
     def __init__(self, url: str, client: JudgeClient) -> None:
         super().__init__()
         self.url = url
         self._client = client
         self.about: dict[str, Any] = {}
-        """What `/v1/about` says."""
+        """The answer of `/v1/about`; empty before the first."""
         self.queued = 0
-        """Programs of all clients there, as it said last."""
+        """Programs of all clients there, as it last reported."""
         self.num_requests = 0
         self.num_requested = 0
         """Programs in our requests there: it counts them until their request ends, also once judged."""
         self.num_failures = 0
-        """In a row."""
+        """Failed requests in a row."""
         self.rests_until = 0.0
         self.trouble = "it was not asked yet"
         self.is_false = False
-        """It gave a false verdict on a program whose verdict is known; it is asked nothing more."""
+        """It gave a false verdict on a test program; it is asked nothing more."""
         self.known_at = 0.0
-        """When it was given programs whose verdicts are known."""
+        """When it was last given the test programs, by `time.monotonic`."""
 
     @property
     def most(self) -> int:
@@ -137,15 +137,15 @@ class _Service(Place):
 
     @property
     def request_seconds(self) -> float:
-        """Within which it answers a request, as it says."""
+        """Seconds within which it answers a request, by its `/v1/about`."""
         return self.limit("request_seconds", 600.0)
 
     def limit(self, name: str, default: float) -> float:
-        """Return a limit that it states."""
+        """Return a limit from its `/v1/about`, else the default."""
         return self.about.get("limits", {}).get(name, default)
 
     def longest_seconds(self, problem: Problem) -> float:
-        """Return how long a program may take there by its limits: all tests and checkers the whole of their time."""
+        """Return the wall seconds that a program may take there: tests and checkers at their limits, or a request."""
         scale = self.about.get("time_scale", 1.0)
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
@@ -169,7 +169,7 @@ class _Service(Place):
             self._client._begin(self._client._ask(self, batch))
 
     async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
-        """Have programs judged by one request; yield its lines."""
+        """Send programs in one request; yield the lines of its answer, verdicts and loads. Raises Unserved."""
         give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         headers = {"Content-Type": "application/json"}
         try:
@@ -192,7 +192,7 @@ class _Service(Place):
 
     @asynccontextmanager
     async def request(self, method: str, path: str, **given: Any) -> AsyncIterator[httpx.Response]:
-        """Send a request, and read its answer within the block; raise what is no success."""
+        """Send a request and yield its answer, to be read within the block; raises Unserved if it fails."""
         was_taken = False
         try:
             async with self._client._http.stream(method, self.url + path, **given) as answer:
@@ -213,7 +213,7 @@ class _Service(Place):
 
 
 class JudgeClient(RemoteJudge[_Service]):
-    """Asks one service or several; use it as a context manager, or call `close`. Safe for several threads at once."""
+    """Client of one service or several, thread-safe; use it as a context manager, or call `close`."""
 
     def __init__(
         self,
@@ -227,12 +227,12 @@ class JudgeClient(RemoteJudge[_Service]):
 
         Args:
             url: the service's address, such as `http://judge:8077`, or several of them.
-            token: one that all of them take.
-            patience_seconds: how long no verdict may come, and how long one program may fail, before it is given up.
-                That a service says to be there is no verdict. Where a program that is out may take longer by its
-                limits (wall time of all its tests), no verdict may come for that time, at most `--request-seconds` of
-                its service and 30 s.
-            check: looks at each service before it is given anything, also when it comes back.
+            token: accepted by all of them.
+            patience_seconds: time without any verdict after which all programs are given up, and time after which a
+                program is given up that keeps failing. A service's sign of life does not count as a verdict. If a
+                program that was sent may take longer by its limits (wall time of all its tests), that longer time is
+                allowed without a verdict, at most `--request-seconds` of its service and 30 s.
+            check: called for each service before it gets programs, also after an outage.
 
         Raises:
             ConfigError: an argument is wrong.
@@ -257,16 +257,16 @@ class JudgeClient(RemoteJudge[_Service]):
         self._check = check
         self._heard = time.monotonic()
         self.outages: Counter[str] = Counter()
-        """Times that each service was found gone."""
+        """How often each service was lost, by address."""
         self._places = {one: _Service(one, self) for one in urls}
         self._loop.call_soon_threadsafe(lambda: self._begin(self._watch()))
 
     def about(self, *, patience_seconds: float | None = None) -> dict[str, Any]:
-        """Return what the first service that is there is and takes; all are asked, and checked.
+        """Return the `/v1/about` of the first service that answers; all are asked, and checked.
 
         Raises:
-            ConfigError: one wants another token, is none, or does not pass the check.
-            EvaluatorFault: none was reached, or this is closed.
+            ConfigError: one refuses the token, is not a judge, or does not pass the check.
+            EvaluatorFault: none was reached, or this client is closed.
         """
         if self._is_closed:
             raise EvaluatorFault("this JudgeClient is closed; make a new one")
@@ -280,7 +280,7 @@ class JudgeClient(RemoteJudge[_Service]):
         await self._http.aclose()
 
     async def _watch(self) -> None:
-        """Give up when no service has answered for too long; see that none hangs or says what is false."""
+        """Fail all programs when no verdict came for too long; test services, and copy late programs to idle ones."""
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
             now = time.monotonic()
@@ -312,7 +312,7 @@ class JudgeClient(RemoteJudge[_Service]):
         return "; ".join(f"{service.url}: {service.trouble}" for service in self._places.values())
 
     def _hand_out(self) -> None:
-        """Look for services that are not known, and give programs to the others."""
+        """Begin to look for services that are not available, and give programs to the others."""
         for service in self._places.values():
             if self._queue and not service.workers and service.rests_until <= time.monotonic():
                 service.rests_until = float("inf")
@@ -320,7 +320,7 @@ class JudgeClient(RemoteJudge[_Service]):
         super()._hand_out()
 
     async def _ask(self, service: _Service, batch: Sequence[Item]) -> None:
-        """Have some programs judged."""
+        """Send a batch to a service, and hand out more programs when its request has ended."""
         try:
             await self._ask_part(service, batch)
         finally:
@@ -331,7 +331,7 @@ class JudgeClient(RemoteJudge[_Service]):
             self._hand_out()
 
     async def _ask_part(self, service: _Service, items: Sequence[Item]) -> None:
-        """Ask by one request, or by several if it is refused; what is left is queued again."""
+        """Send programs in one request, or in several if it is refused; those without a verdict are queued again."""
         try:
             async with aclosing(service.ask(items)) as lines:
                 async for line in lines:
@@ -372,7 +372,7 @@ class JudgeClient(RemoteJudge[_Service]):
             self._land(service, items[line.index].number, line.verdict)
 
     def _note_refusal(self, service: _Service, items: Sequence[Item], refused: Unserved) -> None:
-        """Queue programs again, or answer with why they are not judged."""
+        """Queue the programs of a failed request again, or answer them with its error if that is final."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
             for item in items:
@@ -389,7 +389,7 @@ class JudgeClient(RemoteJudge[_Service]):
         return f"{place.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
     def _rest(self, service: _Service, refused: Unserved) -> None:
-        """Leave a service alone for a while; one that is gone has to say again what it is."""
+        """Send a service nothing for a while; one that is gone must answer `/v1/about` again first."""
         if service.is_false:
             return
         service.trouble, service.is_false = str(refused), refused.is_false
@@ -410,7 +410,7 @@ class JudgeClient(RemoteJudge[_Service]):
         _LOG.warning("the judge %s is left out %s: %s", service.url, how_long, service.trouble)
 
     async def _find(self, service: _Service) -> None:
-        """Ask a service what it is, before it is given anything, and now and then."""
+        """Ask a service for its `/v1/about` and test it, before it gets programs and now and then."""
         try:
             service.about = await self._look_at(service)
             service.trouble = "alive, but has not judged a few programs with known verdicts"
@@ -427,7 +427,7 @@ class JudgeClient(RemoteJudge[_Service]):
             self._answer(lambda item, error=error: item.work.finish(error), *self._places.values())
 
     async def _ask_known(self, service: _Service) -> None:
-        """Have a few programs judged whose verdicts are known, other ones each time."""
+        """Test a service by programs with known verdicts, on other numbers each time; Unserved if one is not right."""
         number = random.randrange(10**6, 10**9)
         problem = Problem(
             id="known",
@@ -453,7 +453,7 @@ class JudgeClient(RemoteJudge[_Service]):
                 raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
-        """Return what a service is and takes, once it passed the check."""
+        """Return a service's `/v1/about`, once it passed the check; raises Unserved or ConfigError."""
         try:
             async with service.request("GET", "/v1/about") as answer:
                 text = await answer.aread()
@@ -495,7 +495,7 @@ class JudgeClient(RemoteJudge[_Service]):
 
 
 def write_request(items: Sequence[Item]) -> bytes:
-    """Return the request; each problem is in it once."""
+    """Return the request's JSON; each problem is in it once."""
     problems = {item.work.known.number: item.work.known.problem for item in items}
     places = {number: place for place, number in enumerate(problems)}
     programs = tuple(

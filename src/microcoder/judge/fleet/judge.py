@@ -35,7 +35,7 @@ class _Job:
     """A program in progress, and the futures of those who wait for its answer."""
 
     key: Any
-    """Of the verdict; of a program that is only run an object that no other has."""
+    """Key of the verdict in the cache; for a program that is only run, an object of its own."""
     waiting: list[Future[Any]] = field(default_factory=list)
     work: Work | None = None
 
@@ -52,7 +52,7 @@ class Judge(Judging):
     """
 
     def __init__(self, options: JudgeOptions | None = None, **keys: Any) -> None:
-        """Start the first sandbox, so that a machine without isolation is known before any program runs.
+        """Start the first sandbox, so that missing isolation raises before any program runs.
 
         Args:
             options: the options; by default those of `JudgeOptions`.
@@ -130,7 +130,7 @@ class Judge(Judging):
         return await asyncio.wrap_future(self.submit_run(invocation))
 
     def close(self) -> None:
-        """End all sandboxes at once; programs still being judged get a sandbox error. Closed again, it does nothing."""
+        """End all sandboxes at once; programs still being judged get a sandbox error. A second call does nothing."""
         with self._lock:
             # The pool's descriptors may be somebody else's by now.
             if self._is_closed:
@@ -191,7 +191,7 @@ class Judge(Judging):
         future.add_done_callback(lambda done: self._withdraw(job) if done.cancelled() else None)
 
     def _withdraw(self, job: _Job | None) -> None:
-        """Note that somebody does not wait any more."""
+        """Stop a program's work if nobody waits for its answer any more."""
         if job is not None and (work := job.work) is not None and not job.is_wanted():
             self._pool.withdraw(work)
 

@@ -1,10 +1,10 @@
 """Workers spread over several processes, since one Python process keeps up with few of them.
 
 Each process is a fresh interpreter with threads and sandboxes of its own, which ends with the judge that started it.
-Programs go out in the order in which they came; a process is started if there is more work than the others have places
-for. What one ends with goes to another one, once.
+Programs are sent in the order in which they came; a process is started if those that start have fewer workers than
+programs wait. Programs of a process that ended go to another one, once.
 
-They speak over one socket each; both ends are ours, sandboxes have no part of it. A message is a tuple, its kind first:
+Each has one socket to the judge, which sandboxes cannot reach. A message is a tuple with its kind first:
 
 | from the judge                                         | from a process                                       |
 |--------------------------------------------------------|------------------------------------------------------|
@@ -74,7 +74,7 @@ class Channel:
 
 
 def main() -> None:
-    """Serve a socket, then end with all sandboxes.
+    """Run a judge process: serve its socket, then end with all sandboxes.
 
     Arguments: the parent's process id, the descriptors of the socket and of the files for `Turn`.
     """
@@ -105,7 +105,7 @@ def _end(*_: object) -> NoReturn:
 
 
 class JudgeProcess:
-    """Does what the messages of its channel say, each by the method of its kind."""
+    """The process's side of the channel: each message calls the method that its kind names."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class JudgeProcess:
             self._workers.close()
 
     def judge(self, number: int, program: Program, known: int, problem: Problem | None) -> None:
-        """Judge a program; its problem comes with the first of them."""
+        """Begin to judge a program; its problem, of number `known`, is sent only with its first program."""
         if problem is not None:
             scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
             prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
@@ -152,7 +152,7 @@ class JudgeProcess:
         self._wanted.discard(number)
 
     def forget(self, number: int) -> None:
-        """Forget a problem."""
+        """Drop a problem; it is sent again if another program needs it."""
         del self._problems[number]
 
     def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:
@@ -168,18 +168,18 @@ class JudgeProcess:
 _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
 """Most prepared problems, and most bytes of them, that one process keeps."""
 _MOST_FAILED_STARTS, _REST_SECONDS = 3, 10.0
-"""After so many starts that failed, in a row, none is tried for a while."""
+"""After this many failed starts in a row, none is tried for so many seconds."""
 _CLOSE_SECONDS = 10.0
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcoder.judge.fleet import pipe; pipe.main()"
 
 
 class _Process(Place):
-    """One of the processes, as the judge sees it."""
+    """The judge's side of one process."""
 
     _channel: Channel
 
     def __init__(self, pool: Processes, name: str, size: int) -> None:
-        """Start it, in a thread that lives as long as it does: the kernel would end it with that thread."""
+        """Start it in a thread that lives as long as it does: the kernel ends it with the thread that started it."""
         super().__init__()
         self.name, self.size = name, size
         self.counts = Counts()
@@ -214,7 +214,7 @@ class _Process(Place):
         self._channel.send(*message)
 
     def end(self, latest: float) -> None:
-        """Wait for its end, and enforce it if that takes too long."""
+        """Wait for its end until `latest` (`time.monotonic`), then kill it."""
         self._thread.join(max(0.0, latest - time.monotonic()))
         if self._thread.is_alive() and self.process is not None:
             self.process.kill()
@@ -254,13 +254,13 @@ class Processes(Fleet[_Process]):
         super().__init__()
         self.options = options
         self.pace: dict[str, float] | None = None
-        """That of this machine, once the first process has measured it."""
+        """Pace of this machine, once the first process has measured it."""
         self.is_closed = False
         """Whether the pool is closing."""
         self.lock_files = make_lock_files()
         """Files whose locks let a test of one process run alone among the tests of all processes."""
         self._idle = {str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)}
-        """How many workers each process is to have that is not started, or has ended."""
+        """By name of each process that is not started, or has ended: how many workers it is to have."""
         self._past_counts = Counts()
         self._num_failed_starts, self._start_failure, self._rests_until = 0, "", 0.0
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
@@ -272,18 +272,18 @@ class Processes(Fleet[_Process]):
 
     @property
     def counts(self) -> Counts:
-        """What was counted so far, by processes that have ended, too."""
+        """Counts so far, those of ended processes included."""
         with self._lock:
             running = [member.counts for member in self.members]
             return sum_counts([Counts(retries=self._num_again), self._past_counts, *running])
 
     @property
     def is_complete(self) -> bool:
-        """Whether all processes are there."""
+        """Whether all processes have started and are ready."""
         return not self._idle and all(member.workers for member in self.members)
 
     def open(self) -> tuple[Isolation, float]:
-        """Start the first process with its first sandbox; return what holds, and what CPU limits are multiplied by."""
+        """Start the first process with its first sandbox; return the isolation and the factor on CPU limits."""
         with self._lock:
             self._start()
         answer = self._opened.get()
@@ -292,11 +292,11 @@ class Processes(Fleet[_Process]):
         return answer
 
     def put(self, work: Work) -> None:
-        """Take work, which is begun in the order in which it came."""
+        """Queue work; it is begun in the order in which it came."""
         self._put([Item(work)])
 
     def withdraw(self, work: Work) -> None:
-        """Stop work that is under way after its current test; what is queued is dropped when its turn comes."""
+        """Stop work after its current test if it runs; if it is queued, it is dropped when its turn comes."""
         with self._lock:
             found = [(m, item.number) for m in self.members for item in m.held.values() if item.work is work]
         for member, number in found:
@@ -317,7 +317,7 @@ class Processes(Fleet[_Process]):
             os.close(file)
 
     def note(self, member: _Process, kind: str, *content: Any) -> Exception | None:
-        """Take a message of a process; return the error by which it ends."""
+        """Handle a message of a process; return the error if it reports that the process failed."""
         match kind, content:
             case "done", (int(number), answer, Counts() as counts):
                 member.counts = counts
@@ -334,7 +334,7 @@ class Processes(Fleet[_Process]):
         return None
 
     def note_end(self, member: _Process, failure: Exception | None) -> None:
-        """Give what a process had to others, once; it may have ended before it had any."""
+        """Queue the programs of an ended process again, once; it may have ended before it was ready."""
         with self._lock:
             was_ready, member.workers = member.workers > 0, 0
             del self._places[member.name]
@@ -356,7 +356,7 @@ class Processes(Fleet[_Process]):
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:
-        """Give work to the processes that have places, and start another if it is needed."""
+        """Give work to the processes that have room, and start another if it is needed."""
         if self.is_closed:
             return
         self._hand_out()
@@ -366,7 +366,7 @@ class Processes(Fleet[_Process]):
         self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
 
     def _start_another(self) -> bool:
-        """Start a process if those that start have too few places; return whether any runs, or may come to run."""
+        """Start a process if those that start have too few workers; return whether any starts or runs."""
         starting = sum(member.size for member in self.members if not member.workers)
         rests = self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
         if len(self._queue) > starting and self._idle and not rests:
@@ -379,7 +379,7 @@ class Processes(Fleet[_Process]):
 
 
 def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
-    """Start a judge process that imports what this process would, and is not there for a terminal's Ctrl-C."""
+    """Start a judge process with this process's import path, which Ctrl-C in a terminal does not reach."""
     path = json.dumps([entry or os.getcwd() for entry in sys.path])
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _START, path, str(os.getpid()), *map(str, descriptors)],

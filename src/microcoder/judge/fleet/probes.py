@@ -50,7 +50,7 @@ PROBES = (
 
 
 def run_probes(judge: Judge) -> list[SelfTestResult]:
-    """Run every self-test whose language is available here, in order, with one sandbox."""
+    """Run every self-test whose language is available here, one after the other; return their results in order."""
     found = []
     for probe in PROBES:
         if LANGUAGES[probe.language].find_problem():

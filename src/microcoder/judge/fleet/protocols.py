@@ -1,4 +1,4 @@
-"""What a judge is to those who ask one: in this process, behind HTTP or on a Ray cluster."""
+"""The interface of a judge: in this process, behind HTTP or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OnVerdict = Callable[[int, Verdict], None]
 
 
 class BatchJudge(Protocol):
-    """Programs and problems in, verdicts out. An error of any machine is a verdict that scores nothing."""
+    """Programs and problems in, verdicts out. A machine's error is a verdict (`sandbox_fault`) that is not scored."""
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -26,7 +26,7 @@ class BatchJudge(Protocol):
 
 
 class Judging(ABC):
-    """One that can be asked program by program, too; use it as a context manager, or call `close`."""
+    """A judge that takes single programs, too; use it as a context manager, or call `close`."""
 
     def __enter__(self) -> Self:
         return self
@@ -44,9 +44,9 @@ class Judging(ABC):
         Raises:
             DataError: the sequences differ in length, a program is in another language than its problem, or a
                 problem's tests cannot be read or are refused.
-            ConfigError: a service wants another token, or is none.
+            ConfigError: a service refuses the token, or is not a judge.
             EvaluatorFault: there is no compiler or interpreter for a problem's language, no judge is reached, or this
-                is closed.
+                one is closed.
         """
         if len(programs) != len(problems):
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
@@ -70,14 +70,14 @@ class Judging(ABC):
     def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
         """Judge one program in the background; raises like `judge`.
 
-        A cancelled future is dropped if queued; what runs already may stop after its current test.
+        A program whose future is cancelled is dropped if queued; if it runs, it may stop after its current test.
         """
         (future,) = self._begin_all([program], [self._prepare(program, problem, "the program")])
         return future
 
     @abstractmethod
     def _prepare(self, program: Program, problem: Problem, what: str) -> Any:
-        """Check a program, which messages call `what`; return what is kept of its problem."""
+        """Check a program, which messages call `what`; return its prepared problem."""
 
     @abstractmethod
     def _begin_all(self, programs: Sequence[Program], prepared: Sequence[Any]) -> list[Future[Verdict]]:
@@ -91,4 +91,4 @@ class Judging(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free what it holds."""
+        """End the judge, or the connection to it; programs in progress get `sandbox_fault`."""

@@ -1,4 +1,4 @@
-"""A judge on a Ray cluster: one actor a node, which stays there and has a judge.
+"""A judge on a Ray cluster: one actor per node, which stays there and runs a `Judge`.
 
 A problem's tests go to a node once. Nodes that join later are used; a node whose sandbox does not start is given
 nothing, and tried again later.
@@ -27,7 +27,7 @@ from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, Numbe
 
 
 def find_nodes() -> dict[str, int]:
-    """Return the ids of the living nodes that have a processor, and how many Ray counts there."""
+    """Return node id -> number of processors by Ray's count, for the living nodes that have any."""
     counted = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
     return {name: number for name, number in counted.items() if number}
 
@@ -43,7 +43,7 @@ _PATIENCE = {
 
 
 def allow_slow_start(environment: MutableMapping[str, str]) -> None:
-    """Let a Ray that is started with this environment take minutes; what a user has set stays.
+    """Let a Ray that is started with this environment take minutes to start; variables already set are kept.
 
     Call it before `ray.init`, and only if that starts a Ray: it would wait as long for a cluster that does not answer.
     """
@@ -53,7 +53,7 @@ def allow_slow_start(environment: MutableMapping[str, str]) -> None:
 
 _REFRESH_SECONDS = 5.0
 _REST_SECONDS = 30.0
-"""How long a node is left alone whose judge did not start."""
+"""Pause before a node is tried again whose judge did not start."""
 _LOOK_SECONDS = 0.02
 _START_SECONDS = 120.0
 """How long there may be no actor before programs get `sandbox_fault`."""
@@ -63,21 +63,21 @@ _LOG = logging.getLogger(__name__)
 
 
 class NodeJudge:
-    """What runs on a node: a judge with so many workers, or one for each of the node's processors."""
+    """The actor on a node: passes programs to a `Judge` and collects its verdicts."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        """Start the judge."""
+        """Start the judge, with these options."""
         self._judge = Judge(**options)
         self._problems: dict[int, Problem] = {}
         self._landed: SimpleQueue[tuple[int, JudgeAnswer]] = SimpleQueue()
 
     def start(self) -> int:
-        """Answer once there is a judge: with its workers."""
+        """Return the number of the judge's workers; an actor answers once its judge has started."""
         return self._judge.workers
 
     @ray.method(concurrency_group="give")
     def give(self, programs: list[tuple[int, Program, int]], problems: dict[int, Any], forgotten: list[int]) -> None:
-        """Begin programs, each with its number and its problem's; new problems are in Ray's object store."""
+        """Begin programs (number, program, problem's number); new problems are references to Ray's object store."""
         self._problems |= zip(problems, ray.get(list(problems.values())), strict=True)
         for number, program, known in programs:
             try:
@@ -99,7 +99,7 @@ class NodeJudge:
 
 
 class _Node(Place):
-    """A node's actor, as it is seen from here."""
+    """The client's side of a node's actor."""
 
     def __init__(self, name: str, handle: Any, judge: RayJudge) -> None:
         super().__init__()
@@ -137,8 +137,8 @@ class RayJudge(RemoteJudge[_Node]):
         Args:
             workers_per_node: programs judged at the same time on a node; by default as many as Ray's processors
                 there, or, if none are reserved, as the node's real ones.
-            processors_per_worker: what Ray reserves for each; 0 if a trainer has reserved all processors already.
-            **options: what each node's `Judge` is made with besides.
+            processors_per_worker: processors that Ray reserves for each; 0 if a trainer has reserved all already.
+            **options: further options of each node's `Judge`.
 
         Raises:
             ConfigError: Ray is not initialised, or a value is wrong.
@@ -159,7 +159,7 @@ class RayJudge(RemoteJudge[_Node]):
         self.num_losses = 0
         """Times that an actor was lost."""
         self.num_problems_sent = 0
-        """Problems that nodes were given: each once a node, unless the node has had 512 MiB of others since."""
+        """How many problems were sent to nodes: each once per node, unless 512 MiB of others followed it there."""
         try:
             asyncio.run_coroutine_threadsafe(self._open_first(), self._loop).result()
         except BaseException:
@@ -189,7 +189,7 @@ class RayJudge(RemoteJudge[_Node]):
         self._begin(self._watch())
 
     async def _watch(self) -> None:
-        """Use nodes that join, count those out that are gone, and give up when none is left for too long."""
+        """Start actors on nodes that join, drop nodes that left, and fail all programs if none is left for too long."""
         able = time.monotonic()
         try:
             while True:
@@ -211,7 +211,7 @@ class RayJudge(RemoteJudge[_Node]):
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Answer every program, since the cluster has ended, or takes nothing more."""
+        """Answer every program with a fault and close, since the cluster has ended or refuses work."""
         _LOG.error("judging on Ray ended", exc_info=error)
         with self._lock:
             self._is_closed = True
@@ -256,7 +256,7 @@ class RayJudge(RemoteJudge[_Node]):
         self._lose(node, why)
 
     def _drop(self, node: _Node) -> None:
-        """Forget a node and end its actor, whatever that does; one that is gone already is no error."""
+        """Remove a node and kill its actor, which may be gone already."""
         with self._lock:
             del self._places[node.name]
             self._able.pop(node, None)
@@ -270,7 +270,7 @@ class RayJudge(RemoteJudge[_Node]):
         return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > _MOST_LOSSES else ""
 
     def _start_nodes(self) -> None:
-        """Start an actor on every living node that has none; count those out that are gone."""
+        """Start an actor on every living node that has none; drop nodes that left the cluster."""
         alive = find_nodes()
         for name in set(self._places) - set(alive):
             self._lose_node(self._places[name], "it left the cluster")

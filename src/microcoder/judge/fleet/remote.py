@@ -1,4 +1,4 @@
-"""What judges on other machines have in common: what travels, how they are asked; problems judged alike are one."""
+"""What clients of remote judges share: messages and queueing. Problems that are judged alike are sent once."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Landed(Record):
 
 
 class Load(Record):
-    """A line of `/v1/judge/stream`: the first, and one whenever ten seconds had none. The service is at work."""
+    """A line of `/v1/judge/stream`: the first, and one after each ten seconds without any. The service is at work."""
 
     workers: int
     queued: int
-    """Programs on their way here, of all clients."""
+    """Programs of all clients that are queued or run here."""
 
 
 class Failure(Record):
-    """A line of `/v1/judge/stream`: the last one, where programs are left without a verdict, and why."""
+    """A line of `/v1/judge/stream`: the last one, if programs are left without a verdict: why."""
 
     status: int
-    """What would have been the answer's status: 503 and 504 may be sent again."""
+    """HTTP status that the answer would have had: after 503 and 504 the programs may be sent again."""
     detail: str
     retry_after_seconds: float | None = None
 
@@ -88,14 +88,14 @@ class RunRequest(Record):
 
 
 class RunResponse(Record):
-    """What the program did."""
+    """The result of a run."""
 
     failure: Outcome | None
     """Why it failed; null if it ended by itself with exit code 0, within its limits."""
     detail: str
     stdout: str
     stderr: str
-    """The end of it."""
+    """The end of the program's stderr."""
     exit_code: int | None
     signal: int
     cpu_seconds: float
@@ -105,7 +105,7 @@ class RunResponse(Record):
 
 
 class About(Record):
-    """What this service is and takes."""
+    """This service: its version, environment, workers and limits."""
 
     version: str
     isolation: dict[str, Any]
@@ -114,14 +114,14 @@ class About(Record):
     languages: tuple[str, ...]
     workers: int
     time_scale: float
-    """What time limits are multiplied by here."""
+    """Factor on time limits here."""
     stop: str
     """When a program's remaining tests are left out."""
     limits: dict[str, float]
 
 
 MOST_PROBLEM_BYTES = 512 << 20
-"""Bytes of tests of problems that are kept although no program waits for them."""
+"""Most bytes of tests of problems that are kept although no program waits for them."""
 
 JudgeAnswer = Verdict | MicroCoderError
 _JOIN_SECONDS = 10.0
@@ -129,13 +129,13 @@ _JOIN_SECONDS = 10.0
 
 @dataclass(eq=False, slots=True)
 class NumberedProblem:
-    """A problem, by a number that is never given again."""
+    """A problem with a number, which no other problem of this client ever gets."""
 
     number: int
     problem: Problem
-    """Without what no judge needs."""
+    """Only its id and the fields that decide verdicts."""
     reference: Any = None
-    """Where the other machines can fetch it, once that was needed."""
+    """Its reference in Ray's object store, once it was put there."""
 
     @property
     def num_bytes(self) -> int:
@@ -161,7 +161,7 @@ class QueuedProgram:
         return not self.future.done() and (self.future.running() or self.future.set_running_or_notify_cancel())
 
     def finish(self, answer: JudgeAnswer | None) -> None:
-        """Set the result, unless there is one."""
+        """Set the future's verdict or error, unless it is done, or `answer` is None."""
         if answer is None or not self.is_wanted():
             return
         if isinstance(answer, MicroCoderError):
@@ -170,15 +170,15 @@ class QueuedProgram:
             self.future.set_result(answer)
 
     def fault(self, message: str) -> Verdict:
-        """Return the verdict that no judge was reached for it."""
+        """Return a `sandbox_fault` verdict with this message, for a program that was not judged."""
         return unjudged(message[:300], len(self.known.problem.tests))
 
 
 class RemoteJudge(Fleet[PlaceT], Judging):
-    """The ways to ask, safe for several threads at once: an event loop in a thread of its own serves the places."""
+    """Client side of remote judges, thread-safe: an event loop in its own thread sends the programs."""
 
     def __init__(self, make: Callable[[int, Problem], NumberedProblem] = number_problem) -> None:
-        """Start the loop; `make` numbers a problem that was not seen before, or refuses it."""
+        """Start the loop; `make` returns a new problem with its number, or raises if it cannot be judged."""
         super().__init__()
         self._shelf = Shelf(make, MOST_PROBLEM_BYTES)
         self._is_closed = False
@@ -201,7 +201,7 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         return [work.future for work in works]
 
     def close(self) -> None:
-        """Give up what is on its way: it gets `sandbox_fault`."""
+        """Close the client; programs in progress get `sandbox_fault`."""
         with self._lock:
             if self._is_closed:
                 return
@@ -227,13 +227,13 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         super()._hand_out()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do some work beside all other; only in the loop's thread."""
+        """Start a coroutine as a task; only in the loop's thread."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _stop(self) -> None:
-        """Answer whatever is under way, and free what is held."""
+        """Answer all programs with a fault, and cancel the tasks."""
         self._answer(lambda item: item.give_up(f"this {type(self).__name__} is closed"), *self._places.values())
         for task in self._tasks:
             task.cancel()
