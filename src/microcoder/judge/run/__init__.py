@@ -1,1 +1,1 @@
-"""One program through its tests: workers and sandboxes, limits and time, which runs count, the specification."""
+"""Judging one program: workers and sandboxes, limits and timing, which runs count, the reference judge."""

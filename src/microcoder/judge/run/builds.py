@@ -1,12 +1,12 @@
 """Source -> binary, inside a sandbox that sees the toolchain; equal sources are built once.
 
-Headers kept precompiled, so that a compiler need not read the standard library anew for every program.
+Headers are kept precompiled, so that a compiler need not read the standard library anew for every program:
 
-    <root>/headers/<digest>/bits/stdc++.h.gch   what g++ takes if a program includes that header before all else
-    <root>/headers/<digest>/bits/stdc++.h       leads to the header itself, for a second include of it
+    <root>/headers/<digest>/bits/stdc++.h.gch   used by g++ if a program includes that header before all else
+    <root>/headers/<digest>/bits/stdc++.h       includes the header itself, for a second include of it
 
-<root> is where packages are kept, too; a compiler's version, with the package that it is from, a header and the flags
-have a folder of their own. A program sees no other names with the header than without: it has included it.
+<root> is where packages are kept, too; each combination of compiler version, header and flags has a folder of its own.
+A program sees no other names with the precompiled header than without: it has included it.
 g++ ignores a precompiled header that does not fit the program (macros or pragmas before it, other flags).
 
 What was built is run by itself, or by its language's runtime, which is resolved on this machine.
@@ -52,7 +52,7 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A binary, or the compiler's first complaint."""
+    """A binary, or the compiler's first error message."""
 
     binary: bytes
     message: str = ""
@@ -64,15 +64,15 @@ class Build:
 
 
 class BuildCache:
-    """Builds by language, version and source, shared by all workers of a judge; the longest unused go first.
+    """Builds by language, version and source, shared by a judge's workers; the least recently used are dropped first.
 
     As many run at a time as there are processors, however many workers there are: each takes a core, and far more
-    memory than a test. Who asks for what is being built waits for it.
+    memory than a test. A second request for a build in progress waits for it.
     """
 
     def __init__(self, build_seconds: float | None = None) -> None:
         self.build_seconds = build_seconds
-        """CPU time of a compiler in place of what its language says; None for that."""
+        """CPU seconds of a compiler; None for those in its language's file."""
         self.time_scale = 1.0
         """Factor on the compilers' CPU time on this machine."""
         self._builds: OrderedDict[_Key, Build] = OrderedDict()
@@ -116,7 +116,7 @@ class BuildCache:
 
 
 def require_compiler(language: Language) -> str:
-    """Return the compiler's path."""
+    """Return the compiler's path; EvaluatorFault if there is none."""
     compiler = language.find_compiler()
     if compiler is None:
         raise EvaluatorFault(language.find_problem())
@@ -124,10 +124,10 @@ def require_compiler(language: Language) -> str:
 
 
 def build_program(sandbox: Sandbox, language: Language, code: str, headers: str = "") -> Build:
-    """Build a program, with a folder of a precompiled header if there is one.
+    """Build a program; `headers` is the folder of a precompiled header, empty for none.
 
     The compiler's complaint about the program's own text is the same with the header as without. Any other failure may
-    be the header's, such as a file that was cut short, and is believed without it only.
+    be the header's, such as a file that was cut short, so the program is then built without it.
     """
     compiler = require_compiler(language)
     if headers:
@@ -143,7 +143,7 @@ def build_program(sandbox: Sandbox, language: Language, code: str, headers: str 
 def run_compiler(
     sandbox: Sandbox, language: Language, command: tuple[str, ...], code: str, *, max_bytes: int = _MAX_BINARY_BYTES
 ) -> Build:
-    """Run a compiler's command on a source, and return the file named `main` that it leaves."""
+    """Run a compiler's command on a source; return the file `main` that it leaves, or the error. Raises SandboxDied."""
     limits = Limits(
         cpu_seconds=language.build_seconds,
         wall_seconds=_WALL_FACTOR * language.build_seconds,
@@ -190,12 +190,12 @@ def find_included(language: Language, code: str) -> str:
 
 
 def find_places() -> tuple[Path, ...]:
-    """Return the folders that headers are looked for in; new ones are made in the first."""
+    """Return the folders that are searched for headers; new ones are made in the first."""
     return tuple((root / "headers").resolve() for root in find_roots())
 
 
 def find_toolchain(language: Language) -> tuple[str, ...]:
-    """Return what a build may read, with the folders of headers, made first if that is possible.
+    """Return the paths that a build may read, the folders of headers included, which are made if possible.
 
     A sandbox sees the headers that are made later only in a folder which was there when it started.
     """
@@ -208,7 +208,7 @@ def find_toolchain(language: Language) -> tuple[str, ...]:
 
 
 def find_header(language: Language, header: str) -> Path | None:
-    """Return the folder of a header that is kept already."""
+    """Return the folder of a precompiled header; None if it was not made yet."""
     return find_kept(find_places(), _digest(language, header))
 
 
@@ -223,9 +223,9 @@ def list_headers(language: Language) -> dict[str, Path | None]:
 def make_header(
     language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0, waits: bool = True
 ) -> Path:
-    """Return the folder of a header, made first if it is not there yet.
+    """Return the folder of a header, precompiling it first if it is missing.
 
-    It is made in a sandbox of its own, from the system's files alone: no program has been there.
+    This is done in a new sandbox, only from the system's files: no program has run there.
     """
 
     def fill(folder: Path) -> None:
@@ -256,7 +256,7 @@ def _digest(language: Language, header: str) -> str:
 
 @functools.lru_cache(16)
 def _identify(compiler: str) -> tuple[str, ...]:
-    """Return the identity of a compiler."""
+    """Return what identifies a compiler: its path, the machine, the output of `--version`; raises EvaluatorFault."""
     try:
         answer = subprocess.run([compiler, "--version"], capture_output=True, timeout=_VERSION_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -265,10 +265,10 @@ def _identify(compiler: str) -> tuple[str, ...]:
 
 
 class HeaderShelf:
-    """The headers of one judge: looked for by each program that could use one, made for the fifth that finds none.
+    """The precompiled headers of one judge: programs use one that exists; the fifth that lacks one has it made.
 
-    The judge that compiles a program or two does not pay for it. While a header is made, by whichever process, other
-    programs are built without. Where it cannot be made, all are, after one warning.
+    A judge that compiles a program or two does not pay for it. While a header is made, by whichever process, other
+    programs are built without it. If it cannot be made, all are, after one warning.
     """
 
     def __init__(self, *, layers: Collection[str] = LAYERS, nice: int = 0) -> None:
@@ -279,7 +279,7 @@ class HeaderShelf:
         self._misses: Counter[tuple[str, str, str]] = Counter()
 
     def provide(self, language: Language, code: str) -> str:
-        """Return the folder to build a program with, empty for none; it never raises."""
+        """Return the folder of the precompiled header that a program can use; empty for none."""
         header = find_included(language, code)
         if not header or not language.precompile_command(require_compiler(language)):
             return ""
@@ -312,7 +312,7 @@ _MOST_HEADERS_BYTES = 1 << 16
 
 
 def require_runtime(language: Language) -> tuple[Runtime, str]:
-    """Return a language's runtime and the path of its command."""
+    """Return a language's runtime and the path of its command; EvaluatorFault if there is none."""
     command = language.runtime.find_command() if language.runtime else None
     if language.runtime is None or command is None:
         raise EvaluatorFault(language.find_problem())
@@ -320,7 +320,7 @@ def require_runtime(language: Language) -> tuple[Runtime, str]:
 
 
 def find_room(language: Language) -> dict[str, Any]:
-    """Return what a sandbox gives a language's runtime beyond a binary's files and memory, as sent there."""
+    """Return what a sandbox adds for a language's runtime (files, variables, memory), in the form sent to it."""
     runtime, command = require_runtime(language)
     readable = expand_paths(runtime.fill(path, command) for path in runtime.readable)
     return {
@@ -336,7 +336,7 @@ def find_room(language: Language) -> dict[str, Any]:
 
 
 def load_built(language: Language, built: bytes, memory_mib: int) -> Loaded:
-    """Return what a compiler left, ready to be run: by itself, or by its language's runtime."""
+    """Return a built program ready to be run: by itself, or by its language's runtime."""
     if language.runtime is None:
         source = make_memory_file(built)
         return Loaded(source, source, (BUILT_FILE,))
@@ -347,7 +347,7 @@ def load_built(language: Language, built: bytes, memory_mib: int) -> Loaded:
 
 
 def _find_loader(command: str) -> tuple[str, ...]:
-    """Return the program that the kernel loads an executable with; nothing for a static one."""
+    """Return the path of an executable's dynamic loader, in a tuple that is empty for a static one."""
     with open(command, "rb") as file:
         head = file.read(_MOST_HEADERS_BYTES)
     if head[:5] != b"\x7fELF\x02":

@@ -5,13 +5,13 @@
 | `testlib` | input output answer               | empty      | 0     | 1, 2  | the checker broke |
 | `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker broke |
 
-A checker that broke is asked about the problem's own answer in place of the output. Where it decides about that one, it
-works, and the output that broke it is wrong; if it breaks there, too, nothing is known about the program.
+A checker that broke is run on the problem's own answer in place of the output. If it decides about that, it works, and
+the output that broke it is wrong; if it breaks there, too, the program gets no verdict.
 
 User-defined checkers: the function's file becomes a checker program, which runs in the sandbox.
 
 The function is `check(test_input: str, output: str, answer: str) -> bool | str`: True accepts; False, or a text that
-says why, refuses. The file must be whole by itself: it is the program.
+says why, rejects. The file may need no other file of the user's: it becomes the program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if _said is not True:
 
 
 def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Checker:
-    """Return the checker that a function makes; its source is in it, so whatever keeps problems keeps that too.
+    """Return a checker that calls a user's function; it holds the file's source, which is so saved with the problem.
 
     Args:
         reference: path/to/file.py:function, module:function, or the name of an entry point, see `extensions`.
@@ -62,7 +62,7 @@ def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Ch
 
 METHOD = "program"
 CPU_SECONDS, MEMORY_MIB = 10.0, 1024
-"""Limits of a checker program, whatever the problem's own; a judge has the former as `checker_seconds`."""
+"""Limits of a checker program, whatever the problem's own; a judge's option `checker_seconds` replaces the first."""
 
 _INPUT, _OUTPUT, _ANSWER, _FEEDBACK = "input", "output", "answer", "feedback/"
 _UNCAUGHT, _UNCAUGHT_CODE = "Traceback (most recent call last)", 1
@@ -76,11 +76,11 @@ _AS_PRINTED = {
     **dict.fromkeys(("fn_name", "call", "harness")),
     **{"time_limit_seconds": CPU_SECONDS, "memory_limit_mib": MEMORY_MIB},
 }
-"""Makes of a problem one whose answers are printed by a program."""
+"""Fields that turn a problem into one whose answers a Python program prints."""
 
 
 def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> TestTask:
-    """Return the run that decides about an output."""
+    """Return the task that runs a checker program on an output."""
     files: dict[str, bytes | None]
     if checker.protocol == "testlib":
         stdin, names = b"", (_INPUT, _OUTPUT, _ANSWER)
@@ -93,7 +93,7 @@ def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: b
 
 
 def read_verdict(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:
-    """Return what a checker decided, or how it failed: not compiled, crashed, late, or ended with another code."""
+    """Return a checker's decision, or as text how it failed: not compiled, crashed, late, or another exit code."""
     if rejection is not None:
         return f"does not compile: {rejection}"
     ended = run.result
@@ -115,7 +115,7 @@ def read_verdict(checker: Checker, run: Run, rejection: str | None) -> Compariso
 def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem) -> Verdict:
     """Judge a problem's own answers by its checker program, on all tests.
 
-    A checker that breaks on one is a fault of the checker, as it is where a program is judged.
+    A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker program: accepted.
 
     Args:
         judge: such as `Judge.judge`.

@@ -14,7 +14,7 @@ from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import SPARE_MEMORY_MIB, Limits, limits_for
 
 MAX_FILES = 10
-"""Files and folders that one run may be given."""
+"""Most files and folders of one run."""
 MAX_SECONDS = 3600.0
 """Longest CPU limit of one run."""
 _MAX_NAME_BYTES = 200
@@ -31,13 +31,13 @@ class Invocation:
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files in its folder; a name that ends in `/`, with None, is an empty folder, and comes before what is in it."""
     cpu_seconds: float = 10.0
-    """Stretched like any time limit on a machine slower than the reference."""
+    """CPU limit; multiplied on a machine slower than the reference, like any time limit."""
     wall_seconds: float | None = None
-    """At most this long on the clock, stretched likewise; by default three times the CPU time and a second."""
+    """Wall-time limit, multiplied likewise; by default three times the CPU limit and a second."""
     memory_limit_mib: int = 512
     spare_memory_mib: int = SPARE_MEMORY_MIB
-    """Address space beyond the limit. What is held above the limit is found when the program has ended; until then a
-    program may hold both together."""
+    """Address space beyond the limit. Use of more memory than the limit is noticed only when the program has ended;
+    until then it may use both together."""
     int_digits: int | None = None
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
@@ -69,7 +69,7 @@ class Invocation:
         check_layout(self.files)
 
     def limits(self, time_scale: float) -> Limits:
-        """Return what it may use on this machine."""
+        """Return the run's limits on this machine, whose time limits are multiplied by `time_scale`."""
         language = find_language(self.program.language)
         cpu_seconds = (self.cpu_seconds + language.startup_seconds) * time_scale
         memory_mib, spare_mib = self.memory_limit_mib + language.startup_memory_mib, self.spare_memory_mib
@@ -78,12 +78,12 @@ class Invocation:
 
 
 def longest_wall_seconds(cpu_seconds: float) -> float:
-    """Return how long a run may take on the clock if so much CPU time is the most that is allowed."""
+    """Return the default wall-time limit, in seconds, of a run with this CPU limit."""
     return limits_for(cpu_seconds, 0, 0).wall_seconds
 
 
 def check_layout(files: Mapping[str, bytes | None]) -> None:
-    """Refuse files that cannot be laid into one folder, in this order."""
+    """Raise DataError if files cannot be written into one folder in this order."""
     laid: dict[str, bool] = {}
     for name, content in files.items():
         shown = f"file name {name[:100]!r}"
@@ -116,7 +116,7 @@ class Execution:
     """One line for a human."""
     stdout: bytes = b""
     stderr: str = ""
-    """The end of it."""
+    """The end of the program's stderr."""
     exit_code: int | None = None
     """Exit code; None if a signal ended it, or nothing was run."""
     signal: int = 0

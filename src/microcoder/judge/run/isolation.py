@@ -1,6 +1,6 @@
-"""The isolation of programs, and whether it suffices to start.
+"""The isolation of programs: which layers hold, and whether they suffice to start.
 
-The trusted side of private folders: their names, their end, and the ones that a killed judge left behind.
+Also private folders of sandboxes: naming, removing, and clearing those that a killed judge left.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAUSE_SECONDS = 0.05
 
 
 def reserve_name() -> str:
-    """Return the path of a folder that is not there yet."""
+    """Return a new random path for a sandbox's folder; nothing is created."""
     try:
         parent = tempfile.gettempdir()
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def remove(path: str) -> None:
 
 @cache
 def sweep(parent: str) -> None:
-    """Once in a process: remove the folders of killed judges, which are no longer locked."""
+    """Remove the folders that killed judges left in `parent`, known by having no lock; once per process."""
     for path in Path(parent).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if path.lstat().st_mtime < time.time() - _NEW_SECONDS and is_abandoned(str(path)):
@@ -66,7 +66,7 @@ def sweep(parent: str) -> None:
 
 
 def is_abandoned(path: str) -> bool:
-    """Whether a folder is there that no sandbox has in use."""
+    """Whether a folder exists that no sandbox has locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -101,7 +101,7 @@ class Isolation:
 
     @property
     def level(self) -> str:
-        """`full`: every layer; `degraded`: the required ones; `unsafe`: less, on the user's own word."""
+        """`full`: every layer; `degraded`: the required ones; `unsafe`: less, as the option `unsafe` permits."""
         if self.unmet_requirements():
             return "unsafe"
         return "degraded" if self.missing else "full"
@@ -114,7 +114,7 @@ class Isolation:
         return tuple(unmet)
 
     def describe_missing(self) -> str:
-        """Return the missing layers, those with the same reason together."""
+        """Return a text with the missing layers and the reasons, layers with the same reason together."""
         by_reason: dict[str, list[str]] = {}
         for layer, reason in self.missing.items():
             by_reason.setdefault(reason, []).append(layer)
@@ -136,5 +136,5 @@ class Isolation:
             )
 
     def as_record(self) -> dict[str, Any]:
-        """Return the plain form for files."""
+        """Return the level and the layers as plain values, for JSON files."""
         return {"level": self.level, "enforced": list(self.enforced), "missing": dict(self.missing)}

@@ -1,4 +1,4 @@
-"""The options of a judge: what each means, what it may be, and what it is if nobody says so."""
+"""The options of a judge: meaning, allowed values and defaults."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class JudgeOptions(Config):
 
     @classmethod
     def read(cls, keys: dict[str, Any]) -> JudgeOptions:
-        """Return the options of these keys.
+        """Return validated options from keys and values.
 
         Raises:
-            ConfigError: a key is unknown, or a value is refused: what is allowed.
+            ConfigError: a key is unknown, or a value is not allowed; the message says what is.
         """
         return load_config(cls, layers=[keys])

@@ -1,8 +1,8 @@
-"""Tests of function-call problems: whether arguments and expected values fit what the problem says they are.
+"""Problems prepared for judging: arguments and expected values of function-call problems are checked.
 
 docs/functions.md has a table of the kinds and how each is written as JSON.
 
-A problem in the form it is judged in, checked once for all programs of a batch.
+`PreparedProblem` is a problem in the form in which it is judged, checked once for all its programs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from microcoder.judge.sandbox import nodes
 
 
 def read_test(problem: Problem, number: int, call: Call | None) -> object:
-    """Check one test and return its expected value, written in the one way that results are."""
+    """Check one test and return its expected value in the canonical form of results; raises DataError."""
     test = problem.tests[number - 1]
     arguments = read_arguments(test.input, problem_id=problem.id, test=number)
     expected = read_expected(test.output, problem_id=problem.id, test=number)
@@ -90,7 +90,7 @@ def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], ex
 
 
 def _normalise(kind: str, value: Any) -> Any:
-    """Return a value of a kind as results are written: an empty list for None, no nulls at the end."""
+    """Return a value in the canonical form of its kind: an empty list for None, no nulls at the end; or ValueError."""
     if kind == "json":
         return value
     if kind.startswith("list["):
@@ -132,15 +132,15 @@ class PreparedTest:
     expected_bytes: int
     """Bytes of the expected output as text."""
     exact: bytes | None = None
-    """What is right without a closer look, but for a newline at its end: the expected text, or the value as it comes
-    over the wire; None where it is long, or where the same text need not be right."""
+    """An output equal to this, up to a newline at the end, is right without comparison: the expected text, or the
+    value as the sandbox encodes it; None if it is long, or if the same text need not be right."""
 
 
 class PreparedProblem:
     """A problem whose tests were checked once."""
 
     def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
-        """Check and prepare it."""
+        """Check and prepare the tests; raises DataError as `check_problem` does."""
         values = _read_expected(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
         self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
@@ -157,10 +157,10 @@ class PreparedProblem:
         self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
         self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
         self.checker_works: dict[int, bool] = {}
-        """Whether a checker program decides about the problem's own answer to a test, by the test's id, once asked."""
+        """By the test's id: whether the checker program can judge the problem's own answer; filled on demand."""
 
     def submit(self, code: str) -> str:
-        """Return the program that is run for an answer's code."""
+        """Return the source that is run for an answer's code: the code itself, or the harness called with it."""
         harness = self.problem.harness
         return code if harness is None else f"{harness}\n\nmain({code!r})\n"
 
@@ -180,11 +180,11 @@ class PreparedProblem:
         return PreparedTest(stdin, expected, expected_bytes, exact)
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
-        """Return why a test failed before its output is looked at, or None."""
+        """Return the outcome and reason of a test that failed whatever its output is, or None."""
         return verdicts.find_failure(run, self.limits, self._memory_limit_mib, self._out_of_memory)
 
     def judge(self, run: Run, test: PreparedTest) -> TestResult:
-        """Judge what one test left behind."""
+        """Return the result of a finished test: its failure, or the comparison of its output."""
         value = self.value_of(run, test)
         if isinstance(value, TestResult):
             return value
@@ -195,7 +195,7 @@ class PreparedProblem:
         return verdicts.compared(run, compare_value(value, test.expected, checker))
 
     def value_of(self, run: Run, test: PreparedTest) -> object | TestResult:
-        """Return what a function returned, None of a program; or the result of a test that failed before that."""
+        """Return the value that a function returned, None for a program, or the TestResult of a failed test."""
         failure = self.find_failure(run)
         if failure is not None:
             return verdicts.result_of(run, *failure)
@@ -207,14 +207,14 @@ _EXACT_IN_JSON = 1 << 53
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value comes over the wire as plain JSON."""
+    """Whether the sandbox encodes a value as plain JSON."""
     if type(value) is list:
         return all(map(_is_plain, value))
     return value is None or type(value) in (bool, str) or (type(value) is int and abs(value) < _EXACT_IN_JSON)
 
 
 def check_problem(problem: Problem) -> None:
-    """Refuse a problem that cannot judge any program.
+    """Check that programs can be judged by a problem.
 
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
@@ -223,7 +223,7 @@ def check_problem(problem: Problem) -> None:
 
 
 def _read_expected(problem: Problem) -> Sequence[object]:
-    """Check a problem; return what its function is to return, test by test, None where none is called."""
+    """Check a problem; return the expected value of each test of a function, None for each test of a program."""
     values: Sequence[object] = [None] * len(problem.tests)
     language = language_of(problem)
     checker = problem.checker
@@ -262,7 +262,7 @@ def _read_expected(problem: Problem) -> Sequence[object]:
 
 
 def check_arguments(arguments: Sequence[str], what: str) -> None:
-    """Refuse arguments that cannot be passed to a program."""
+    """Raise DataError if arguments cannot be passed to a program; `what` names them in the message."""
     num_bytes = len(json.dumps(arguments))
     if num_bytes > _MAX_ARGUMENTS_BYTES:
         raise DataError(f"{what}: {num_bytes} bytes; use at most {_MAX_ARGUMENTS_BYTES}, and a file for more")

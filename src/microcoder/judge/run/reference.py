@@ -1,7 +1,7 @@
-"""The judge without any trick: what a verdict is, in one file. The fast judge must say the same.
+"""The reference judge: the definition of a verdict in one file, without optimisations. The fast judge must agree.
 
 A program is judged by its tests in order, each in a process of its own inside a sandbox that no other program sees.
-Nothing is kept, shared or run again. What a test shows decides its outcome, by the first row that applies:
+Nothing is cached, shared or run again. A test's outcome is that of the first row that applies:
 
 | seen                                                             | outcome         |
 |------------------------------------------------------------------|-----------------|
@@ -45,7 +45,7 @@ OUTPUT_MIB, SCRATCH_MIB, LARGE_SCRATCH_MIB, SPARE_MEMORY_MIB = 16, 16, 256, 640
 and its address space beyond the limit on resident memory."""
 CHECKER_SECONDS, CHECKER_MIB = 10.0, 1024
 _VALUE_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
-"""A returned value beyond both limits is wrong unread."""
+"""A returned value of more bytes than the first, plus the second times the expected ones, is wrong unread."""
 _LIMITS = ("time_limit", "memory_limit", "output_limit", "process_limit", "sandbox_fault")
 _MEMORY_ERROR = re.compile(r"[\w.]*MemoryError\b")
 _NO_PROCESS = re.compile(r"RuntimeError: can't start new thread|BlockingIOError: \[Errno 11\]")
@@ -72,7 +72,7 @@ def judge_by_reference(
     time_scale: float = 1.0,
     packages: str = STANDARD,
 ) -> Verdict:
-    """Judge a program by the specification; slow.
+    """Judge a program by the definition of a verdict in this module; slow.
 
     Args:
         program: what to judge.
@@ -172,7 +172,7 @@ def _load(
     fn_name: str = "",
     scratch_mib: int = LARGE_SCRATCH_MIB,
 ) -> _Ready | str:
-    """Return a program ready to run in a sandbox of its own, or the compiler's message."""
+    """Return a program ready to run in a sandbox of its own, or the compiler's message; raises EvaluatorFault."""
     if trouble := language.find_problem():
         raise EvaluatorFault(trouble)
     if not language.is_built:
@@ -222,7 +222,7 @@ def _find_failure(run: Run, ready: _Ready) -> tuple[Outcome, str] | None:
 
 
 def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | None) -> TestResult:
-    """Judge what a function returned."""
+    """Return the result of a test by the value that the function returned."""
     test = problem.tests[number - 1]
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
@@ -238,7 +238,7 @@ def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | Non
 
 
 def _ask(checking: _Ready, run: Run, output: bytes, problem: Problem, number: int) -> TestResult:
-    """Judge an output by the problem's checker program; one that breaks on it must decide about the answer itself."""
+    """Judge an output by the checker program; if that breaks, run it on the expected answer to see whether it works."""
     test, checker = problem.tests[number - 1], problem.checker
     given, answer = (text.encode("utf-8", "surrogatepass") for text in (test.input, test.output))
     found = _run_checker(checking, checker, given, output, answer)

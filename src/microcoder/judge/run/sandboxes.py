@@ -1,6 +1,6 @@
 """One worker's sandboxes: a plain one, and others once they are asked for, such as one that compiles.
 
-Running one worker's tests with timing corrected for neighbours: again where a run says too little.
+`TimedRuns` corrects CPU time for neighbours (other load on the machine), and repeats a run that is inconclusive.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class SandboxKind:
     """The kind of a sandbox; runs that need the same kind share one."""
 
     preload: tuple[str, ...] = ()
-    """Packages that are loaded before the program starts."""
+    """Modules that are loaded before the program starts."""
     is_large: bool = False
     """Whether it has room for files."""
     builds: str = ""
     """The language that it compiles; empty for one that runs programs."""
     runs: str = ""
-    """The language whose runtime it gives room to; empty if programs are Python's or binaries."""
+    """The language whose runtime it can start; empty if programs are Python's or binaries."""
 
 
 class Sandboxes:
-    """Started when they are first used, ended when anything goes wrong in them; for one thread."""
+    """A worker's sandboxes by kind, for one thread: started on first use, ended when anything goes wrong in them."""
 
     def __init__(
         self, options: JudgeOptions | None = None, *, packages: ProvidedPackages | None = None, turn: Turn | None = None
@@ -72,7 +72,7 @@ class Sandboxes:
         """Counts of the worker; here, uses that were begun again because the sandbox died."""
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T], *, is_last: bool = False) -> T:
-        """Call an action with a sandbox of a kind, and again with a fresh one if it dies or the machine refuses it."""
+        """Return `action(sandbox)`; after SandboxDied or OSError it is called once more, with a fresh sandbox."""
         try:
             return action(self._find(kind))
         except BaseException as error:
@@ -83,7 +83,7 @@ class Sandboxes:
         return self.use(kind, action, is_last=True)
 
     def renew(self) -> None:
-        """End the sandboxes, so that the next program starts fresh ones; also after starts that failed."""
+        """End the sandboxes, so that the next program starts fresh ones; forget failed starts."""
         for kind in list(self._started):
             self._discard(kind)
         self._failed_starts = 0
@@ -150,10 +150,10 @@ _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 
 
 class TimedRuns:
-    """Runs one worker's tests with timing corrected for neighbours."""
+    """Runs one worker's tests with CPU time corrected for neighbours (other load on the machine)."""
 
     def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace) -> None:
-        """Note where tests run, when they may, and how fast this machine is."""
+        """Take the worker's sandboxes, its turn to run in them, and the pace of this machine."""
         self._sandboxes = sandboxes
         self._turn = turn
         self._pace = pace
@@ -178,7 +178,7 @@ class TimedRuns:
     ) -> Run:
         """Run a test, alone or with a series, and return its result with CPU time as on an idle machine.
 
-        Whose run is the only try is run again only to time what it did.
+        With `is_only_try` it is run again only to measure its time: its output is kept.
         """
         self.losses, self._is_only_try = [], is_only_try
         self.record.reasons.clear()
@@ -209,7 +209,7 @@ class TimedRuns:
         return timing.measure_scale(lambda: self._time(timing.PROGRAM))
 
     def _time(self, code: str) -> float:
-        """Return the CPU seconds of a fixed program, which say something about this machine's pace."""
+        """Run a fixed program, note its CPU seconds in the machine's pace, and return them."""
         limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
         with contextlib.closing(LoadedProgram(code)) as program:
             run = self._sandboxes.use(SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits))
@@ -217,7 +217,7 @@ class TimedRuns:
         return run.cpu_seconds
 
     def _measure_slowdown(self, run: Run) -> float:
-        """Return by how much neighbours slow a program like this now."""
+        """Return the factor by which neighbours slow a program like this one now."""
         slowdown = self._pace.measure(timing.PROGRAM, lambda: self._time(timing.PROGRAM))
         if run.result.memory_kib < timing.LARGE_KIB:
             return slowdown
@@ -226,11 +226,11 @@ class TimedRuns:
     def _run_with_room(
         self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None
     ) -> tuple[Run, float]:
-        """Run a test with the room that neighbours call for; return that too.
+        """Run a test with limits raised by the recent slowdown factor; return the run and the factor.
 
-        Where it runs out of CPU time and neighbours turn out to cost more than they did of late, it is run once more,
-        which happens to one test of a program at most: an endless one must not cost many limits. An only try is not
-        run once more, so it has all the room that neighbours could ever call for.
+        If it runs out of CPU time, and the slowdown turns out to be larger now, it is run once more; this happens to
+        one test of a program at most, as an endless one must not cost many limits. An only try is not run once more,
+        so its limits are raised by the largest factor from the start.
         """
         limits = prepared.limits
         with self._turn.shared():
@@ -271,5 +271,5 @@ class TimedRuns:
 
 
 def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
-    """Whether none of its limits killed a test: it did, or the machine, as where memory ended."""
+    """Whether a test was killed by none of its limits: by itself, or by the machine, as when memory ran out."""
     return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL

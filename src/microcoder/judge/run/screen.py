@@ -3,7 +3,7 @@
 A process of its own for every test costs more than most tests do. Tests may share one if nothing can get from one
 test to the next: the process starts each in a fresh main module with fresh streams, and the program is one of those
 that `find_obstacle` finds nothing against. That is a list of what is allowed, not of what is forbidden: a program
-that names anything else keeps a process a test.
+that names anything else keeps one process per test.
 
 Why the allowed things carry nothing over: a program reaches only what its source names. It never holds a module, a
 frame or a namespace as a value, never names an attribute of the interpreter, and the attributes of modules that it
@@ -11,8 +11,8 @@ names are functions, classes and constants. What it may change of those is looke
 (`sandbox/batch.py`).
 
 What its own module defines need not be made anew for each test if the module binds nothing but functions, classes and
-constants, and binds each once (`binds_constants`): of such, a call can change only attributes. So the process that runs
-the program defines it once if besides it sets no attribute of anything, and names nothing of the library that does
+constants, and binds each once (`binds_constants`): of such, a call can change only attributes. So the process defines
+the module once if, besides, the program sets no attribute of anything, and names nothing of the library that does
 (`is_rare` in `sandbox/batch.py`).
 """
 
@@ -43,7 +43,7 @@ _REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
 _TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
 """Builtins that show the address of an object, or make one that is nothing but its address."""
 _SEEDED = (("random", "Random"), ("random", "seed"))
-"""Without a number to begin with they draw entropy."""
+"""Without a seed they draw entropy from the system."""
 _FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
@@ -84,7 +84,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
 # One of each worker's: asked first whether a program is Python, then whether and how it may share a process.
 @lru_cache(maxsize=64)
 def parse(code: str) -> ast.Module | str:
-    """Return a program's tree, or what Python says of its syntax; empty where its own process is to say it."""
+    """Return a program's tree, or its SyntaxError as text; empty if it cannot be parsed for any other reason."""
     try:
         return parse_source(code.removeprefix("\ufeff"))
     except SyntaxError as error:
@@ -95,9 +95,9 @@ def parse(code: str) -> ast.Module | str:
 
 
 def find_syntax_error(code: str) -> str:
-    """Return what the Python of this process says of a program that it cannot parse; empty if it can, or may.
+    """Return a program's SyntaxError as text; empty if it has none, or is too long to be parsed here.
 
-    The program's own process would say the same, and nothing of a program is run before all of it is compiled.
+    The program's own process would give the same error, as nothing is run before the whole program is compiled.
     """
     found = parse(code) if len(code) <= _MOST_SOURCE_CHARACTERS else ""
     return found if isinstance(found, str) else ""
@@ -167,7 +167,7 @@ class _Scope(NamedTuple):
 
 
 class _Screen(ast.NodeVisitor):
-    """Walks a program once; raises at the first thing that is not allowed."""
+    """Walks a program once; raises Obstacle at the first thing that is not allowed."""
 
     def __init__(self, *, is_function: bool) -> None:
         self._given = _GIVEN() if is_function else {}
@@ -179,7 +179,7 @@ class _Screen(ast.NodeVisitor):
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
         self._seen: set[str] = set()
-        """Those of `a set` and `objects` that the program uses; both are refused."""
+        """Those of `a set` and `objects` that the program uses; both together are refused."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
@@ -202,7 +202,7 @@ class _Screen(ast.NodeVisitor):
             raise Obstacle("it may have sets of objects, which stand there by their addresses")
 
     def visit(self, node: ast.AST) -> None:
-        """Go the way of the class above, without making up the name of a method for each node."""
+        """Dispatch as `ast.NodeVisitor.visit` does, but without building a method's name for each node."""
         visitor = _VISITORS.get(type(node))
         if visitor is None:
             self.generic_visit(node)
@@ -215,7 +215,7 @@ class _Screen(ast.NodeVisitor):
             self.visit(child)
 
     def visit_FunctionDef(self, node: Function) -> None:
-        """A name that a function binds is its own."""
+        """Walk a function's body in a scope of its own, the rest of it in the scope around."""
         # All but the body is evaluated outside: defaults, annotations, decorators.
         body = node.body if isinstance(node.body, list) else [node.body]
         inside = {id(statement) for statement in body}
@@ -230,7 +230,7 @@ class _Screen(ast.NodeVisitor):
     visit_Lambda = visit_FunctionDef
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """A coroutine needs an event loop, which outlives a test."""
+        """Refuse coroutines: their event loop outlives a test."""
         raise Obstacle("it has coroutines")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
@@ -248,7 +248,7 @@ class _Screen(ast.NodeVisitor):
         self._scopes.pop()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """A module is never a value, nor is what makes classes."""
+        """Refuse modules, `type` and builtins that show addresses as values, and assignments to imported names."""
         check_name(node.id)
         if node.id in self._plain_classes and isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
             self._seen.add("objects")
@@ -315,7 +315,7 @@ class _Screen(ast.NodeVisitor):
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Some things are for calling only, and with arguments that the source spells."""
+        """Check calls of `deepcopy`, `Random` and `seed`, which only certain arguments make safe."""
         callee = self._callee(node)
         if callee == ("copy", "deepcopy") and (
             len(node.args) + len(node.keywords) > 1 or any(isinstance(one, ast.Starred) for one in node.args)
@@ -332,7 +332,7 @@ class _Screen(ast.NodeVisitor):
             self.visit(argument)
 
     def _callee(self, node: ast.Call) -> tuple[str, str]:
-        """Return the module and the name of a library function that is called by its own name."""
+        """Return the module and name of a library function that is called by name; two empty texts for any other."""
         function = node.func
         if isinstance(function, ast.Name):
             module, inside = self._library(function.id)
@@ -400,7 +400,7 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
 
 @cache
 def _public_names(module: str) -> tuple[str, ...]:
-    """Return the names that a star brings."""
+    """Return the names that `from module import *` binds."""
     loaded = importlib.import_module(module)
     names = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
     return tuple(names)
@@ -449,7 +449,7 @@ def _scope_of(node: Function | ast.ClassDef) -> _Scope:
 
 
 def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
-    """Return what belongs to a scope, without what is inside functions, classes and comprehensions of it."""
+    """Return the nodes that belong to a scope, without those inside its functions, classes and comprehensions."""
     found = [*body]
     # It grows on the way.
     for inner in found:
@@ -461,7 +461,7 @@ def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
-    """Return the nodes inside a node that say something; `ast.iter_child_nodes` takes three times as long."""
+    """Return the child nodes that matter to the screen; `ast.iter_child_nodes` takes three times as long."""
     kind = type(node)
     fields = _FIELDS.get(kind)
     if fields is None:
@@ -485,7 +485,7 @@ _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 _BIND_NOTHING = frozenset(
     (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.Expr, ast.BinOp, ast.Assign)
 )
-"""The most common kinds of node that give no name but by an `ast.Name`."""
+"""The most common kinds of node that bind no name but by an `ast.Name`."""
 
 _NAMING_FIELDS: dict[type, str] = {
     **dict.fromkeys((ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
@@ -495,7 +495,7 @@ _NAMING_FIELDS: dict[type, str] = {
 
 
 def _bound_names(node: ast.AST) -> list[str]:
-    """Return names that a node gives without an `ast.Name`."""
+    """Return the names that a node binds without an `ast.Name`; Obstacle for type parameters and templates."""
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return node.names
     if isinstance(node, ast.MatchClass):

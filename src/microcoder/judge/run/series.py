@@ -1,4 +1,4 @@
-"""The trusted end of tests that share a process: its files, its questions, the frames that it leaves."""
+"""The judge's side of tests that share a process: its files, its questions, and the frames that hold its outputs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 class Series:
-    """Tests of one process, in order. The first is any other test until it has ended.
+    """Tests that run in one process, in order. The first is run like any other test until it has ended.
 
-    A sandbox that dies may run it again from the beginning: then `is_right` is asked about the first test once more.
+    If the sandbox dies, the series may be run again from the beginning: then `is_right` judges the first test again.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Series:
         """Open nothing yet.
 
         Args:
-            later_inputs: those of all tests but the first.
-            cpu_seconds: what these may take together, above 0.
+            later_inputs: stdin of all tests but the first.
+            cpu_seconds: CPU limit of these together, above 0.
             is_right: judges a test.
             binds_constants: the program is a function's, and its module need not be made anew (see `screen`).
         """
@@ -77,17 +77,17 @@ class Series:
 
     @property
     def num_counting(self) -> int:
-        """Number of tests that began, or were followed by a look, while nothing of the library was changed."""
+        """Number of tests whose results count: the library was unchanged when each began, or at a check after it."""
         return min(self.num_ended, self._num_clean + 1)
 
     @property
     def has_lost(self) -> bool:
-        """Whether the process ended during a test behind the first, which then left nothing to look at."""
+        """Whether the process ended during a test behind the first, which then has no result."""
         return self.num_ended > 0 and not self.has_wrong and not self.has_ended
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether it was ended for its CPU time."""
+        """Whether the process was ended at its CPU limit."""
         return self.result is not None and self.result.expired == CPU_EXPIRED
 
     def open(self, stdout: int) -> list[int]:
@@ -114,7 +114,7 @@ class Series:
             self._answer(self._asked)
 
     def finish(self, result: Result) -> Result:
-        """Judge the tests that ended, and return the first test's share of the process's time."""
+        """Judge the tests that ended; return the first's result, with the mean time per test."""
         self.result = result
         self._look()
         self.close()
@@ -146,7 +146,7 @@ class Series:
             asked.send(b"-" if self.has_wrong else GO_ON)
 
     def _look(self) -> None:
-        """Judge the frames that are new, up to one that is not right."""
+        """Judge the new frames, up to the first that is not right."""
         frames = self._files[2]
         content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
         for status, output in unpack_frames(content):

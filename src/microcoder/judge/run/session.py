@@ -60,7 +60,7 @@ class _Trial:
     writes_by_name: bool
 
     def task(self, stdin: bytes) -> TestTask:
-        """Return one run of it."""
+        """Return a run on this stdin."""
         return self.loaded.task(
             stdin,
             fn_name=self.problem.problem.fn_name or "",
@@ -86,11 +86,11 @@ class Session:
     ) -> None:
         self._options = options = options or JudgeOptions()
         self.turn = turn or Turn()
-        """The place of its thread."""
+        """Its thread's turn to run programs."""
         self._builds = builds or BuildCache()
         self._headers = headers or HeaderShelf()
         self.sandboxes = Sandboxes(options, packages=packages, turn=self.turn)
-        """Of its thread."""
+        """The sandboxes of its thread."""
         self.record = self.sandboxes.record
         """Counts so far."""
         self.timed = TimedRuns(self.sandboxes, self.turn, pace or Pace())
@@ -149,7 +149,7 @@ class Session:
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
     def _judge_program(self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
-        """Judge a program's tests; if a repeated test ended otherwise, all of them anew, a process a test, twice."""
+        """Judge a program's tests; if a repeated test ended otherwise, all anew, twice, with one process per test."""
         self._judge_tests(trial, is_wanted, tries)
         if not tries.is_doubtful and tries.is_accepted:
             self._probe(trial, tries, is_wanted)
@@ -164,7 +164,7 @@ class Session:
     def _judge_tests(
         self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
     ) -> Tries:
-        """Note the results of a program's tests, in order, until the stop rule or a doubt ends it; return them."""
+        """Add the results of a program's tests to `tries`, in order, until the stop rule or a doubt; return `tries`."""
         tests = trial.problem.tests
         while len(tries.results) < len(tests) and not tries.is_doubtful:
             if not is_wanted():
@@ -180,7 +180,7 @@ class Session:
         return tries
 
     def _choose_together(self, trial: _Trial, tries: Tries) -> Sequence[PreparedTest]:
-        """Return the next tests, if they may share a process and that pays."""
+        """Return the next tests if they are to share a process; empty to run the next one by itself."""
         is_odd = trial.reads_by_name or trial.writes_by_name or not isinstance(trial.loaded, LoadedProgram)
         num_done = len(tries.results)
         has_failed = num_done > 0 and tries.results[-1].verdict is not Outcome.ACCEPTED
@@ -334,7 +334,7 @@ class Session:
         is_function: bool = False,
         answer: str = "",
     ) -> Loaded | str:
-        """Return a program ready to run, or the reason why it cannot be built; a harness holds its answer as a text."""
+        """Return a program ready to run, or the compiler's message; `answer`: the code that a harness calls."""
         if not language.is_built:
             if trouble := language.find_problem():
                 raise EvaluatorFault(trouble)
@@ -358,7 +358,7 @@ class Session:
             return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
-        """Return what sandbox a program runs in."""
+        """Return the kind of sandbox that a program runs in."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
         packages = self.sandboxes.packages
@@ -367,7 +367,7 @@ class Session:
     def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
         """Judge by a checker program; if it also fails on the problem's own answer, the program gets no verdict.
 
-        Without that question a program would dodge its refusal by an output that the checker cannot read.
+        Otherwise a program could avoid a rejection by an output that crashes the checker.
         """
         value = prepared.value_of(run, test)
         if isinstance(value, TestResult):
@@ -387,7 +387,7 @@ class Session:
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes | None = None
     ) -> Comparison | str:
-        """Return what a checker says of an output, by default the answer; it runs again if we may have ended it."""
+        """Return a checker's decision on an output, by default the answer; repeated if none of its limits killed it."""
         checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)

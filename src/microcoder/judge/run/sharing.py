@@ -1,24 +1,24 @@
 """How many tests of a program share a process, and how their results are judged.
 
-No program has a second try: what is kept of runs that did not count, and when a program is judged anew.
+A program gets no second try: records of runs that did not count, and when to judge it anew.
 
-A test is run again where a run says too little: it failed in a process that it shared, ended close to its time limit,
-was killed from outside. A guess must not gain by that. Two rules see to it:
+A test is run again if its run is inconclusive: it failed in a process that it shared, ended close to its time limit,
+was killed from outside. A program that guesses must not gain by that. Two rules ensure it:
 
 - A run that is only timed again keeps its output (`timing`).
-- Where a test failed and then was accepted, in a way that the program could have caused, the program is judged anew: a
-  process a test, without any repeats, twice, and it passes the tests that it passes both times. A program whose runs
-  are all alike loses nothing but time.
+- If a test failed and then was accepted, in a way that the program could have caused, the program is judged anew,
+  twice, with one process per test and without any repeats, and passes the tests that it passes both times. A program
+  whose runs are all alike loses nothing but time.
 
 One failure in a shared process is no such case: to run out of the CPU time that tests may take together, which is less
-than that of one test, and then to be accepted after taking at least as much. Whoever burns time to be asked again must
-burn it in the accepted run too, which would have been cut off the first time: nothing is gained. What earlier tests of
-the process had used is not known from outside, so the lost test counts as having had all of that time.
+than that of one test, and then to be accepted after taking at least as much. A program that wastes time to be run again
+must waste it in the accepted run too, which would have been cut off the first time: nothing is gained. What earlier
+tests of the process had used is not known from outside, so the lost test counts as having had all of that time.
 
 A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
 only if it takes at least what the first was cut off at; a quicker one, usual where the neighbours left, is doubted.
-The runs anew neither lose nor gain by neighbours: each has from the beginning all the room that neighbours could call
-for, and one that ends beyond its limit is timed again, alone, and keeps its output.
+The runs anew neither lose nor gain by neighbours: each has limits raised by the largest slowdown from the start, and
+one that ends beyond its limit is timed again, alone, and keeps its output.
 
 A sandbox that dies may have been killed by its program where isolation is degraded (it can fill the disk), so a test
 that is accepted after that is doubted too. The runs anew are not repeated where the disk is full.
@@ -48,8 +48,8 @@ class Loss(NamedTuple):
 
     reason: Repeat
     cpu_seconds: float = math.inf
-    """Least time of an accepted repetition that gains nothing: the time that was given when it ran out, 0 if the
-    program could not have caused this, infinite otherwise."""
+    """An accepted repetition that takes at least this raises no doubt: the time at which the run was cut off, 0 if the
+    program could not have caused the loss, infinite otherwise."""
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class Tries:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether every test so far was."""
+        """Whether every test so far was accepted."""
         return all(result.verdict is Outcome.ACCEPTED for result in self.results)
 
     def uncount(self, test: int, reason: Repeat) -> None:
@@ -82,14 +82,14 @@ class Tries:
         self.uncounted.append(UncountedRun(test, reason))
 
     def lose(self, loss: Loss, test: int | None = None) -> None:
-        """Note a run of a test to come, the next if it is not said, that does not count."""
+        """Note a run that does not count, of the test with this number, by default the next one."""
         test = test or self.next_test
         self.uncount(test, loss.reason)
         if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
             self.losses[test] = loss
 
     def add(self, result: TestResult) -> None:
-        """Note the run of the next test that counts."""
+        """Add the result of the next test; accepted more quickly than its loss allows, it makes the tries doubtful."""
         loss = self.losses.pop(self.next_test, None)
         if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
             self.is_doubtful = True
@@ -114,9 +114,9 @@ def _anew(num_tests: int) -> Iterable[UncountedRun]:
 
 
 def choose_probed(code: str, tests: Sequence[PreparedTest]) -> list[int]:
-    """Return the places of the tests that are run again if the program is accepted; none of most programs.
+    """Return the indices of the tests that are run again if the program is accepted; empty for 99 % of programs.
 
-    A draw that depends on nothing but the program and its first input.
+    They are drawn at random, by a digest of the program and its first input only.
     """
     digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
     if int.from_bytes(digest[:4]) >= _PROBED_SHARE * (1 << 32):
@@ -157,7 +157,7 @@ class Together(Series):
     """
 
     def __init__(self, code: str, problem: PreparedProblem, tests: Sequence[PreparedTest]) -> None:
-        """Begin nothing yet."""
+        """Take the tests, the first of which is run as usual; start nothing yet."""
         self._problem = problem
         self._tests = tests
         self._judged: list[TestResult] = []
@@ -168,7 +168,7 @@ class Together(Series):
 
     @property
     def loss(self) -> Loss | None:
-        """The test behind the first that was begun and not accepted: for another process to judge."""
+        """Why a later test that began was not accepted, and must be run in another process; None if there is none."""
         if self.has_wrong and self.num_ended > 1:
             return Loss(Repeat.SHARED_WRONG)
         if not self.has_lost or self.num_ended == len(self._tests):
@@ -177,7 +177,7 @@ class Together(Series):
 
     @property
     def num_unchecked(self) -> int:
-        """Number of accepted tests that do not count, as no look followed that found the library unchanged."""
+        """Number of accepted tests that do not count, as no check after them found the library unchanged."""
         return max(0, self.num_ended - self.has_wrong - self.num_counting)
 
     def is_over(self, run: Run) -> bool:
@@ -187,7 +187,7 @@ class Together(Series):
         return self.num_ended > 1 and (is_over or run.stderr_bytes > self._problem.limits.output_bytes)
 
     def accepted_after(self, run: Run) -> list[TestResult]:
-        """Return the results that count of the tests behind the first, whose run is given, up to one not accepted."""
+        """Return the results of accepted tests behind the first that count; `run` is that of the first."""
         measured = run.cpu_seconds, run.result.wall_us / 1e6, round(run.result.memory_kib / 1024, 3)
         accepted = [one for one in self._judged[1 : self.num_counting] if one.verdict is Outcome.ACCEPTED]
         # One for all that are alike: making them takes as long as judging them.

@@ -2,8 +2,8 @@
 
 Of a module they may name what it publishes, if that is a function, a class or a constant: nothing that holds a state
 of its own, acts on things by a name that is computed, keeps a register, or tells how old the process is: a clock, the
-size of an object (which grows with what was asked of it), an address. Nor anything that draws entropy: where tests
-fall by luck, a process a test is what they are judged in.
+size of an object (which grows with what was asked of it), an address. Nor anything that draws entropy: tests whose
+outcome is luck are judged with one process per test.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps st
 detach TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
 """
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
-"""Names of anything, whoever they belong to."""
+"""Names that a program must not use for anything."""
 _FORBIDDEN_MEMBERS_TEXT = {
     # It keeps the strings that it makes names of for as long as the process lives.
     "collections": "namedtuple",
@@ -71,13 +71,13 @@ METHODS = frozenset(_METHODS_TEXT.split())
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that nothing of a program may have."""
+    """Raise Obstacle for a name that a program must not use for anything."""
     if name in FORBIDDEN or (name.startswith("__") and name not in _NAMES_WITH_UNDERSCORES | METHODS):
         raise Obstacle(f"it names {name}")
 
 
 def check_attribute(name: str) -> None:
-    """Refuse an attribute of anything that is the interpreter's, or the library's own."""
+    """Raise Obstacle for an attribute, of any object, that is internal to the interpreter or the library."""
     if name.startswith("__") or name in FORBIDDEN or name in ("sys", "os"):
         raise Obstacle(f"it names {name}")
     if name.startswith("_") and name in _internal_names():
@@ -85,7 +85,7 @@ def check_attribute(name: str) -> None:
 
 
 def check_member(module: str, name: str) -> None:
-    """Refuse a member of a module that is more than a function, a class or a constant."""
+    """Raise Obstacle for a member of a module unless it is a function, a class or a constant that is allowed."""
     if module in ("__future__", "nodes"):
         return
     if module not in (*MODULES, *PACKAGES, "sys"):
@@ -113,7 +113,7 @@ def _is_plain_member(module: str, name: str) -> bool:
 
 
 _OF_NAMED_TUPLES = frozenset(("_replace", "_asdict", "_make", "_fields"))
-"""Any program's own have these."""
+"""Named tuples that a program defines itself have these."""
 
 
 @cache

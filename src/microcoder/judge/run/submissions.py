@@ -1,10 +1,10 @@
 """Submission files: a program and the tests that decide it, one pair a line; and the line a verdict is written as.
 
-A verdict file that can be resumed after an interruption.
+`VerdictFile` can be resumed after an interruption:
 
     OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes from it
     OUT             the whole file, in input order, by an atomic rename
-    OUT.meta.json   what it was made from and by: a repeated run has nothing to do
+    OUT.meta.json   its input and options: a repeated run has nothing to do
 
 A program with a `sandbox_fault` is judged again by the next run.
 """
@@ -38,7 +38,7 @@ class VerdictFile:
     """The verdicts of one input under one set of options; opening it reads the existing ones."""
 
     def __init__(self, path: Path, *, origin: dict[str, str]) -> None:
-        """Name a verdict file."""
+        """Name a verdict file; `origin`: its input and options, which those of earlier runs must equal."""
         self.path = path
         self.done: dict[str, Row] = {}
         """Lines of earlier runs by submission id, sandbox errors left out."""
@@ -52,12 +52,12 @@ class VerdictFile:
         """Whether the partial file holds a verdict."""
 
     def delete(self) -> None:
-        """Forget earlier runs."""
+        """Delete the files of earlier runs."""
         for path in (self.path, self._partial, self._meta):
             path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
-        """Read what an earlier run left."""
+        """Read the verdicts of earlier runs and lock the file; DataError if it is in use or of another origin."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             meta = read_json(self._meta, what="description") if self._meta.exists() else {}
@@ -93,7 +93,7 @@ class VerdictFile:
         self._append({"isolation": record})
 
     def add(self, name: str, verdict: Verdict) -> Row:
-        """Append a verdict."""
+        """Append the verdict of the submission with this id; return its line."""
         row = verdict_record(name, verdict)
         self.done[name] = row
         self._has_begun = True

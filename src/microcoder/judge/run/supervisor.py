@@ -73,7 +73,7 @@ class TestTask:
     files: Mapping[str, bytes | None]
     """Files for the scratch folder; None makes an empty folder."""
     options: Mapping[str, Any]
-    """How it is run, by the names of `Request`, without limits."""
+    """Further fields of `Request`: how it is run, without limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Run:
         return self.result.cpu_us / 1e6
 
     def slowed_by(self, factor: float) -> Run:
-        """Return it with the CPU time that it would have taken without neighbours that slow it by so much."""
+        """Return the run with its CPU time divided by a factor, by which neighbours slowed it."""
         return replace(self, result=self.result._replace(cpu_us=int(self.result.cpu_us / factor)))
 
 
@@ -105,7 +105,7 @@ class Loaded:
     def __init__(
         self, source: int, cache: int, command: tuple[str, ...] = (), files: Mapping[str, bytes] | None = None
     ) -> None:
-        """Take the descriptors of a test, what starts a binary, and the files that each run is given."""
+        """Take over two descriptors; `command` starts a binary, `files` are added to those of each run."""
         self.source, self.cache = source, cache
         self._command = command
         self._files = files or {}
@@ -118,7 +118,7 @@ class Loaded:
         files: Mapping[str, bytes | None] | None = None,
         **options: Any,
     ) -> TestTask:
-        """Return one run of this program; the options are those of `Request`."""
+        """Return the task of one run of this program; `options` are fields of `Request`."""
         options["command" if self._command else "arguments"] = (*self._command, *arguments)
         return TestTask(self.source, self.cache, stdin, {**(files or {}), **self._files}, options)
 
@@ -158,18 +158,18 @@ class Sandbox:
         turn: Turn | None = None,
         nice: int = 0,
     ) -> None:
-        """Start it.
+        """Start the fork server; EvaluatorFault if it does not start.
 
         Args:
             packages: folder of the third-party packages that programs may import; empty for none.
             preload: packages to import besides the standard library's.
             layers: the layers of isolation to put on.
-            toolchain: what compilers need to read; such a sandbox builds programs and runs none.
-            runtime: what a runtime is given, see `builds`.
+            toolchain: paths that compilers need to read; such a sandbox builds programs and runs none.
+            runtime: what a language's runtime needs, from `builds.find_room`.
             scratch_mib: how much a test may write to its folder.
-            record: takes what is decided about time.
+            record: the decisions about time are added to it.
             turn: its worker's place, given back while a test idles.
-            nice: how far programs stand back from others, 0 to 19; never less than the calling process.
+            nice: niceness of programs, 0 to 19; never less than the calling process's.
         """
         require_linux()
         if packages and not os.path.isdir(packages):
@@ -222,12 +222,12 @@ class Sandbox:
         return self._process.pid
 
     def run(self, task: TestTask, limits: Limits, series: Series | None = None) -> Run:
-        """Run one test, or the first of a series that shares its process.
+        """Run one test, or a series that shares one process, of which the first is returned; raises SandboxDied.
 
         Args:
             task: what to run.
-            limits: what it may use.
-            series: takes what the other tests did; such a task has no streams with names.
+            limits: of the test.
+            series: receives the results of the other tests; its task must not have `has_named_streams`.
         """
         is_function = bool(task.options.get("fn_name"))
         has_wire = (is_function and series is None) or self._builds

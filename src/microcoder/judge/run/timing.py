@@ -1,7 +1,7 @@
-"""Time: every rule by which a test is too slow, is given longer, or is run again.
+"""Time: every rule by which a test is too slow, may take longer, or is run again.
 
-Nothing here runs a program. The rules take what the kernel counted and what was asked for, and give a number or a
-reason; `sandboxes` and `watch` do what they say, and `microcoder judge --explain` prints the reasons.
+Nothing here runs a program. The rules turn the kernel's counts and the limits into a number or a reason; `sandboxes`
+and `watch` apply them, and `microcoder judge --explain` prints the reasons.
 
 | seen                                                            | decision                                       |
 |-----------------------------------------------------------------|------------------------------------------------|
@@ -17,12 +17,12 @@ reason; `sandboxes` and `watch` do what they say, and `microcoder judge --explai
 A limit is never shortened: a stated limit is what a program may take at least. A machine up to 15 % slower counts as
 the reference, so that noise changes no limit; one more than four times slower is measured as four, and that is shown.
 
-Neighbours slow a program too: they take the caches, and half of a core that runs two threads. That is measured when a
-program ran out of CPU time, by how long two fixed programs take now and took at best: a small one, and for programs of
-more memory than a core's own cache one that walks through some.
+Neighbours, other load on the machine, slow a program too: they take caches, and half of a core with two threads. That
+is measured when a program ran out of CPU time, by how long two fixed programs take now and took at best: a small one,
+and for programs of more memory than a core's own cache one that walks through some.
 
 A test's wall limit holds for its time less the time in which it wanted a processor and was given none. Programs must
-not be able to stay by making themselves wait: waiting counts at most 100 times what was run, and 3 times if turns were
+not be able to stay by making themselves wait: waiting counts at most 100 times what they ran, and 3 times if turns were
 shorter than 0.1 ms, since only a program that gives the processor up by itself has such short ones.
 """
 
@@ -57,7 +57,7 @@ class Limits:
     memory_bytes: int
     output_bytes: int
     small_cpu_seconds: float = math.inf
-    """CPU time of a test that holds little memory when it comes near this."""
+    """CPU limit in place of `cpu_seconds` for a test that holds at most LARGE_MIB when it comes near."""
 
 
 def limits_for(
@@ -68,7 +68,7 @@ def limits_for(
     spare_memory_mib: int = SPARE_MEMORY_MIB,
     wall_factor: float = _WALL_FACTOR,
 ) -> Limits:
-    """Return what a test may use: wall time is only a backstop, CPU time decides."""
+    """Return the limits of a test: CPU time decides, wall time is only a backstop."""
     return Limits(
         cpu_seconds=cpu_seconds,
         wall_seconds=wall_factor * cpu_seconds + _WALL_EXTRA_SECONDS,
@@ -106,7 +106,7 @@ LARGE_KIB = 4 << 10
 
 MAX_SCALE = 4.0
 MAX_SLOWDOWN = 1.6
-"""Largest factor that neighbours are believed to cost; an endless program is run for that much longer."""
+"""Largest slowdown that is attributed to neighbours; an endless program is run for that much longer."""
 _NOTABLE_SLOWDOWN = 1.1
 _NUM_RECENT = 4
 _DEAD_BAND = 1.15
@@ -118,7 +118,7 @@ def measure_scale(measure: Callable[[], float]) -> float:
 
     Args:
         measure: runs the program once and returns its CPU seconds. Of up to five runs the fastest counts; the first
-            one that is as fast as the reference ends the matter.
+            one that is as fast as the reference ends the measurement.
     """
     fastest = float("inf")
     for _ in range(_MAX_RUNS):
@@ -129,38 +129,38 @@ def measure_scale(measure: Callable[[], float]) -> float:
 
 
 class Pace:
-    """How fast this machine runs at best, and of late; shared by the workers of a judge."""
+    """Best CPU times of the two fixed programs here, and recent slowdowns; shared by the workers of a judge."""
 
     def __init__(self, best: Mapping[str, float] | None = None) -> None:
-        """Note what the programs took at best, if that was seen before."""
+        """Start from the best CPU seconds of earlier runs, by program, if there are any."""
         self._lock = threading.Lock()
         self._best: dict[str, float] = dict(best or {})
         self._recent: deque[float] = deque([1.0], maxlen=_NUM_RECENT)
 
     @property
     def best(self) -> dict[str, float]:
-        """CPU seconds that the programs took at best."""
+        """Best CPU seconds so far, by program."""
         with self._lock:
             return dict(self._best)
 
     @property
     def slowdown(self) -> float:
-        """The most that neighbours cost of late, if that was looked at; 1 on a quiet machine."""
+        """Largest of the last four measured slowdown factors; 1 on a quiet machine."""
         with self._lock:
             return max(self._recent)
 
     def learn(self, program: str, seconds: float) -> None:
-        """Note what one of the programs took."""
+        """Note the CPU seconds of a run of one of the programs."""
         with self._lock:
             self._best[program] = min(seconds, self._best.get(program, seconds))
 
     def measure(self, program: str, run: Callable[[], float]) -> float:
-        """Return how many times longer than at best a program takes now: 1, or 1.1 to `MAX_SLOWDOWN`.
+        """Return the slowdown, a program's CPU time now over its best: 1, or 1.1 to `MAX_SLOWDOWN`.
 
         Args:
             program: one of the two programs.
-            run: runs it once and returns its CPU seconds. The middle one of three counts; a first one without any
-                delay ends the matter.
+            run: runs it once and returns its CPU seconds. The median of three counts; if the first one has no
+                delay, it is the only one.
         """
         seconds: list[float] = []
         while len(seconds) < 3:
@@ -181,18 +181,18 @@ class Pace:
 
 
 _LEAST_ROOM = 1.1
-"""A test is stopped this far beyond its CPU limit at the earliest: neighbours that cost less are not noticed. One that
-ends in between is run again alone."""
+"""A test is stopped at this many times its CPU limit at the earliest: smaller slowdowns are not noticed. One that ends
+in between is run again alone."""
 _LEAST_ROOM_IN_MEMORY = 1.3
 """`_LEAST_ROOM` of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
 _ROOM_OF_SLOWDOWN = 1.05
-"""Where neighbours were noticed, it is stopped this far beyond what they cost, since that varies."""
+"""If a slowdown was measured, it is stopped at this many times the slowdown, since that varies."""
 LARGE_MIB = 64
-"""A test that holds more lives in memory that it shares with its neighbours, however fast its core is."""
+"""A test that holds more is slowed through memory that it shares with its neighbours, however fast its core is."""
 
 
 def give_room(limits: Limits, slowdown: float) -> Limits:
-    """Return when a test is stopped where neighbours slow it by a factor; what it takes is then judged by `limits`."""
+    """Return limits raised by a slowdown factor, at which a test is stopped; it is then judged by the original ones."""
     room = max(_LEAST_ROOM, _ROOM_OF_SLOWDOWN * slowdown)
     return replace(
         limits,
@@ -203,7 +203,7 @@ def give_room(limits: Limits, slowdown: float) -> Limits:
 
 
 def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float) -> float:
-    """Return the CPU time that a test may take in all, by what it took and holds so far; 0 for what was said before."""
+    """Return a running test's new CPU limit in seconds, by its CPU time and memory so far; 0 to leave it as it is."""
     is_near = memory_mib <= LARGE_MIB and cpu_seconds + SLICE_SECONDS >= limits.small_cpu_seconds
     return limits.small_cpu_seconds if is_near else 0.0
 
@@ -216,13 +216,13 @@ def is_close(result: Result, limits: Limits) -> bool:
 def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool:
     """Whether a test that was stopped may be within its limit on a quiet machine.
 
-    What was stopped later than neighbours explain is beyond its limit there, too.
+    If it was stopped later than the slowdown explains, it is beyond its limit there, too.
     """
     return slowdown * limits.cpu_seconds > cpu_seconds
 
 
 def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
-    """Return what a test took too much of, CPU time or wall time; empty if it is within its limits."""
+    """Return a message with the CPU or wall time that exceeded a test's limit; empty if it is within its limits."""
     cpu_seconds = result.cpu_us / 1e6
     if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
@@ -258,10 +258,10 @@ class Reading(NamedTuple):
 def extend(
     reading: Reading | None, *, limit_seconds: float, counted_seconds: float, real_seconds: float
 ) -> tuple[float, str]:
-    """Return how much longer a test may take whose wall limit is spent, 0 to end it; and why.
+    """Return by how many seconds a test whose wall limit is spent may go on, 0 to end it, and why; or EvaluatorFault.
 
     Args:
-        reading: what the kernel says of it; None if it says nothing.
+        reading: the kernel's counts of its process; None if the kernel does not give them.
         limit_seconds: its wall limit.
         counted_seconds: its wall time so far, less what the watch itself could not follow.
         real_seconds: its wall time so far.
@@ -306,13 +306,13 @@ class Counts:
     """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
     whose output is luck: please report others."""
     anew: int = 0
-    """Programs that were judged anew, a process a test, twice, since a test that was repeated ended otherwise."""
+    """Programs judged anew, twice, with one process per test, since a test that was repeated ended otherwise."""
     probed: int = 0
     """Accepted programs of which, as a sample, some tests were run again."""
     unrepeated: int = 0
     """Probed programs that were not accepted again: luck, or a bug of ours."""
     aside: int = 0
-    """Times that a program gave its place back: an idle one, or one that had a slice while others had none."""
+    """Times that a program paused for others: it was idle, or had a slice of CPU time while others had none."""
     missing_packages: int = 0
     """Programs that stayed unscored because they import a promised package that is not installed here."""
 
@@ -322,7 +322,7 @@ _values_of: Callable[[Counts], tuple[int, ...]] = attrgetter(*(field.name for fi
 
 
 def sum_counts(counts: Iterable[Counts]) -> Counts:
-    """Return the sum of each."""
+    """Return the sum of counts, field by field."""
     return Counts(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
 
 

@@ -1,12 +1,12 @@
-"""Whose turn it is: a place for each program that runs, one room for those that run beside others or alone.
+"""Which programs run when: a limited number of places, and locks to run beside others or alone.
 
-A thread is given a program together with a place, and holds the place until the program is judged. One that idles, or
-has had a slice of CPU time while others wait that had none, gives its place to another thread and waits for one again:
-nobody waits for the end of an endless program. Its thread and its sandbox stay as they are meanwhile.
+A place is the right to run a program. A thread gets a program together with a place, and holds it until the program is
+judged. One that idles, or has had a slice of CPU time while others wait that had none, pauses: it gives its place to
+another thread and waits for one again. So nobody waits for the end of an endless program.
 
-Whoever runs holds the room, shared. Whoever is to run alone closes the door behind those inside, and waits until they
-have left. Both are locks of the kernel, so that alone is alone among the threads of all processes of a judge; a process
-that ends, however it does, has left.
+Two file locks of the kernel hold for all processes of a judge. Who runs holds the lock `room`, shared. Who is to run
+alone takes the lock `door`, so that no other program can begin, and waits until all have released `room`. A process
+that ends, however it does, releases its locks.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ with contextlib.suppress(ImportError):  # On Windows, where clients of other jud
     _FLOCK = ctypes.PyDLL(None).flock
 
 _PATIENCE_SECONDS = 5.0
-"""Who stands aside for so long goes before programs that nobody has begun: a stream of those must not stop it."""
+"""A paused program that waits for longer goes before new programs: a stream of those must not starve it."""
 _ASIDE_PER_PLACE, _MOST_ASIDE = 6, 128
 _MOST_MEMORY_ASIDE_MIB = 64
-"""A program that holds more keeps its place until it ends: those that stand aside must not fill the machine."""
+"""A program that holds more memory pauses only while it idles: paused programs must not fill the machine."""
 
 Job = Callable[[Any], None]
-"""Work on one program, called with what its thread has for that: sandboxes, warm."""
+"""Work on one program, called with its thread's session, which has warm sandboxes."""
 
 
 def most_workers(places: int) -> int:
-    """Return how many programs may be under way for so many places: those that run, and those that stand aside."""
+    """Return how many programs may be in progress for so many places: those that run, and those that pause."""
     return places + min(_ASIDE_PER_PLACE * places, _MOST_ASIDE)
 
 
 def make_lock_files() -> list[int]:
-    """Return two new files for the locks of a judge; in memory, so that nothing is left of them after its processes."""
+    """Return descriptors of two new files for the locks `door` and `room`; in memory, so nothing is left of them."""
     return [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("door", "room")]
 
 
 def _try(file: int, operation: int) -> bool:
-    """Lock or unlock a file unless that must wait.
+    """Lock or unlock a file without waiting; return whether it was done.
 
-    Without letting go of the interpreter, as `fcntl` does: to have it back beside threads that are busy takes longer
+    Unlike `fcntl` this does not release the interpreter's lock (GIL): to get it back beside busy threads takes longer
     than a small test.
     """
     return _FLOCK(file, operation | fcntl.LOCK_NB) == 0
@@ -61,12 +61,12 @@ def _lock(file: int, operation: int) -> None:
 
 
 class Places:
-    """Gives programs that wait, and those that stood aside, the places that are free."""
+    """Gives free places to new programs and to paused ones."""
 
     def __init__(self, size: int = 1, start: Callable[[SimpleQueue[Job | None]], None] = lambda post: None) -> None:
-        """Open so many places; `start` makes a thread, which finds its first work where it is given."""
+        """Make `size` places; `start` starts a thread, which receives its first work through the queue it is given."""
         self.times_given_back = 0
-        """Times that a program gave its place back before its end."""
+        """How often a program gave its place back before its end."""
         self._start = start
         self._lock = threading.Lock()
         self._num_free = size
@@ -75,17 +75,17 @@ class Places:
         """Threads without a program; the one that worked last works next, so that few have sandboxes."""
         self._new: deque[Job] = deque()
         self._aside: deque[tuple[threading.Event, float, bool]] = deque()
-        """With the time since which each waits, and whether it has had a slice."""
+        """Paused programs that wait: what wakes each, since when it waits, whether it has had a slice of CPU time."""
         self._is_closed = False
 
     def put(self, job: Job) -> None:
-        """Take work on a program, which is begun in the order in which it came."""
+        """Queue work on a program; it is begun in the order in which it came."""
         with self._lock:
             self._new.append(job)
             self._admit()
 
     def next(self, post: SimpleQueue[Job | None], *, has_place: bool) -> Job | None:
-        """Wait, as a thread between two programs, for the next one, which comes with a place; None at the end."""
+        """Free a thread's place if it has one, and wait for its next program, which comes with a place; None: end."""
         with self._lock:
             self._num_free += has_place
             self._resting.append(post)
@@ -93,7 +93,7 @@ class Places:
         return post.get()
 
     def take(self, *, is_long: bool) -> None:
-        """Wait for a place, with a program that stood aside."""
+        """Wait for a place for a paused program; `is_long`: it has had a slice of CPU time."""
         called = threading.Event()
         with self._lock:
             self._aside.append((called, time.monotonic(), is_long))
@@ -101,19 +101,19 @@ class Places:
         called.wait()
 
     def give_back(self) -> None:
-        """Give a place back while a program stays under way."""
+        """Free a place while its program pauses."""
         with self._lock:
             self.times_given_back += 1
             self._num_free += 1
             self._admit()
 
     def is_wanted(self) -> bool:
-        """Whether a program waits for a place that has had no slice."""
+        """Whether a program waits for a place that has had no slice of CPU time."""
         with self._lock:
             return self._can_begin() or not all(is_long for _, _, is_long in self._aside)
 
     def close(self) -> None:
-        """Begin nothing more, and end the threads as they come to rest."""
+        """Begin no more programs, and end each thread once it has none."""
         with self._lock:
             self._is_closed = True
             self._admit()
@@ -122,7 +122,7 @@ class Places:
         return bool(self._new) and not self._is_closed and (bool(self._resting) or self._num_startable > 0)
 
     def _admit(self) -> None:
-        """Give free places to the next in line; with the lock held."""
+        """Give free places to the programs that are next; with the lock held."""
         while self._is_closed and self._resting:
             self._resting.pop().put(None)
         while self._num_free > 0:
@@ -141,25 +141,25 @@ class Places:
 
 
 class Turn:
-    """One thread's place, and its key to the room."""
+    """One thread's place and locks, with which its programs run beside others or alone."""
 
     def __init__(self, places: Places | None = None, lock_files: Sequence[int] = ()) -> None:
-        """Start outside; by default the thread is the only one.
+        """Start without place and locks; by default the thread is the only one.
 
         Args:
-            places: where the thread has its place from.
+            places: those that the threads of this process share.
             lock_files: those of `make_lock_files` that all threads share.
         """
         self.has_place = False
         self._places = places or Places()
         self._lock_files = lock_files
         self._locks: list[int] = []
-        """Door and room: locks belong to a file as it was opened, which is done when the thread first needs them."""
+        """`door` and `room`, which each thread opens for itself when it first needs them, as locks need."""
         self._is_shared = self._is_inside = False
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
-        """Run beside others."""
+        """Run the block beside others: with a place, and with `room` locked shared."""
         self._is_shared = True
         try:
             self.go_on()
@@ -170,7 +170,7 @@ class Turn:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Run alone."""
+        """Run the block while no other program of the judge runs, in any of its processes."""
         door, room = self._open_locks()
         _lock(door, fcntl.LOCK_EX)
         _lock(room, fcntl.LOCK_EX)
@@ -181,7 +181,7 @@ class Turn:
             _lock(door, fcntl.LOCK_UN)
 
     def go_on(self, *, is_long: bool = False) -> None:
-        """Be in the room, with a place, also after the program stood aside; nothing if it is alone."""
+        """Wait for a place and a share of `room`, also after `rest`; no effect with both, or if it runs alone."""
         if not self._is_shared or self._is_inside:
             return
         if not self.has_place:
@@ -195,20 +195,20 @@ class Turn:
         self._is_inside = True
 
     def rest(self) -> None:
-        """Give the place back, as the program is idle; nothing if it is alone."""
+        """Let another program run while this one idles, until `go_on`; no effect if it runs alone."""
         if self._is_inside:
             self._leave()
             self.has_place = False
             self._places.give_back()
 
     def give_way(self, memory_mib: float) -> None:
-        """Let others go first that had no slice yet, or are to run alone, unless the program holds much memory."""
+        """Pause for programs that had no slice yet, or are to run alone, unless this one holds much memory."""
         if self._is_inside and memory_mib <= _MOST_MEMORY_ASIDE_MIB and self.is_wanted():
             self.rest()
             self.go_on(is_long=True)
 
     def is_wanted(self) -> bool:
-        """Whether a program waits that has had no slice, or anywhere one that is to run alone."""
+        """Whether a program waits here that has had no slice, or in any process one that is to run alone."""
         if self._places.is_wanted():
             return True
         door, _ = self._open_locks()

@@ -12,7 +12,7 @@
 
 The first row that applies decides; right output does not excuse a failed exit.
 
-Counts of a judge.
+`Statistics` holds the counts of a judge.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _MAX_DETAIL = 200
 _MAX_OUTPUT = 2000
 _LONGEST_VALUE_KEPT_BYTES = 1 << 15
 _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
-"""A returned value beyond both limits is rejected without being compared: rebuilding 16 MiB of empty lists takes the
-judge a second. The wire is JSON, with at most 32 bytes for a number and 12 more for a container or a character."""
+"""A returned value of more bytes than the first, plus the second times the expected ones, is wrong: rebuilding 16 MiB
+of empty lists takes a second. It is JSON, of at most 32 bytes for a number, 12 more for a container or a character."""
 
 
 def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
@@ -77,7 +77,7 @@ def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
 def find_failure(
     run: Run, limits: Limits, memory_limit_mib: int, out_of_memory: str = ""
 ) -> tuple[Outcome, str] | None:
-    """Return why a test failed before its output is looked at, or None; with its language's words for no memory."""
+    """Return outcome and reason of a test that failed whatever its output is, or None; `out_of_memory` is on stderr."""
     result = run.result
     wire_bytes = len(run.wire or b"")
     for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):
@@ -136,7 +136,7 @@ _FAULT_REASONS = {
 
 
 def fault_reason(detail: str) -> str:
-    """Return, in one of a few words, why the sandbox failed; `other` for what is written out in the detail alone."""
+    """Return a short name, such as `full_disk`, for a fault's detail; `other` if the detail is none of those known."""
     return next((reason for words, reason in _FAULT_REASONS.items() if words in detail), "other")
 
 
@@ -178,7 +178,7 @@ def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> Test
 
 
 def _beginning(run: Run) -> str | None:
-    """Return what a reader needs to see of an output; a value as JSON if it is one, as the expected value is."""
+    """Return the beginning of an output, or a returned value as JSON if possible; None for no or a long value."""
     if run.wire is None:
         text, num_more = run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace"), run.stdout_bytes
         return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {num_more} bytes]"
@@ -197,7 +197,7 @@ def _beginning(run: Run) -> str | None:
 
 
 def signal_name(number: int) -> str:
-    """Return what a signal is called; real-time signals have numbers only."""
+    """Return the name of a signal; real-time signals have numbers only."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""Answers to the fork server's questions while a test runs, by what the kernel says of its process.
+"""Answers to the fork server's questions while a test runs, by the kernel's counts of its process.
 
 What the kernel counts for each thread (run time, time in the run queue, turns) can be read by anybody in
 `/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its own siblings ran meanwhile; threads that
@@ -22,7 +22,7 @@ QUESTIONS = (protocol.STILL, protocol.IDLE, protocol.AWAKE, protocol.SLICE)
 
 
 class Attendance:
-    """What one running test is allowed: answers the fork server's questions from its start to its end."""
+    """Decides what one running test is allowed: answers the fork server's questions from its start to its end."""
 
     def __init__(self, limits: Limits, turn: Turn, record: WorkerRecord) -> None:
         """Start the clock of a test; decisions about its time are written into the record."""
@@ -34,7 +34,7 @@ class Attendance:
         self._cpu_seconds = 0.0
 
     def reply(self, question: bytes, descriptor: int) -> float:
-        """Return the answer to a question about the process of a pidfd; closes the pidfd."""
+        """Return the answer, in seconds or as 0 or 1, to a question about the process of a pidfd; closes the pidfd."""
         asked = time.monotonic()
         pid = pid_of(descriptor)
         os.close(descriptor)
@@ -53,7 +53,7 @@ class Attendance:
         return timing.limit_now(self._limits, seconds, memory_mib)
 
     def conclude(self, result: Result) -> Result:
-        """Return how the test ended."""
+        """Return the test's result, as a CPU time-out if it hit the wall limit but had used up its CPU time."""
         if result.expired == protocol.WALL_EXPIRED and self._cpu_seconds > self._limits.cpu_seconds:
             # A compiler's own children count: the watch sees the CPU time of one process.
             return result._replace(expired=protocol.CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6))
@@ -132,7 +132,7 @@ def pid_of(descriptor: int) -> int:
 
 
 def _family(pid: int) -> Iterator[int]:
-    """A process and its descendants."""
+    """Yield a process and its descendants."""
     yield pid
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

@@ -1,6 +1,6 @@
 """The threads that judge: each with warm sandboxes of its own, all of them in one process.
 
-What a judge remembers between programs: prepared problems, and verdicts by program and problem.
+Also the caches of a judge: prepared problems (`Shelf`), and verdicts by program and problem.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class KnownProblem:
     number: int
     prepared: PreparedProblem
     seen_seconds: float | None = None
-    """Moving average of the programs' time."""
+    """Moving average of the programs' wall seconds; None before the first."""
 
     @property
     def expected_seconds(self) -> float:
-        """Expected time of the next program; the time limit before the first."""
+        """Expected seconds of the next program; those of the time limit before the first."""
         return self.prepared.limits.cpu_seconds if self.seen_seconds is None else self.seen_seconds
 
     @property
@@ -74,13 +74,13 @@ KnownT = TypeVar("KnownT", bound=Any)
 
 
 class Shelf(Generic[KnownT]):
-    """Problems by their content, the latest used ones, each with a number that is never given again.
+    """Cache of the most recently used problems by content, each with a number that no other problem ever gets.
 
-    Problems that are judged alike are one.
+    Problems that are judged alike share one number.
     """
 
     def __init__(self, make: Callable[[int, Problem], KnownT], most_bytes: int) -> None:
-        """Start empty; what is kept for a problem is made from its number and the problem, maybe twice."""
+        """Start empty; `make` returns what is kept for a problem, from its number and itself; maybe called twice."""
         self._make = make
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ class Shelf(Generic[KnownT]):
         self._latest: tuple[Problem | None, Any] = None, None
 
     def find(self, problem: Problem) -> KnownT:
-        """Return what is kept for a problem, made first if it is not there."""
+        """Return what is kept for a problem; `make` is called if it is new."""
         # A group's programs come one after the other, and hashing all tests takes longer than judging one.
         latest, known = self._latest
         if problem is latest:
@@ -116,7 +116,7 @@ class Shelf(Generic[KnownT]):
 
 
 def open_shelf(*, time_scale: float, checker_seconds: float = CPU_SECONDS, most_mib: int = 512) -> Shelf[KnownProblem]:
-    """Return a shelf of problems in prepared form."""
+    """Return a cache of prepared problems; `find` raises DataError if the tests of one cannot be read."""
 
     def make(number: int, problem: Problem) -> KnownProblem:
         return KnownProblem(number, PreparedProblem(problem, time_scale=time_scale, checker_seconds=checker_seconds))
@@ -125,14 +125,14 @@ def open_shelf(*, time_scale: float, checker_seconds: float = CPU_SECONDS, most_
 
 
 class VerdictCache:
-    """The latest used verdicts; not safe for several threads at once."""
+    """Cache of the most recently used verdicts; not thread-safe."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._verdicts: OrderedDict[Key, Verdict] = OrderedDict()
 
     def find(self, key: Key) -> Verdict | None:
-        """Return the stored verdict."""
+        """Return the stored verdict, or None."""
         verdict = self._verdicts.get(key)
         if verdict is not None:
             self._verdicts.move_to_end(key)
@@ -153,7 +153,7 @@ _MOST_THREADS = 8
 
 
 def count_processes(num_workers: int) -> int:
-    """Return how many processes so many workers are spread over; 0 if threads of one do as well."""
+    """Return over how many processes so many workers are spread; 0 if threads of this process suffice."""
     return 0 if num_workers <= _MOST_THREADS else -(-num_workers // _MOST_THREADS)
 
 
@@ -177,7 +177,7 @@ class Work:
 
 
 class Workers:
-    """A pool of threads."""
+    """A pool of threads that judge and run programs, each with sandboxes of its own."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Workers:
             options: those of the judge.
             packages: what programs may import.
             lock_files: those of `make_lock_files` that this process shares with others; by default its own.
-            pace: of this machine, if that is known.
+            pace: of this machine, if it is known.
         """
         self.size = size
         self.time_scale = options.time_scale or 1.0
@@ -218,7 +218,7 @@ class Workers:
             )
             for _ in range(most_workers(size))
         ]
-        """One for each thread: those whose programs run, and those whose programs stand aside."""
+        """One for each thread: those whose programs run, and those whose programs pause."""
         self._threads: list[threading.Thread] = []
         self._num_done: Counter[Session] = Counter()
 
@@ -245,11 +245,11 @@ class Workers:
         return isolation, self.time_scale
 
     def put(self, work: Work) -> None:
-        """Take work, which is begun in the order in which it came."""
+        """Queue work; it is begun in the order in which it came."""
         self._places.put(partial(self._finish, work))
 
     def withdraw(self, work: Work) -> None:
-        """Do nothing: a thread asks before each test."""
+        """Do nothing: a thread calls `is_wanted` before each test."""
 
     def close(self) -> None:
         """End all sandboxes; what is being judged ends as a fault, what waits is dropped."""
