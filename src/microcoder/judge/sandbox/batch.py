@@ -1,21 +1,21 @@
-"""Several tests of one program in one process, each as new as can be.
+"""Several tests of one program in one process, each with a state as fresh as possible.
 
-Only for programs that the trusted side found nothing against (`judge/run/screen.py`): they name nothing that could
+Only for programs that the judge's screen lets pass (`judge/run/screen.py`): they name nothing that could
 reach another test. What they could still change is the attributes of library objects; these are compared with what
 they were before the first test, and a process in which they differ runs no other test. That is done after every test,
 but for programs that name nothing by which they could change one: there it is done after 16, 64 ... tests and after
-the last, and a test counts once a later look has found no change. Such a program's own module is made anew for each
+the last, and a test counts once a later check has found no change. Such a program's own module is made anew for each
 test only if it binds more than functions, classes and constants (`judge/run/screen.py`).
 
-The first test is run as one in a process of its own is, to its end. What goes in and out of the others are two memory
-files: their inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether it is to
-go on: it never learns what a right output is, and one that is wrong ends it.
+The first test is run to its end like one in a process of its own. The others are passed by two memory files: their
+inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether to go on: it never
+learns what a right output is, and a wrong one ends it.
 
     inputs   count, then the length of each input (64 bits each), then the inputs; there once the first test was right
     frames   for each test: its status (16 bits), the length of its output (64 bits), its output; what the first test
              wrote to stdout stays there until it has been asked about. One without output, and with a status that no
-             test has, says that no test was under way when the process ended. One bit of a status says that the library
-             was looked at since the frame before, and was unchanged
+             test has, means that no test was running when the process ended. One bit of a status means that the library
+             was checked since the frame before, and was unchanged
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ numbers operator queue random re statistics string textwrap time typing
 MODULES = tuple(MODULES_TEXT.split())
 """Modules that a program of a shared process may import, besides `PACKAGES` and parts of `sys`."""
 PACKAGES = ("sortedcontainers",)
-"""Not of the standard library; the fork server has them if they are installed (see `functions.build_prelude`)."""
+"""Third-party packages likewise; the fork server has them if they are installed (see `functions.build_prelude`)."""
 
 _NUMBER = struct.Struct("<Q")
 _FRAME = struct.Struct("<HQ")
@@ -58,10 +58,10 @@ HEAD_BYTES = _FRAME.size
 _STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
 """Instructions that set or delete an attribute."""
 CLEAN = 0x8000
-"""Flag of a status: a look found nothing changed by the tests before this frame."""
+"""Flag of a status: a check found nothing changed by the tests before this frame."""
 ENDED = 0x7FFF
-"""The status, but for that bit, of the last frame, which a process writes that ends by itself: between two tests, not
-in one."""
+"""Status, apart from that bit, of the last frame of a process that ends by itself, between two tests and not during
+one."""
 GO_ON = b"+"
 """The answer that lets a process go on; any other ends it, as does none."""
 _ENOUGH_CPU_SECONDS = 0.1
@@ -82,7 +82,7 @@ print input sys stdin stdout stderr exit quit
 _STREAMING = frozenset(_STREAMING_TEXT.split())
 """Names of the library by which a program that may share a process can reach its streams."""
 _FIRST_LOOK = 16
-"""Tests before the library is looked at, of a program that can hardly change it: most end before, with one look."""
+"""Tests before the library is checked, for a program that can hardly change it: most end before, with one check."""
 _MOST_STDERR_BYTES = 1 << 16
 """Largest output on stderr after which another test may follow in the process."""
 _IMMUTABLE_CLASS = 1 << 8
@@ -108,12 +108,12 @@ def pack_inputs(inputs: Sequence[bytes]) -> bytes:
 
 
 def pack_frame(status: int, output: bytes) -> bytes:
-    """Return what a test that ended leaves."""
+    """Return the frame of a test that ended."""
     return _FRAME.pack(status, len(output)) + output
 
 
 def unpack_frames(frames: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield status and output of each test that ended; what a process that was killed left unfinished is left out."""
+    """Yield status and output of each test that ended; the incomplete frame of a killed process is left out."""
     position = 0
     while position + _FRAME.size <= len(frames):
         status, length = _FRAME.unpack_from(frames, position)
@@ -135,7 +135,7 @@ class Library:
     def __init__(self, prelude: dict[str, Any]) -> None:
         self._spaces: list[Mapping[str, Any]] = []
         self._lists: list[Any] = []
-        """And sets; of those that are not public, the number of items is compared."""
+        """Lists and sets that are not public: their number of items is compared."""
         self._containers: list[Any] = []
         self._seen: set[int] = set()
         # They fill as programs run, and what they hold is lost if nothing refers to it but they.
@@ -182,7 +182,7 @@ class Library:
                 pending += self._note(member, is_public=not str(name).startswith("_")).items()
 
     def _note(self, member: Any, *, is_public: bool) -> Mapping[Any, Any]:
-        """Take down one object; return what can be reached from it, by its names there."""
+        """Record one object; return the objects that it refers to, by name."""
         if isinstance(member, type):
             if not member.__flags__ & _IMMUTABLE_CLASS:
                 self._spaces.append(vars(member))
@@ -203,7 +203,7 @@ class Library:
         return {**reached, **space}
 
     def read(self, code: CodeType) -> _Reach:
-        """Return what a program could change or use, by the names that it has."""
+        """Return what a program could change or use, by the names in its code."""
         names: set[str] = set()
         stored: set[str] = set()
         pending = [code]
@@ -219,7 +219,7 @@ class Library:
         return _Reach(named, is_rare, _STREAMING.isdisjoint(names))
 
     def is_changed(self, reach: _Reach) -> bool:
-        """Whether a name means something else than before any test, or there are more or fewer of them."""
+        """Whether names mean other objects than before the first test, or there are more or fewer of them."""
         if [*map(len, self._sized)] != self._lengths:
             return True
         if [*map(id, chain.from_iterable(self._views))] != self._addresses:
@@ -227,9 +227,9 @@ class Library:
         return any(space.get(name) is not value for space, name, value in reach.named)
 
     def reset(self, *, is_rare: bool = False) -> None:
-        """Have caches be empty, decimal numbers follow their first rules, and shared random numbers begin again.
+        """Empty caches, and restore the decimal context and the state of shared random numbers.
 
-        Caches come first: what they held may act as it goes. A program whose reach `is_rare` has nothing else.
+        Caches come first: what they held may run code when it is freed. With `is_rare` only caches are emptied.
         """
         if any(self._filled):
             for cached in self._caches:
@@ -243,7 +243,7 @@ class Library:
 
 
 def _pack(spaces: Sequence[Mapping[Any, Any]]) -> list[KeysView[Any]]:
-    """Return the keys of each: they lie side by side, and asking them for a length writes to nothing but themselves.
+    """Return the keys of each: they lie side by side in memory, and `len` of one writes to nothing but itself.
 
     A process pays for every page that it writes first, and merely looking at an object writes to it.
     """
@@ -274,8 +274,8 @@ class _Reach(NamedTuple):
 class Batch:
     """One process's tests, from the file of inputs to the file of frames.
 
-    Iterating begins a test, `end` is called with what it did; a loop, since a program runs with as many calls above it
-    as in a process of its own.
+    Each iteration begins a test, whose result is passed to `end`. It is a loop so that a program runs with as many
+    calls above it as in a process of its own.
     """
 
     def __init__(
@@ -300,19 +300,19 @@ class Batch:
         self._longest_until = time.monotonic() + _ENOUGH_CPU_SECONDS - time.process_time()
         """Before then no thread can have taken `_ENOUGH_CPU_SECONDS`; this clock needs no system call."""
         self._num_young = -1
-        """Collections of what is young since the last whole one; none is known of at first."""
+        """Collections of young garbage since the last full one; -1 if that is not known."""
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
         self._num_done = 0
         self._is_over = False
         self._found = 0
-        """`CLEAN` if a look since the last frame found nothing changed."""
+        """`CLEAN` if a check since the last frame found nothing changed."""
 
     def __iter__(self) -> Iterator[tuple[Loaded | None, bytes | None]]:
-        """Yield program and input of test after test, until one ends otherwise than well, leaves a change, or is wrong.
+        """Yield program and input of each test, until one fails, leaves a change, or has a wrong output.
 
-        The program is unpacked for each: a string constant is an object, and what was asked of it may show. The caller
-        lets go of it before the next. It is None where what the first test defined is called again; the first test's
-        input, None, is its standard input.
+        The program is unpacked for each test, as its constants are objects on which a use may leave traces; the caller
+        must drop it before the next. It is None if what the first test defined is called again. The first test's input
+        is None: it is its standard input.
         """
         yield marshal.loads(self._packed), None
         if not self._is_over and self._may_go_on():
@@ -333,7 +333,7 @@ class Batch:
         self._write(ENDED, b"")
 
     def _is_clean(self, *, is_last: bool) -> bool:
-        """Throw away what a test left; look for changes if that is due."""
+        """Discard what a test left; return whether the library is unchanged, True if no check is due."""
         self._throw_away()
         if self._reach.is_rare and not is_last and not (self._num_done >= _FIRST_LOOK and self._is_fourfold()):
             return True
@@ -345,7 +345,7 @@ class Batch:
         return not self._num_done & (self._num_done - 1) and bool(self._num_done.bit_length() & 1)
 
     def end(self, status: int, output: bytes) -> None:
-        """Take down what a test did."""
+        """Write the frame of a test that ended."""
         self._write(status, output)
         self._num_done += 1
         self._is_over = bool(status)
@@ -357,11 +357,11 @@ class Batch:
             frame = frame[os.write(self._files.frames, frame) :]
 
     def read_stdout(self) -> bytes:
-        """Return what a test wrote; that of the first stays where it is."""
+        """Return what a test wrote to stdout; empty for the first, whose output stays there."""
         return os.pread(1, os.fstat(1).st_size, 0) if self._num_done else b""
 
     def _may_go_on(self) -> bool:
-        """Ask, after 1, 4, 16 ... tests; a process that took long ends by itself."""
+        """Return whether to begin another test: asks the judge after 1, 4, 16 ... tests; False after a long time."""
         if time.monotonic() > self._longest_until and time.process_time() > _ENOUGH_CPU_SECONDS:
             return False
         if not self._is_fourfold():
@@ -378,7 +378,7 @@ class Batch:
             position += length
 
     def _throw_away(self) -> None:
-        """Throw away all that a test left, which may act once more."""
+        """Discard all that a test left, which may run code when it is freed."""
         if not self._reach.is_silent:
             sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
         if not self._is_defined_once:
@@ -390,7 +390,7 @@ class Batch:
     def _collect(self) -> None:
         """Free what a test left in cycles: all of it is young, unless the interpreter collected in the meantime.
 
-        Looking at the young alone is for programs that can reach nothing older.
+        Only young objects are collected for programs that can reach nothing older.
         """
         if self._reach.is_rare and self._reach.is_silent and gc.get_count()[1] == self._num_young:
             gc.collect(0)
@@ -420,7 +420,7 @@ class Batch:
 
 
 class _Style(NamedTuple):
-    """All that a standard stream of the interpreter says of itself."""
+    """The settings of a standard stream of the interpreter, to open one like it."""
 
     name: str
     encoding: str

@@ -1,7 +1,7 @@
 """The folder a sandbox may write to: made where nothing can be mounted, measured, emptied after each test.
 
 Everything below a folder is reached by descriptors, one at a time and never through a link, so that neither a path that
-is too long nor a program that moves things about leads anywhere else.
+is too long nor a program that moves folders leads anywhere else.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def empty_folder(folder: str, mode: int) -> None:
 
 
 def measure_folder(folder: str) -> tuple[int, int]:
-    """Return how many entries and bytes are below a folder whose names nobody changes meanwhile."""
+    """Return the number of entries and of bytes below a folder whose names nobody changes meanwhile."""
     num_entries = num_bytes = 0
     for parent, name, is_folder in _everything_below(folder):
         num_entries += 1
@@ -74,12 +74,12 @@ def close_all(descriptors: Iterable[int]) -> None:
 
 
 def num_bytes_of(descriptor: int) -> int:
-    """Return what an open file takes on the disk."""
+    """Return the bytes that an open file takes on the disk."""
     return _BLOCK_BYTES * os.fstat(descriptor).st_blocks
 
 
 def is_open_elsewhere(descriptor: int) -> bool:
-    """Whether a file is open, mapped or under way between processes besides this one descriptor, or may be."""
+    """Whether a file is, or may be, open, mapped or being passed between processes besides by this descriptor."""
     try:
         # The kernel grants a lease to whoever alone has a file open: it counts what /proc does not list.
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
@@ -98,7 +98,7 @@ def _open_file(name: str, parent: int) -> int:
 
 
 def _everything_below(folder: str, *, is_emptied: bool = False) -> Iterator[tuple[int, str, bool]]:
-    """Yield the open folder that an entry is in, its name, and whether it is a folder, what is deepest first."""
+    """Yield the open folder that an entry is in, its name, and whether it is a folder; the deepest entries first."""
     here = os.open(folder, _OPEN)
     above: list[tuple[str, tuple[int, int], list[tuple[str, bool]]]] = []
     try:
@@ -131,7 +131,7 @@ def _list(descriptor: int) -> list[tuple[str, bool]]:
 
 
 def _open_inside(name: str, parent: int, is_emptied: bool) -> int:
-    """Open a folder, also one whose owner may not."""
+    """Open a folder, also one whose mode keeps its owner out."""
     try:
         descriptor = os.open(name, _OPEN, dir_fd=parent)
     except PermissionError:

@@ -1,9 +1,8 @@
-"""Function-call problems: call the program's function, or its class, and send the result over a typed wire.
+"""Function-call problems: call the program's function, or its class, and write the result to the wire.
 
-The typed wire that a result leaves by: JSON with tags for what JSON lacks.
-
-Subclasses are flattened by the methods of their base class, and the judge rebuilds plain values only, so what a
-result's class claims about itself never matters.
+The wire is a file for the encoded result: JSON with tags for the types that JSON lacks. Subclasses are read by the
+methods of their base class, and the judge rebuilds plain values only, so what a result's class claims about itself
+never matters.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Encoded = bool | int | str | list[Any] | dict[str, Any] | None
 
 
 def encode(value: Any, depth: int = 0) -> Encoded:
-    """Return a value's wire form; subclasses are flattened by the methods of their base class."""
+    """Return a value in the wire's form, JSON with tags; TypeError if it cannot be compared."""
     if depth > _MAX_DEPTH:
         raise TypeError("the returned value is nested too deeply to be compared")
     kind = type(value)
@@ -84,7 +83,7 @@ def encode(value: Any, depth: int = 0) -> Encoded:
 
 
 def _encode_rational(value: Any, base: type) -> Encoded:
-    """An integer stays exact, anything else is a real number as JSON has them."""
+    """Return an integral value as an exact integer, any other as a float."""
     try:
         numerator, denominator = base.as_integer_ratio(value)
     except (OverflowError, ValueError):
@@ -130,7 +129,7 @@ def build_prelude() -> dict[str, Any]:
 
 
 def prelude_names() -> dict[str, tuple[str, str]]:
-    """Return the names of the prelude: the module each is from, and its name there; empty for the module itself."""
+    """Return name -> (module, name in it) for the prelude; the second is empty if the name is the module itself."""
     names: dict[str, tuple[str, str]] = {}
     for module in _STARRED_NAMES.split():
         loaded = importlib.import_module(module)
@@ -141,7 +140,7 @@ def prelude_names() -> dict[str, tuple[str, str]]:
 
 
 def send_result(wire: bytes, descriptor: int) -> None:
-    """Write a result to the wire, in place of whatever is there."""
+    """Write an encoded result to the wire's descriptor, replacing its content."""
     os.ftruncate(descriptor, 0)
     os.lseek(descriptor, 0, os.SEEK_SET)
     while wire:
@@ -159,11 +158,11 @@ def run_function(
     """Define the program and call its function; return the exit code and the encoded result.
 
     Args:
-        program: what to define; None if `module` holds it.
+        program: the program, which defines the function; None if `module` has it already.
         fn_name: the function, or the class of a design.
         call: kinds of its parameters and of its result.
         module: takes the program's names.
-        names: those of its dialect if it has one.
+        names: names that its dialect adds, if it has one.
         given: the arguments, a line each; None: they are on stdin.
     """
     arguments = _read_arguments(given)
@@ -226,7 +225,7 @@ def _call(namespace: dict[str, Any], fn_name: str, call: Signature, arguments: l
 
 
 def _apply(function: Any, signature: Signature, values: Sequence[Any]) -> Encoded:
-    """Call with what the arguments stand for, and flatten what the result is."""
+    """Call a function with arguments built by kind from JSON values; return the flattened, encoded result."""
     kinds = [*signature.get("parameters", ()), *["json"] * len(values)]
     arguments = list(map(nodes.build, kinds, values))
     result = function(*arguments)

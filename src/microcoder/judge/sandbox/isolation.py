@@ -1,11 +1,9 @@
-"""Who a program runs as: namespaces entered, user id and capabilities given up.
+"""The layers of isolation, put on by the fork server before it runs programs.
 
-The private root: the interpreter's libraries read-only, four devices, a small folder to write in, nothing else.
+The order matters: namespaces, private root, preloading, then giving up user id and capabilities, and the filter of
+system calls last. A layer that the kernel refuses is noted with the reason; the supervisor decides whether to go on.
 
-Putting on the layers of isolation.
-
-The order matters: namespaces, private root, preloading, then giving up rights, and the filter of system calls
-last. A layer that the kernel refuses is noted with the reason; the supervisor decides whether to go on.
+The private root holds the interpreter's libraries read-only, four devices and a small folder to write in.
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ def pick_user(seed: int) -> int | None:
 
 
 def is_readable_by_others(path: str) -> bool:
-    """Whether a user without rights of their own reaches a folder."""
+    """Whether any user may list and enter a folder and all its parents."""
     while True:
         try:
             if os.stat(path).st_mode & 0o005 != 0o005:
@@ -110,7 +108,7 @@ PACKAGES = "/packages"
 
 
 def scratch_folder(libraries: Iterable[str]) -> str:
-    """Return where programs may write: /tmp, unless the interpreter itself lives there."""
+    """Return the path of the folder that programs may write to: /tmp, unless the interpreter itself is there."""
     return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
 
 
@@ -128,9 +126,9 @@ def enter_private_root(
         libraries: folders that stay readable under their own paths.
         hidden: folders inside them that look empty.
         packages: folder of third-party packages, readable as `PACKAGES`; empty if there are none.
-        scratch_mib: how much may be written in the scratch folder.
-        links: further names, and what they lead to.
-        texts: further files, and what is in them.
+        scratch_mib: size of the scratch folder.
+        links: further symbolic links, path -> target.
+        texts: further files, path -> content.
     """
     libraries = sorted(set(libraries))
     scratch = scratch_folder(libraries)
@@ -167,9 +165,9 @@ def enter_private_root(
 
 
 def _show_names(stage: str, scratch: str, links: Mapping[str, str], texts: Mapping[str, str]) -> None:
-    """Make what has a name though it is no file of the machine's.
+    """Create the links and files in the root that are not files of the machine.
 
-    The usual names of the standard streams lead to files that a test has where its program asks for them; a runtime
+    The usual names of the standard streams are links to files that a test has if its program names them; a runtime
     reads links and texts of /proc about itself and the machine. There are no others.
     """
     of_streams = {"/proc/self/fd": "/dev/fd"}
@@ -210,7 +208,7 @@ def _make_read_only(target: str, *, has_devices: bool = False) -> None:
 
 @dataclass
 class Setup:
-    """The isolation that is in force in this zygote."""
+    """The isolation that is in force in this fork server."""
 
     wanted: set[str]
     missing: dict[str, str] = field(default_factory=dict)
@@ -232,7 +230,7 @@ class Setup:
 
     @property
     def asks(self) -> bool:
-        """Whether tests are counted by questions to the fork server."""
+        """Whether the kernel asks the fork server about calls of a test, so that it can count them (`quota`)."""
         return self.file_rules.asks_about_entries or self.asks_about_threads
 
     def per_test_filter(self, *, is_binary: bool) -> SeccompFilter:
@@ -249,13 +247,13 @@ class Setup:
         )
 
     def rehearse(self, action: Callable[[], object]) -> None:
-        """Do something with a filter in place of each test's that filters nothing."""
+        """Call `action` while the filter of tests is one that filters nothing."""
         self._shared_filter = SeccompFilter.harmless()
         action()
         self._shared_filter = None
 
     def prepare_filter(self) -> None:
-        """Make the filter once that is the same for all tests."""
+        """Make the filter for all Python tests now, if they can share one."""
         if self.is_init:
             self._shared_filter = self.per_test_filter(is_binary=False)
 
@@ -273,7 +271,7 @@ class Setup:
 
 
 def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
-    """Apply every layer of isolation up to the filter of system calls."""
+    """Apply every layer of isolation but the filter of system calls; return what is in force."""
     prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     setup = Setup(wanted=set(config["layers"]))
     is_root = os.geteuid() == 0
@@ -319,7 +317,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
 
 
 def _take_private_folder(setup: Setup, folder: str) -> None:
-    """Where nothing can be mounted, programs write to a folder of the machine's, which Landlock confines them to."""
+    """Without mounts, make a folder on the machine's disk to write to, to which Landlock confines programs."""
     problem = quota.find_problem()
     if problem:
         setup.missing[protocol.RESOURCE_LIMITS] = problem
@@ -401,7 +399,7 @@ def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
 
 
 def _find_problem_with_giving(folder: str) -> str:
-    """Return why root cannot hand a private folder to another user, and clear away what that user leaves."""
+    """Return why root cannot give a private folder to another user and empty it afterwards; empty if it can."""
     if not is_readable_by_others(os.path.dirname(folder)):
         return f"{folder} is in a folder readable by root only"
     with open("/proc/self/status") as file:
@@ -411,7 +409,7 @@ def _find_problem_with_giving(folder: str) -> str:
 
 
 def _become(setup: Setup, user: int) -> None:
-    """Become an unprivileged user for good, to whom a private folder belongs."""
+    """Become an unprivileged user for good, and give a private folder to that user."""
     if not setup.has(protocol.MOUNT_NAMESPACE):
         os.chown(setup.scratch, user, user)
     # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
@@ -434,7 +432,7 @@ def _give_up_rights(setup: Setup) -> None:
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:
-    """Warm up, install the filter, settle the heap; return the address space and resident memory taken."""
+    """Warm up, install the filter, settle the heap; return the address space in bytes and the peak memory in KiB."""
     if protocol.SECCOMP in setup.wanted and not config["builds"]:
         setup.rehearse(lambda: warmup.rehearse(run_test))
     for number in (signal.SIGINT, signal.SIGPIPE):

@@ -1,10 +1,9 @@
 """Linux system calls that Python does not offer, through ctypes. No dependency.
 
-Numbers of the system calls a program may meet, for the two supported machines.
+`NUMBERS` holds the numbers of the system calls that filters name, for x86_64 (tested) and aarch64 (the generic table,
+not tested).
 
-The x86_64 column is tested; the aarch64 column (the generic table) is not.
-
-File rules by Landlock (kernel >= 5.13): the fallback for a private root, and a second layer on top of it.
+`restrict` sets file rules by Landlock (kernel >= 5.13): the fallback for a private root, and a second layer on it.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def prctl(operation: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> Non
 
 
 def kill_everything() -> bool:
-    """Kill all processes that we may; return whether there was one. No exception, which would cost 40 page faults."""
+    """Kill all processes that we may; return whether there was one. An exception would cost 40 page faults."""
     return _kill(-1, 9) == 0
 
 
@@ -143,7 +142,7 @@ class SeccompFilter:
 
     @classmethod
     def harmless(cls) -> SeccompFilter:
-        """Return one whose `install` makes the same call, and asks only which mode is in force."""
+        """Return a filter whose `install` installs nothing: the same call only asks which mode is in force."""
         return cls(b"", PR_GET_SECCOMP)
 
     def install(self) -> None:
@@ -152,7 +151,7 @@ class SeccompFilter:
             raise _fail("seccomp")
 
     def install_with_listener(self) -> int:
-        """Stack the filter, and return the descriptor at which the kernel asks about calls that it refers to us."""
+        """Stack the filter; return its listener, the descriptor at which the kernel asks about the test's calls."""
         set_mode_filter, new_listener = 1, 8
         return syscall(_NR_SECCOMP, set_mode_filter, new_listener, ctypes.byref(self._program))
 
@@ -212,7 +211,7 @@ _TCP, _SCOPES = 3, 3
 
 
 def version() -> int:
-    """Return the kernel's version of Landlock."""
+    """Return the version of the kernel's Landlock; OSError if it has none."""
     return syscall(_CREATE_RULESET, 0, 0, 1)
 
 
@@ -257,7 +256,7 @@ def restrict(
 
 
 def _allow_below(ruleset: int, path: str, hidden: set[str], handled: int) -> None:
-    """Landlock only adds rights, so a folder with something hidden inside is opened entry by entry."""
+    """Allow reading below a path, entry by entry where something inside is hidden: Landlock can only add rights."""
     if path in hidden:
         return
     if not any(cover.startswith(path + "/") for cover in hidden):

@@ -1,6 +1,6 @@
 """Resource limits of one test.
 
-Standing back from other work of the machine: this session's processes, and its scheduler group.
+Also lowers the priority (nice) of a process, its children and their scheduler group.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LimitSetter:
     """
 
     def __init__(self, *, owns_uid: bool, address_space_bytes: int = 0, reserved_bytes: int = 0) -> None:
-        """Note what every test shares.
+        """Take what is the same for every test.
 
         Args:
             owns_uid: nothing outside this sandbox runs under our user id, so its processes may be counted.
@@ -56,7 +56,7 @@ class LimitSetter:
         self._cpu = resource.getrlimit(_CPU)
 
     def settle(self, base_bytes: int, *, is_raising_filtered: bool) -> None:
-        """Note what is known when everything else is ready; until then `apply` changes nothing.
+        """Take what is known only when everything else is ready; until then `apply` changes nothing.
 
         Args:
             base_bytes: address space that the zygote already takes.
@@ -66,7 +66,7 @@ class LimitSetter:
         self._is_raising_filtered = is_raising_filtered
 
     def lend(self, request: Request) -> None:
-        """Take a test's limits on, for the children to inherit; CPU time is counted for each process apart."""
+        """Set a test's soft limits on the fork server, for its children to inherit; `apply` sets that on CPU time."""
         if request is self._in_force:
             return
         self._in_force = request
@@ -84,7 +84,7 @@ class LimitSetter:
             self._set("FSIZE", _UNLIMITED, self._ceilings["FSIZE"])
 
     def apply(self, request: Request) -> None:
-        """Limit the calling process for good."""
+        """Set the CPU limit of the calling process and, if it could raise them again, its hard limits."""
         resource.setrlimit(_CPU, self._cpu)
         if not self._is_raising_filtered:
             for name, value in self._values(request).items():
@@ -123,7 +123,7 @@ _MOST_SECONDS, _PAUSE_SECONDS = 30.0, 0.02
 
 
 def stand_back(nice: int) -> None:
-    """Make this process, those it starts and their scheduler group so nice, or as nice as the process is already.
+    """Set the niceness of this process, its children and their scheduler group, to no less than it is already.
 
     Where Linux groups processes by session, a process's niceness counts within its own session only: beside others, the
     session has one of its own, which starts from 0.

@@ -31,7 +31,7 @@ class TreeNode:
 
 
 Nodes = dict[int, Any]
-"""Nodes by their identity; they are held, for an identity may be given again."""
+"""Nodes by `id`; they are held, since the id of a freed object may be reused."""
 
 GIVEN_NAMES = {"ListNode": ListNode, "TreeNode": TreeNode}
 """Names that a program finds without defining them."""
@@ -41,7 +41,7 @@ for _class in GIVEN_NAMES.values():
 
 
 def build(kind: str, value: Any) -> Any:
-    """Return what a checked JSON value stands for."""
+    """Return the argument of this kind for a checked JSON value: nodes, a list of them, or the value itself."""
     if kind.startswith("list["):
         inner = kind[5:-1]
         return None if value is None else [build(inner, item) for item in value]
@@ -51,7 +51,7 @@ def build(kind: str, value: Any) -> Any:
 
 
 def flatten(kind: str, value: Any) -> Any:
-    """Return a result as JSON has it; the values inside nodes are left as they are."""
+    """Return a result of this kind with nodes as lists, and the values in them unchanged; TypeError if it has none."""
     if kind == "json":
         return value
     if kind.startswith("list["):

@@ -1,4 +1,4 @@
-"""What the trusted and the untrusted side say to each other, over one SOCK_SEQPACKET socket.
+"""Messages between the judge (supervisor) and the sandbox's fork server (zygote), over one SOCK_SEQPACKET socket.
 
 The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
 FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
@@ -22,7 +22,7 @@ MAX_MESSAGE = 1 << 16
 FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED, ROOM_LACKED = 0, 1, 2, 3, 4
 
 SLICE_SECONDS = 0.2
-"""CPU time after which a test asks whether others are to go first."""
+"""CPU time after which it is asked whether other tests are to run first."""
 
 COMPILED, REJECTED = b"C", b"E"
 """First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
@@ -31,7 +31,7 @@ PLAIN = "plain"
 """The dialect of programs that run as they are."""
 
 WIRE_FD = 3
-"""The descriptor that a function's result leaves by; for a binary, the binary itself."""
+"""The descriptor that a function's result is written to; for a binary, the binary itself."""
 
 BUILT_FILE = "main"
 """Name of the file that a build leaves in its folder."""
@@ -84,7 +84,7 @@ NO_RUNTIME: Mapping[str, Any] = {
     "address_space_bytes": 0,
     "reserved_bytes": 0,
 }
-"""Room for a runtime in a sandbox that runs none; see `judge/run/builds.py`."""
+"""What a sandbox adds for a language's runtime if it runs none; see `find_room` in `judge/run/builds.py`."""
 
 
 class Request(NamedTuple):
@@ -119,13 +119,13 @@ class Request(NamedTuple):
     """The program of a series is a function's, and binds only functions, classes and constants."""
 
     def pack(self) -> bytes:
-        """Return the message."""
+        """Return the request as a message."""
         rest = json.dumps(self[4:]) if self[4:] != NO_LIMITS[4:] else ""
         return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
 
     @classmethod
     def unpack(cls, message: bytes) -> Request:
-        """Read a message back."""
+        """Return the request that a message holds."""
         end = 1 + _REQUEST.size
         cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
         return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
@@ -146,12 +146,12 @@ class Result(NamedTuple):
     expired: int
 
     def pack(self) -> bytes:
-        """Return the message."""
+        """Return the result as a message."""
         return RESULT + _RESULT.pack(*self)
 
     @classmethod
     def unpack(cls, message: bytes) -> Result:
-        """Read a message back."""
+        """Return the result that a message holds."""
         return cls(*_RESULT.unpack(message[1:]))
 
 
@@ -159,11 +159,11 @@ def pack_seconds(kind: bytes, seconds: float) -> bytes:
     """Return a message with a number of seconds.
 
     STILL, with a test's wall time so far; IDLE, AWAKE or SLICE, with its CPU time; or GO_ON: to STILL, how much longer
-    it may take; to IDLE, above 0 if it is idle; to SLICE, the CPU time that it may take in all, 0 for what was said.
+    it may take; to IDLE, above 0 if it is idle; to SLICE, its new CPU limit, 0 to keep the old one.
     """
     return kind + _SECONDS.pack(seconds)
 
 
 def unpack_seconds(message: bytes) -> float:
-    """Read such a message's seconds."""
+    """Return the seconds in such a message."""
     return _SECONDS.unpack(message[1:])[0]

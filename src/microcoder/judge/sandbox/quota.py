@@ -1,12 +1,12 @@
-"""What one test may take if no namespace of its own counts it: threads, and entries and bytes of its folder.
+"""Limits of one test that no namespace of its own enforces: threads, and entries and bytes of its folder.
 
 The kernel asks the fork server before each such call of the test (seccomp's user notifications), and the fork server
-answers "go on" or the error that a full file system, or a user with too many threads, would have given. What has
-grown meanwhile is looked at from time to time.
+answers "go on" or the error that a full file system, or a user with too many threads, would have given. How files
+have grown is measured from time to time.
 
-A file takes its place until it has neither a name nor an open descriptor. So before a name may go, the fork server
-opens every file that there is, and keeps those that have lost theirs. None is missed: no name changes but by a call
-that is asked about, and each such call has ended before the next one is answered.
+A file takes space until it has neither a name nor an open descriptor. So before a name may be removed, the fork server
+opens every file in the folder, and keeps open those that have lost theirs. None is missed: names change only by calls
+that are asked about, and each such call has ended before the next one is answered.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ REMOVING_NAMES = "unlink unlinkat rmdir rename renameat renameat2"
 MAX_THREADS = 256
 MAX_ENTRIES = 256
 POLL_SECONDS = 0.02
-"""Interval between looks at a folder that files were put into."""
+"""Interval between measurements of a folder that files were put into."""
 
 _LEAST_ROOM_BYTES, _LEAST_ROOM_ENTRIES = 1 << 20, 8
 """A file system with less left is full: what a test meets there is not its own doing."""
 _MAX_DESCRIPTORS = MAX_ENTRIES + 256
 _STOP_PAUSE_SECONDS, _STOP_PAUSES, _STOP_CPU_SECONDS = 5e-5, 100, 1.0
-"""Interval of looks whether a test stands still, looks until it is stopped again, and the CPU time after
-which it is seen to keep itself from it."""
+"""Interval of checks whether a test is stopped, checks until the signal is sent again, and the CPU time after which
+the test counts as evading it."""
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 """SECCOMP_IOCTL_NOTIF_RECV and _SEND."""
 _NOTIFICATION_BYTES = 80
@@ -57,7 +57,7 @@ class Quota:
     """Processes and space that one test has taken so far; made before the fork, used on both sides of it."""
 
     def __init__(self, folder: str, max_bytes: int, *, has_files: bool) -> None:
-        """Open the way by which the test hands over the listener."""
+        """Open the socket by which the test hands over its listener; `folder` may hold `max_bytes`."""
         self.has_files = has_files
         """Whether there may be something in the folder."""
         self._folder, self._max_bytes = folder, max_bytes
@@ -66,14 +66,14 @@ class Quota:
         self._pid = 0
         self._measured = (0, 0)
         self._num_unseen = 0
-        """Entries made since the last look."""
+        """Entries made since the last measurement."""
         self._looked_at = 0.0
         self._nameless: list[int] = []
         """Files without a name that the test may still have open."""
         self._reserved_bytes = 0
         """Bytes in files that it asked to have reserved."""
         self._is_evading = False
-        """It keeps itself from being stopped."""
+        """The test evades being stopped."""
         self._descriptor_limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.lacks_room = False
         """The file system was full before the folder was: a fault of the machine."""
@@ -117,7 +117,7 @@ class Quota:
         return self._listener
 
     def answer(self) -> None:
-        """Answer one call of the test."""
+        """Answer the kernel's question about one call of the test."""
         notification = bytearray(_NOTIFICATION_BYTES)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, notification)
@@ -134,7 +134,7 @@ class Quota:
             self._answer_change(identity, is_removal=number in _REMOVING)
 
     def is_exceeded(self, *, is_final: bool = False) -> bool:
-        """Whether the folder holds more than it may; after the test's end, what has a name."""
+        """Whether the folder holds more bytes than it may; with `is_final`, after the test's end, in named files."""
         if is_final:
             folders.close_all(self._nameless)
             self._nameless.clear()
@@ -143,7 +143,7 @@ class Quota:
         return self._measured[1] > self._max_bytes or self._is_evading
 
     def close(self) -> None:
-        """Let go of the listener; what still asks is refused by the kernel."""
+        """Close the listener and the kept files; the kernel refuses calls that are still asked about."""
         if self._listener >= 0:
             os.close(self._listener)
         self._ours.close()
@@ -156,7 +156,7 @@ class Quota:
             fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, 0 if error else _GO_ON))
 
     def _answer_change(self, identity: int, *, is_removal: bool) -> None:
-        """Answer a call that changes names, and see it end; a file that loses its name is kept."""
+        """Answer a call that changes names, and wait for its end; files that lose their name are kept open."""
         self.has_files = True
         try:
             held = folders.open_files(self._folder) if is_removal else []
@@ -229,7 +229,7 @@ class Quota:
         self._measured = num_entries + len(self._nameless), num_bytes + nameless_bytes
 
     def _forget_closed(self) -> None:
-        """Let go of the files without a name that the test has closed."""
+        """Close the kept files without a name that the test has closed."""
         # While it stands still: what it closes in one thread it could be opening anew in another.
         if self._stop():
             kept = [number for number in self._nameless if folders.is_open_elsewhere(number)]
@@ -242,7 +242,7 @@ class Quota:
 
 
 def cpu_clock(pid: int) -> float:
-    """Read another process's CPU clock (see clock_getcpuclockid(3))."""
+    """Return the CPU seconds of another process, 0 if it is gone (see clock_getcpuclockid(3))."""
     process_wide, scheduler = ~pid << 3, 2
     try:
         return time.clock_gettime(process_wide | scheduler)
@@ -251,7 +251,7 @@ def cpu_clock(pid: int) -> float:
 
 
 def find_problem() -> str:
-    """Return why the kernel does not ask us; empty if it does. To be called before anything else is filtered."""
+    """Return why the kernel has no seccomp notifications; empty if it has. Call it before any filter is installed."""
     pid = os.fork()
     if pid == 0:
         allow_everything = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)

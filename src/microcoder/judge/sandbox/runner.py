@@ -1,22 +1,18 @@
 """Inside a test's own process: load the program, run it as the interpreter would, end without teardown.
 
-Running a program at the bottom of the call stack, as `python main.py` does.
+`CallStack` runs a program at the bottom of the call stack, as `python main.py` does. A forked test stands on the fork
+server's own calls. They would count against the recursion limit (an accepted program may need every frame it leaves)
+and be seen by `inspect`. Python has no call that takes them away, so two words of the interpreter's thread state are
+written: how many calls are left, and which frame is the innermost. An interpreter that keeps them elsewhere runs
+programs on top of our calls, a few frames shallower, and the judge reports that.
 
-A forked test stands on the fork server's own calls. They would count against the recursion limit (an accepted program
-may need every frame it leaves) and be seen by `inspect`. Python has no call that takes them away, so two words of the
-interpreter's thread state are written: how many calls are left, and which frame is the innermost.
+`redirect_to` serves Python programs that name /tmp where the folder they may write to is another one: the functions
+that they call use that folder, while the program's own text of a path is unchanged. Programs that do not name /tmp run
+untouched; what reaches the kernel by other ways than these functions sees the machine's own /tmp, which it cannot read.
 
-An interpreter that keeps them elsewhere runs programs on top of our calls: a few frames shallower, and that is said.
+`run_binary` and `run_compiler` replace the process by a binary, or by the compiler that makes one.
 
-/tmp for Python programs that name it where the folder they may write to is another one.
-
-Only what a program calls is led elsewhere, not what it says: a path stays the text that the program made. Programs that
-do not name /tmp run untouched; what reaches the kernel by other ways than these functions sees the machine's own /tmp,
-which it cannot read.
-
-Inside a test's own process: become a binary, or the compiler that makes one.
-
-What another harness runs a Python program under, for figures that compare with its own: LiveCodeBench's checker
+A dialect is the environment of another harness, for figures that compare with its own: LiveCodeBench's checker
 (`lcb_runner/evaluation`) puts star imports and imports before every program, and allows recursion to 50,000 calls and
 integers of 50,000 digits.
 """
@@ -50,11 +46,11 @@ _STACK_BYTES = 1 << 18
 """Distance on the C stack, up and down, within which the innermost frame is searched."""
 _UNUSUAL_LIMIT = 4321
 _KNOWN, _KNOWN_NAMES = ((3, 11), (3, 12), (3, 13)), "CPython 3.11 to 3.13"
-"""Versions whose thread state was looked at: what is not known there may not be written to."""
+"""Versions whose thread state is known: in others it may not be written to."""
 
 
 class _Unknown(Exception):
-    """Something stands where no known interpreter has it."""
+    """The interpreter keeps this elsewhere than every known one."""
 
 
 class CallStack:
@@ -64,7 +60,7 @@ class CallStack:
     """
 
     def __init__(self) -> None:
-        """Find it, or note in `problem` that it is not where it should be."""
+        """Find the calls, or note in `problem` that they are not where they should be."""
         self.problem = ""
         """Why programs run on top of our calls; empty if they do not."""
         try:
@@ -156,7 +152,7 @@ _PATH_KEYWORDS = ("path", "file", "src", "dst")
 
 
 def is_needed(source: int) -> bool:
-    """Whether a program's source names /tmp."""
+    """Whether a program's source names /tmp, so that it needs `redirect_to`."""
     return USUAL.encode() in os.pread(source, os.fstat(source).st_size, 0)
 
 
@@ -203,7 +199,7 @@ AT_EMPTY_PATH = 0x1000
 
 
 def run_binary(descriptor: int, arguments: Sequence[str], further: Mapping[str, str]) -> NoReturn:
-    """Become the binary behind `descriptor`, which is closed on the way, with `further` variables."""
+    """Replace this process by the binary behind `descriptor`, which is closed; `further` are environment variables."""
     variables = {**ENVIRONMENT, **further}
     argv, environment = _strings(arguments), _strings([f"{name}={value}" for name, value in variables.items()])
     syscall(_NR_EXECVEAT, descriptor, ctypes.c_char_p(b""), argv, environment, AT_EMPTY_PATH)
@@ -211,7 +207,7 @@ def run_binary(descriptor: int, arguments: Sequence[str], further: Mapping[str, 
 
 
 def run_compiler(command: Sequence[str]) -> NoReturn:
-    """Become the compiler."""
+    """Replace this process by a compiler."""
     os.execve(command[0], list(command), ENVIRONMENT)
 
 
@@ -240,7 +236,7 @@ def build_dialect_names() -> dict[str, Any]:
 
 
 def enter_dialect(namespace: dict[str, Any], names: dict[str, Any]) -> None:
-    """Prepare this process and a program's namespace, if the program is not to run plainly."""
+    """Set the limits of this process, and add a dialect's names to a program's namespace."""
     namespace.update(names)
     sys.setrecursionlimit(_DIALECT_LIMIT)
     sys.set_int_max_str_digits(_DIALECT_LIMIT)
@@ -284,7 +280,7 @@ def pack_code(source: int, cache: int) -> bytes:
 
 
 def load_code(source: int, cache: int) -> Loaded:
-    """Return the program, ready to run; one that names its own file finds it."""
+    """Return the program, ready to run; if it names its own file, that is written."""
     loaded = marshal.loads(pack_code(source, cache))
     if loaded[2]:
         _write_source(_read_all(source))
@@ -315,14 +311,14 @@ def restore_signals() -> None:
 
 
 def new_main_module(name: str, builtins: object) -> ModuleType:
-    """Return a fresh module for a program."""
+    """Return a fresh module for a program, with these builtins."""
     module = ModuleType(name)
     module.__dict__.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
     return module
 
 
 def renew_main() -> None:
-    """Put a fresh `__main__` in place, and nothing on its command line."""
+    """Put a fresh `__main__` in place, and reset `sys.argv` to the program's name."""
     sys.modules["__main__"] = new_main_module("__main__", sys.modules["builtins"])
     sys.argv = [FILE_NAME]
 
@@ -335,13 +331,13 @@ def run_program(
     *,
     is_shared: bool = False,
 ) -> int:
-    """Run a program as the `__main__` that is there, fresh; return the exit code the interpreter would end with.
+    """Run a program in the fresh `__main__`; return the exit code the interpreter would end with.
 
     Args:
         program: what to run.
-        stack: where its calls are noted.
-        arguments: what it finds in sys.argv after its name.
-        names: those of its dialect if it has one.
+        stack: runs it at the bottom of the call stack.
+        arguments: sys.argv after the program's name.
+        names: names that its dialect adds, if it has one.
         is_shared: other tests follow in this process: its threads are joined without shutting down `threading`.
     """
     code, needs_teardown, _ = program
@@ -402,7 +398,7 @@ def _exit_code(code: object) -> int:
 
 
 def finish(status: int, needs_teardown: bool) -> int:
-    """Do what the interpreter does last: join threads, run exit functions, flush, throw away."""
+    """End as the interpreter does: join threads, run exit functions, flush, free; return the exit code."""
     # Not by `suppress`: its calls, and what they touch, would cost every test ten page faults.
     try:
         if _has_threads() or threading._threading_atexits:  # pyrefly: ignore[missing-attribute]

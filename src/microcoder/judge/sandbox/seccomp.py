@@ -95,21 +95,21 @@ def _start() -> _Instructions:
 
 
 def _rules(names: str, action: int) -> _Instructions:
-    """Return what a filter says to calls of these names."""
+    """Return the rules that answer calls of these names by an action."""
     numbers = [NUMBERS[name] for name in names.split() if name in NUMBERS]
     return [step for number in numbers for step in ((_IF_EQUAL, number, 0, 1), (_RETURN, action, 0, 0))]
 
 
 def _rule_by(name: str, body: _Instructions) -> _Instructions:
-    """Return what a filter says to a call by its arguments; the body must end in a return."""
+    """Return the filter of one system call by its arguments; `body` must end in a return."""
     return [(_IF_EQUAL, NUMBERS[name], 0, len(body)), *body] if name in NUMBERS else []
 
 
 def _look(index: int, cases: Iterable[tuple[int, int, int]], otherwise: int) -> _Instructions:
-    """Return a body that looks at one argument: the operation and value of each case, and what follows where it is so.
+    """Return a body that tests one argument: cases are (operation, value, action if true), else `otherwise`.
 
-    At the lower 32 bits: the kernel takes no more of any argument that is looked at here. A pointer has two halves, see
-    `_READ_LIMITS`.
+    It tests the lower 32 bits: the kernel uses no more of any argument that is tested here. A pointer has two halves,
+    see `_READ_LIMITS`.
     """
     body = [(_LOAD, _argument(index), 0, 0)]
     for operation, value, action in cases:
@@ -118,7 +118,7 @@ def _look(index: int, cases: Iterable[tuple[int, int, int]], otherwise: int) -> 
 
 
 def _look_for(index: int, values: Iterable[int], found: int, otherwise: int) -> _Instructions:
-    """Return a body that looks for some values of an argument."""
+    """Return a body whose action is `found` if an argument has one of these values, else `otherwise`."""
     return _look(index, [(_IF_EQUAL, value, found) for value in values], otherwise)
 
 
@@ -166,7 +166,7 @@ def per_test(
     asks_about_threads: bool = False,
     files: FileRules = PRIVATE_FILES,
 ) -> bytes:
-    """Return the filter of one test: threads yes, processes no, and no word to other processes.
+    """Return the filter of one test: it may start threads, but no processes, and signal no others.
 
     Args:
         only_pid: without a pid namespace, the only process that may be signalled: the test itself.

@@ -1,4 +1,4 @@
-"""The fork server: one process per test, forked from an interpreter that is warm and already closed in."""
+"""The fork server: one process per test, forked from an interpreter that is warm and already isolated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Test(NamedTuple):
 
 
 class ForkServer:
-    """Closes itself in, reports how well, then forks a child for every request.
+    """Isolates itself, reports which layers hold, then forks a child for every request.
 
     Its attributes are never freed in a child: freeing them there would touch memory, which costs time.
     """
@@ -86,7 +86,7 @@ class ForkServer:
         self._control.send(protocol.READY + json.dumps(self._report).encode())
 
     def serve(self) -> NoReturn:
-        """Serve requests.
+        """Serve requests until the supervisor closes the socket.
 
         A test's process never returns from here: giving up what this function holds would cost it 20 page faults.
         """
@@ -142,7 +142,7 @@ class ForkServer:
             folders.empty_folder(self._setup.scratch, self._setup.scratch_mode)
 
     def _lay_out(self, names: Sequence[str], descriptors: Sequence[int]) -> None:
-        """Put files into the scratch folder, or end and say what went wrong."""
+        """Write files into the scratch folder, or report why not and exit."""
         self._limits.lift()
         contents = iter(descriptors)
         try:
@@ -163,7 +163,7 @@ class ForkServer:
             os._exit(1)
 
     def _name_streams(self) -> list[int]:
-        """Return files for stdout and stderr that have names; elsewhere than in a private root they have some."""
+        """Return new named files for stdout and stderr; none without a private root, where streams have names."""
         if not self._setup.has(protocol.MOUNT_NAMESPACE):
             return []
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -244,7 +244,7 @@ class ForkServer:
         self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
 
     def _run_batch(self, packed: bytes, request: Request, names: dict[str, object] | None) -> None:
-        """Run all tests of a batch, as far as they end well."""
+        """Run the tests of a batch, up to the first that does not end well."""
         own = self._first_own
         files = batch.Files(own, own + 1, own + 2, own + 3)
         tests = batch.Batch(files, self._library, request, packed, self._renew_modules)
@@ -275,7 +275,7 @@ class ForkServer:
         runner.run_binary(WIRE_FD, test.request.command, self._environment)
 
     def _close_in(self, request: Request, quota: Quota | None, first_descriptor: int) -> None:
-        """Close every descriptor from there on, and install the filter of one test."""
+        """Close the descriptors from the first on, except the quota's, and install the test's filter."""
         # Among them are the control socket, over which a test could answer for itself, and the program's cache, in
         # which it could leave other bytecode for its next test. Open descriptors are reached whatever Landlock and the
         # root say.

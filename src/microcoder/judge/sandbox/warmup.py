@@ -1,4 +1,4 @@
-"""Going the way of a test in the fork server itself, so that a test's own process finds everything settled.
+"""Rehearsing tests in the fork server itself, so that a test's own process has less to set up.
 
 What a process touches first after a fork is copied page by page, and that is most of what a small test costs. Code that
 has run often touches less: its call sites are specialised, and the names behind them need not be looked up any more.
@@ -89,7 +89,7 @@ def rehearse(run_test: Callable[[Rehearsal], object]) -> None:
 
 
 def _open_series(stdin: bytes) -> list[int]:
-    """Return the descriptors of a series that may go on at once, and the other end of its questions."""
+    """Return the descriptors of a series whose questions are answered in advance, and the other end of its socket."""
     supervisor, questions = socket.socketpair()
     supervisor.send(batch.GO_ON * _SERIES_LENGTH)
     files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "inputs", "frames")]

@@ -40,9 +40,9 @@ def wait_with_limits(
         control: the supervisor's socket; it is asked before a test is ended for its wall time. When it hangs up, the
             zygote ends and everything with it.
         base_kib: resident memory the child inherited.
-        quota: counts what it takes, if nothing else does.
+        quota: counts its threads and files, if nothing else does.
         is_shared: whether others may run while it is idle, and go before it after each slice of CPU time.
-        frames: of several tests that share it; once the first has ended, less time is left for all the others.
+        frames: descriptor of the frames of tests that share it, or -1; after the first, the others have less time.
     """
     watch = _Watch(pid, request, control, is_shared=is_shared, frames=frames)
     expired = watch.wait(quota)
@@ -85,12 +85,12 @@ class _Watch:
         self._slice_end = protocol.SLICE_SECONDS
         self._is_idle = False
         self._window = (self.started, 0.0)
-        """When it began, and the CPU time used until then."""
+        """When the present window began, and the CPU time used until then."""
         self.stood_seconds = 0.0
         """Seconds that the test was stopped."""
 
     def wait(self, quota: Quota | None) -> int:
-        """Return how the test ended, or that it must be ended."""
+        """Wait for the test; return FINISHED, or the limit at which it must be ended."""
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         poll.register(self._control, select.POLLHUP | select.POLLERR)
@@ -136,7 +136,7 @@ class _Watch:
                     return protocol.WALL_EXPIRED
 
     def _limit_later_tests(self) -> None:
-        """Leave them the time that they may take together: an endless one among them must not cost a whole limit."""
+        """Limit later tests to their common CPU time: an endless one among them must not cost a whole limit."""
         limits, self._frames = self._request, -1
         share = limits.shared_cpu_seconds / limits.cpu_seconds
         self._cpu_limit = min(self._cpu_limit, limits.shared_cpu_seconds)
@@ -168,7 +168,7 @@ class _Watch:
         self._window = (time.monotonic(), cpu_seconds)
 
     def _stop_and_ask(self, kind: bytes, cpu_seconds: float) -> float:
-        """Ask while the test stands still; that time is not the test's."""
+        """Ask the supervisor while the test is stopped; that time does not count as the test's."""
         since = time.monotonic()
         self._signal(signal.SIGSTOP)
         answer = self._ask(kind, cpu_seconds)
@@ -184,7 +184,7 @@ class _Watch:
             os.kill(self._pid, number)
 
     def _ask(self, kind: bytes, seconds: float) -> float:
-        """Ask the supervisor, which sees more of a test than can be seen from in here; 0 if the test leaves no way."""
+        """Return the supervisor's answer, as it can see more of a test than we; 0 if the test blocks the question."""
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.descriptor]))]
         # The kernel counts what all processes of a user have on the way in sockets, and compares it with the sender's
         # limit, which is the one that tests inherit from here: a test that keeps as many on the way as it may would

@@ -13,7 +13,7 @@ _PACKAGES = ("microcoder", "microcoder.judge", "microcoder.judge.sandbox")
 
 
 def _exec_with_default_stack(stack_bytes: int) -> None:
-    """Start over with the usual stack limit: libc has taken the size of thread stacks from it by now."""
+    """Execute this script anew with the usual stack limit: libc takes the size of thread stacks from it at start."""
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     if soft != stack_bytes and (hard == resource.RLIM_INFINITY or hard >= stack_bytes):
         resource.setrlimit(resource.RLIMIT_STACK, (stack_bytes, hard))
