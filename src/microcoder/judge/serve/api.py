@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
-    """Return files with the folders that they are in, each before what it holds."""
+    """Return files with the folders that they are in (content None), each folder before what it holds."""
     laid: dict[str, bytes | None] = {}
     for name, content in files.items():
         parts = name.split("/")
@@ -55,7 +55,7 @@ def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
 
 
 def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
-    """Return a request's programs and, for each, its problem."""
+    """Return a request's programs and, for each, its problem; raises Refused."""
     num_problems = len(request.problems)
     for number, program in enumerate(request.programs):
         if program.problem >= num_problems:
@@ -71,7 +71,7 @@ def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
 
 
 async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verdict] | None]) -> AsyncGenerator[str]:
-    """Write what lands; a failure is the last line, since the status has gone out."""
+    """Yield a line of JSON for each verdict; a failure is the last line, since the status was sent before."""
     try:
         yield service.load.model_dump_json() + "\n"
         async for landed in landing:
@@ -122,7 +122,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/about", tags=["service"])
     async def about() -> About:
-        """Say what this service is and takes."""
+        """Return the service's version, environment, workers and limits."""
         return About(
             version=microcoder.__version__,
             isolation=service.judge.isolation.as_record(),
@@ -161,7 +161,7 @@ _EXTRA_SECONDS = 5.0
 
 
 class RunCodeRequest(BaseModel):
-    """SandboxFusion: a program to run; what we do not know in it is not ours to refuse."""
+    """SandboxFusion: a program to run; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -217,12 +217,12 @@ def _add_fusion_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/ping", tags=["SandboxFusion"])
     async def ping() -> str:
-        """Answer."""
+        """Answer `pong`."""
         return "pong"
 
 
 def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
-    """Return what a run showed in SandboxFusion's words."""
+    """Return a run's result in SandboxFusion's format."""
     answer: dict[str, Any] = {"message": "", "compile_result": None, "run_result": None, "files": {}}
     if not execution.is_conclusive:
         return answer | {"status": "SandboxError", "message": execution.detail}
@@ -248,7 +248,7 @@ def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
 
 
 def build_app(service: Service) -> FastAPI:
-    """Return the application, which lets anybody in."""
+    """Return the application, without any check of tokens or sizes: see `guard`."""
     app = FastAPI(
         title="MicroCoder judge",
         summary="Judges untrusted programs against tests, in a sandbox.",

@@ -42,7 +42,7 @@ _FEWEST = 16
 
 
 def bound_connections(settings: ServiceSettings, workers: int) -> int:
-    """Return how many connections there may be: what is set, or as many as the limit on open files leaves room for."""
+    """Return the most connections: the setting, or fewer by the limit on open files; ConfigError if that is too low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return settings.max_connections
@@ -65,7 +65,7 @@ class Connections:
         for the longest comes first of those that wait."""
 
     def admit(self, connection: Connection) -> bool:
-        """Take a connection, if need be in place of the longest waiting one; return whether there was room."""
+        """Add a connection, if need be in place of the longest waiting one; return whether there was room."""
         if len(self._open) >= self._most:
             waiting = next((one for one, end in self._open.items() if end is not None), None)
             if waiting is None:
@@ -80,7 +80,7 @@ class Connections:
         return True
 
     def note(self, connection: Connection, seconds: float | None) -> None:
-        """Wait so long for the next request of a connection that is open, however it trickles in; None: for ever."""
+        """Close an open connection unless the head of its next request is complete in so many seconds; None: never."""
         if connection in self._open:
             self.forget(connection)
             end = None if seconds is None else connection.loop.call_later(seconds, self._end, connection, "no_head")
@@ -88,7 +88,7 @@ class Connections:
             self._metrics.connections.set(len(self._open))
 
     def forget(self, connection: Connection) -> None:
-        """Count a connection out; one that was not taken, or was counted out already, changes nothing."""
+        """Remove a connection; no effect if it was not added, or was removed already."""
         if (end := self._open.pop(connection, None)) is not None:
             end.cancel()
         self._metrics.connections.set(len(self._open))
@@ -100,21 +100,21 @@ class Connections:
 
 
 class Connection(H11Protocol):
-    """A connection that is counted."""
+    """A connection that `Connections` counts, or refuses."""
 
     def __init__(self, known: Connections, *, app_state: dict[str, Any], **of: Any) -> None:
         super().__init__(app_state={**app_state, "wait_for_next": partial(known.note, self)}, **of)
         self._known = known
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, if there is room."""
+        """Count the connection, or answer 503 and close it if there is no room."""
         super().connection_made(transport)
         if not self._known.admit(self):
             transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Remove the connection."""
         self._known.forget(self)
         super().connection_lost(exc)
 
@@ -158,11 +158,11 @@ class JudgeServer(uvicorn.Server):
 
     @property
     def port(self) -> int:
-        """The port that is listened on, once it started."""
+        """The port that the server listens on, once it started."""
         return int(self.servers[0].sockets[0].getsockname()[1])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
+        """Start to listen, then call `on_start` with the port."""
         self._service.start()
         if self.config.is_ssl:
             # A connection is known to us once it has shaken hands.
@@ -178,7 +178,7 @@ class JudgeServer(uvicorn.Server):
             self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in order; asked again, end at once."""
+        """On the first signal finish accepted requests, on a second one end at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.drain()

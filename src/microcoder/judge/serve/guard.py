@@ -1,4 +1,4 @@
-"""Admission of requests: who may come in, how much they may carry, how long they may take; and when they leave."""
+"""Admission of requests: token, size, time to arrive; and clients that leave."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ not a connection reset."""
 
 
 class Guard:
-    """Wraps an application: token, size, deadline of the body; a client that goes away takes its programs with it."""
+    """Wraps an application: checks token, size and the body's deadline; cancels the requests of clients that leave."""
 
     def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
-        """Guard an application; without tokens anybody may come in."""
+        """Guard an application; without tokens every client is let in."""
         self._app = app
         self._service, self._settings = service, service.settings
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
@@ -44,7 +44,7 @@ class Guard:
         """Addresses, and the digests of right tokens that they have shown."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request, and count it in the metrics."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -125,7 +125,7 @@ class Guard:
         )
 
     def _hold(self, body: _Body, num_bytes: int) -> None:
-        """Count bytes in, or out if negative."""
+        """Count bytes that are held for a body, or released if negative; raises Refused beyond the service's limit."""
         if num_bytes > 0 and self._num_bytes + num_bytes > self._settings.max_total_body_mib << 20:
             raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
         body.num_held += num_bytes
@@ -133,7 +133,7 @@ class Guard:
         self._service.metrics.body_bytes.set(self._num_bytes)
 
     async def _read(self, body: _Body, scope: Scope) -> bytes:
-        """Return a whole body; what it holds is counted until its request is over."""
+        """Return a whole body, whose bytes are counted until its request is over; raises Refused."""
         limit, seconds = self._settings.max_body_mib << 20, self._settings.body_seconds
         too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
         stated = Headers(scope=scope).get("content-length", "")
@@ -153,7 +153,7 @@ class Guard:
         return bytes(content)
 
     async def _discard(self, body: _Body, scope: Scope) -> None:
-        """Throw away what still arrives, unless the client waits for leave to send it."""
+        """Read and drop what still arrives, unless the client waits for `100 Continue`."""
         if "expect" in Headers(scope=scope):
             return
         left = _DISCARDED * (self._settings.max_body_mib << 20)
@@ -175,7 +175,7 @@ class _Body:
         """Bytes that are counted for it."""
 
     async def next(self) -> bytes:
-        """Return the next piece."""
+        """Return the next piece; raises ClientDisconnect."""
         message = await self.receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
@@ -195,7 +195,7 @@ def _remember(known: dict[Any, Any], key: object, value: object) -> None:
 
 
 def _check_framing(scope: Scope) -> None:
-    """Refuse what a proxy may take for another request than we do (RFC 9112, 6.1); the answer ends the connection."""
+    """Raise Refused for a request that a proxy may read otherwise than we do (RFC 9112, 6.1)."""
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(505, "use HTTP/1.1")
     names = [name for name, _ in scope["headers"]]

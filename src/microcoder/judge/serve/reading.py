@@ -1,8 +1,8 @@
-"""What a request may hold, and how one that is refused is answered.
+"""Limits on what a request may hold, and the answers to refused ones.
 
-Values of bodies are counted as they arrive, so that few enough are left to make objects of at once: a test takes
-hundreds of bytes of memory and some microseconds however short it is, so a body that is bounded in bytes alone can stop
-the service for seconds. Text costs next to nothing, and is bounded in bytes.
+JSON values of a body are counted as it arrives, to bound the objects that are made of it at once: a test takes hundreds
+of bytes of memory and some microseconds however short it is, so a body that is bounded only in bytes can stop the
+service for seconds. Text costs next to nothing, and is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _explain(faults: Sequence[Mapping[str, Any]]) -> str:
 class ValueCounter:
     """Counts the values of a JSON text that comes in pieces: commas and opening brackets outside of strings.
 
-    Nothing is built, and 28 MiB take 0.01 to 0.2 s, a piece at a time.
+    No objects are made, and 28 MiB take 0.01 to 0.2 s, a piece at a time.
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
@@ -94,7 +94,7 @@ class ValueCounter:
         self.num_values = 0
 
     def add(self, piece: bytes) -> int:
-        """Count a piece; return how many values it adds."""
+        """Count a piece; return how many values it adds. Raises Refused beyond the limit of a request."""
         piece = self._begun + piece
         # A backslash at the end belongs to what comes next; so does each of a pair.
         self._begun = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
@@ -118,7 +118,7 @@ class ReadRoute(APIRoute):
     """A route whose body is read into its model at once, with no dicts and lists in between."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
+        """Return the coroutine function that answers a request."""
         handle = super().get_route_handler()
         model = TypeAdapter(self.body_field.field_info.annotation) if self.body_field else None
 

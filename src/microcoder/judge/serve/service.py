@@ -1,4 +1,4 @@
-"""The service itself, whatever dialect it is spoken to in: a judge behind a bounded queue that can be drained."""
+"""The service, whatever the HTTP routes: a judge behind a bounded queue that can be drained."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_VALUES, _MOST_LISTS = 1_000_000, 2_000_000
 lists, holds up all other requests."""
 _IN_TEST = re.compile(r", test (\d+)")
 BEAT_SECONDS = 10.0
-"""After so long without a verdict a stream says that the service is at work."""
+"""After so long without a verdict a stream sends a line with the service's load, as a sign of life."""
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -72,7 +72,7 @@ class ServiceMetrics(Collector):
         self.registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the judge's own counts, read when they are asked for."""
+        """Yield the judge's own counts, read anew for each request of Prometheus."""
         statistics = self._judge.statistics
         for name, text in attribute_docstrings(Statistics).items():
             yield CounterMetricFamily(f"microcoder_judge_{name}", text.rstrip("."), value=getattr(statistics, name))
@@ -108,7 +108,7 @@ class Service:
 
     @property
     def load(self) -> Load:
-        """How much is on its way here."""
+        """The number of workers, and of programs that are queued or run here."""
         return Load(workers=self.judge.workers, queued=self._num_queued)
 
     def find_failure(self) -> str:
@@ -136,8 +136,8 @@ class Service:
         """Judge a request's programs.
 
         Yields:
-            None as soon as they are taken, and whenever nothing has landed for a while; a program's position and its
-            verdict as it lands.
+            None as soon as they are accepted, and after every BEAT_SECONDS without a verdict; else a program's position
+            and its verdict, as they come.
         """
         each = list({id(problem): problem for problem in problems}.values())
         called = [test for problem in each if problem.fn_name is not None for test in problem.tests]
@@ -161,7 +161,7 @@ class Service:
                     yield landed
 
     async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
-        """Run one program without judging it; a client may wait for less than the service's limit."""
+        """Run one program without judging it; `patience_seconds` may shorten the service's limit; raises Refused."""
         self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
         self._check_language(invocation.program.language)
         invocation.check()
@@ -174,9 +174,9 @@ class Service:
     async def _land(
         self, works: Sequence[Coroutine[Any, Any, T]], seconds: float
     ) -> AsyncGenerator[tuple[int, T] | None]:
-        """Yield each result with its position as it lands, and None now and then.
+        """Yield each result with its position as it comes; None at the start and after each BEAT_SECONDS without one.
 
-        What is left when the client goes, the time is over or the service ends is not begun any more.
+        Work that is left when the client goes, the time is over or the service ends is cancelled.
         """
         landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
         over = asyncio.ensure_future(self._over.wait())
@@ -205,7 +205,7 @@ class Service:
                 task.cancel()
 
     def _prepare(self, problems: Sequence[Problem]) -> None:
-        """Have the judge know problems before their programs come; no message holds anything of a test."""
+        """Prepare problems in the judge before their programs are judged; messages hold nothing of a test."""
         for place, problem in enumerate(problems):
             try:
                 self.judge.prepare(problem)
@@ -243,7 +243,7 @@ class Service:
 
     @contextmanager
     def _hold_places(self, num_programs: int) -> Iterator[None]:
-        """Have programs in the queue within the block, if there is room for them."""
+        """Count programs as queued within the block; raises Refused if there is no room for them."""
         if self.is_draining:
             raise shutting_down()
         most = self.settings.max_queued
@@ -293,10 +293,10 @@ class Service:
 
 
 def _count_values(test: TestCase, marks: str = ",[{") -> int:
-    """Return at most how many values the texts of a test hold."""
+    """Return an upper bound of the number of values in the texts of a test."""
     return sum(text.count(mark) for text in (test.input, test.output) for mark in marks)
 
 
 def shutting_down() -> Refused:
-    """Return the answer to what is not begun, or not done, when the service ends."""
+    """Return the refusal of a request that is not begun, or not done, when the service ends."""
     return Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)
