@@ -92,7 +92,7 @@ class Asker:
 def load_asker(
     style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None, examples: Sequence[Problem] = ()
 ) -> Asker:
-    """Return a prompt style.
+    """Return a prompt style with its system turn and few-shot examples.
 
     Args:
         style: a built-in's name or a reference, see `extensions`.

@@ -79,7 +79,7 @@ class Queue:
             group.append(item)
 
     def take(self, group: int) -> Item | None:
-        """Remove and return the next program, of this group if possible; suspects are left. None if there is none."""
+        """Remove and return the next program, of this group if possible; None if none waits but suspects."""
         if not self._groups:
             return None
         number = group if group in self._groups else next(iter(self._groups))
@@ -155,7 +155,7 @@ class Place(ABC):
         return most_workers(self.workers)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
-        """Return the size of the batch that it takes now, 0 for none; programs wait for this many places."""
+        """Return the size of the next batch for it, 0 for none, while so many programs wait for so many places."""
         # Half of an even share, so that places end together; one alone need leave nothing for others.
         share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
         return int(len(self.held) < min(self.most, self.workers + share))

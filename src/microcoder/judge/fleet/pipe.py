@@ -148,7 +148,7 @@ class JudgeProcess:
         self._put(number, invocation.program, None, invocation)
 
     def give_up(self, number: int) -> None:
-        """Stop work after its current test, if it is still under way."""
+        """Stop work after its current test, if it has not ended."""
         self._wanted.discard(number)
 
     def forget(self, number: int) -> None:

@@ -43,7 +43,7 @@ if _said is not True:
 
 
 def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Checker:
-    """Return a checker that calls a user's function; it holds the file's source, which is so saved with the problem.
+    """Return a checker that calls a user's function; it contains the file's source, as a saved problem then does.
 
     Args:
         reference: path/to/file.py:function, module:function, or the name of an entry point, see `extensions`.

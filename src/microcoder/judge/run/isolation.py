@@ -39,7 +39,7 @@ def reserve_name() -> str:
 def remove(path: str) -> None:
     """Remove the folder of a sandbox that was ended, if it had one.
 
-    A process that was just killed may write once more; a folder that stays all the same is found by `sweep`.
+    A process that was just killed may write once more; a folder that stays all the same is removed by `sweep` later.
     """
     # Imported here: Windows lacks it, and this module can be imported there all the same.
     from microcoder.judge.sandbox.folders import PRIVATE_MODE, empty_folder

@@ -103,7 +103,7 @@ class Series:
         return self._files
 
     def attend(self, control: socket.socket, seconds: float) -> None:
-        """Answer the process until the fork server sends a message or the time is over."""
+        """Answer the process's questions until the fork server sends a message on `control`, or the time is over."""
         poll = select.poll()
         poll.register(control, select.POLLIN)
         while self._asked is not None and self._num_questions < _MOST_QUESTIONS:

@@ -98,7 +98,7 @@ class Session:
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
 
     def open(self) -> Isolation:
-        """Start the plain sandbox."""
+        """Start the plain sandbox; return its isolation."""
         return self.sandboxes.use(SandboxKind(), lambda sandbox: sandbox.isolation)
 
     def judge(

@@ -16,7 +16,7 @@ must waste it in the accepted run too, which would have been cut off the first t
 tests of the process had used is not known from outside, so the lost test counts as having had all of that time.
 
 A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
-only if it takes at least what the first was cut off at; a quicker one, usual where the neighbours left, is doubted.
+only if it takes at least what the first was cut off at; a quicker one, usual once the other load ended, is doubted.
 The runs anew neither lose nor gain by neighbours: each has limits raised by the largest slowdown from the start, and
 one that ends beyond its limit is timed again, alone, and keeps its output.
 
@@ -89,7 +89,7 @@ class Tries:
             self.losses[test] = loss
 
     def add(self, result: TestResult) -> None:
-        """Add the result of the next test; accepted more quickly than its loss allows, it makes the tries doubtful."""
+        """Add the next test's result; sets `is_doubtful` if it is accepted in less time than its loss allows."""
         loss = self.losses.pop(self.next_test, None)
         if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
             self.is_doubtful = True

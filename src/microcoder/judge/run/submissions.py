@@ -101,7 +101,7 @@ class VerdictFile:
         return row
 
     def finish(self, names: Sequence[str], summary: dict[str, Any]) -> None:
-        """Write the whole file, in the order of the input."""
+        """Write the whole file, in the order of these ids, and the file that describes it, with the summary."""
         write_json(self._meta, {"origin": self._origin, "isolation": self.isolation, **summary})
         write_rows(self.path, (self.done[name] for name in names))
 

@@ -120,7 +120,7 @@ def enter_private_root(
     links: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> None:
-    """Build the root in a mount namespace of our own and move into it.
+    """Build the private root in a mount namespace of our own and move into it.
 
     Args:
         libraries: folders that stay readable under their own paths.

@@ -94,7 +94,7 @@ def make_mount_read_only(path: str, *, has_devices: bool = False) -> None:
 
 
 def pivot_into(root: str) -> None:
-    """Make `root` the root directory and let go of the old one."""
+    """Make `root` the root directory and unmount the old one."""
     # Not chroot, which a descriptor of an outer folder leads out of. With both at ".", the old root ends up mounted
     # over the new one, and is what umount then takes away.
     os.chdir(root)

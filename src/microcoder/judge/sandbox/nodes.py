@@ -51,7 +51,7 @@ def build(kind: str, value: Any) -> Any:
 
 
 def flatten(kind: str, value: Any) -> Any:
-    """Return a result of this kind with nodes as lists, and the values in them unchanged; TypeError if it has none."""
+    """Return a result of this kind with its nodes as lists, values in them unchanged; TypeError for another type."""
     if kind == "json":
         return value
     if kind.startswith("list["):

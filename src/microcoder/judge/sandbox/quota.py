@@ -54,7 +54,7 @@ _REMOVING = {NUMBERS[name] for name in REMOVING_NAMES.split() if name in NUMBERS
 
 
 class Quota:
-    """Processes and space that one test has taken so far; made before the fork, used on both sides of it."""
+    """Counts threads and disk space that one test takes; made before the fork, used on both sides of it."""
 
     def __init__(self, folder: str, max_bytes: int, *, has_files: bool) -> None:
         """Open the socket by which the test hands over its listener; `folder` may hold `max_bytes`."""
@@ -79,7 +79,7 @@ class Quota:
         """The file system was full before the folder was: a fault of the machine."""
 
     def hand_over(self, rules: SeccompFilter) -> None:
-        """In the test: install its filter, and give the fork server the listener."""
+        """In the test: install its filter, and send the filter's listener (a descriptor) to the fork server."""
         listener = rules.install_with_listener()
         rights = array.array("i", [listener])
         for is_last in [False] * _SENDING_TRIES + [True]:

@@ -54,7 +54,7 @@ class _Unknown(Exception):
 
 
 class CallStack:
-    """Where the interpreter keeps its calls; found and tried out once, for all tests.
+    """Runs code at the bottom of the interpreter's call stack, which is located and tried out once, for all tests.
 
     Memory is read and written through views made here: ctypes would cost each test 20 page faults.
     """
@@ -304,7 +304,7 @@ def _store(cache: int, state: bytes, body: bytes) -> None:
 
 
 def restore_signals() -> None:
-    """Give the program the signal handlers of a fresh interpreter; writing too much ends it."""
+    """Give the program the signal handlers of a fresh interpreter; a file beyond its size limit ends it."""
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)

@@ -61,7 +61,7 @@ _SET_MODE_FILTER = 1
 
 
 class FileRules(NamedTuple):
-    """Rules for files; the defaults are for a private root, where everything is its own."""
+    """Rules for files; the defaults are for a private root, where all files are the test's own."""
 
     is_shared: bool = False
     """There is no private root: modes and times of files are not the test's to set."""

@@ -29,7 +29,7 @@ _REHEARSED_FD = 128
 
 
 class Test(NamedTuple):
-    """Task of a forked child."""
+    """A test to run in a forked child, with its descriptors."""
 
     request: Request
     source: int

@@ -161,7 +161,7 @@ class Service:
                     yield landed
 
     async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
-        """Run one program without judging it; `patience_seconds` may shorten the service's limit; raises Refused."""
+        """Run one program without judging it, within `patience_seconds`; raises Refused and as `Invocation.check`."""
         self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
         self._check_language(invocation.program.language)
         invocation.check()
