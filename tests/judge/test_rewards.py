@@ -86,5 +86,5 @@ def test_rewards_of_the_users_own_count_with_their_options(tmp_path: Path) -> No
         reward_of(load_rewards([(f"{own}:odd", 1.0, {})]), right)
     drawn = load_rewards([("all_tests", 1.0, {}), (f"{own}:lot", 1.0, {"of": 2.0})])
     assert drawn(PROBLEM, rollout(), Program("x"), wrong, draw=0.25).parts == {"all_tests": 0.0, "lot": 0.5}
-    with pytest.raises(ConfigError, match=r"own\.py line 7\) needs a draw, which only a run has"):
+    with pytest.raises(ConfigError, match=r"own\.py line 7\) needs a draw, a random number; outside"):
         drawn(PROBLEM, rollout(), Program("x"), wrong)

@@ -122,7 +122,7 @@ def test_the_client_tells_a_fault_from_a_refusal(judge: Judge) -> None:
         taken.bind(("127.0.0.1", 0))
         nobody = [f"http://127.0.0.1:{taken.getsockname()[1]}/{name}" for name in "ab"]
         with JudgeClient(nobody, patience_seconds=0.5) as client:
-            with pytest.raises(EvaluatorFault, match=r"no judge for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"):
+            with pytest.raises(EvaluatorFault, match=r"verdict for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"):
                 client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
             with pytest.raises(EvaluatorFault, match="ConnectError"):
                 client.about(patience_seconds=0)
@@ -190,7 +190,7 @@ def accept_all(number: int, found: list[Verdict]) -> list[Verdict | None]:
 def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
     # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
     with stub_judge(judge, stick(0)) as (url, asked):
-        said = rf"no judge for [\d.]+ s: {url}: .*alive, but has not judged a few programs"
+        said = rf"no judge service gave a verdict for [\d.]+ s: {url}: .*alive, but has not judged a few programs"
         client = JudgeClient(url, patience_seconds=_PATIENCE_SECONDS)
         with client, pytest.raises(EvaluatorFault, match=said):
             client.judge([Program(ADD)] * 3, [SLOW] * 3)
@@ -235,7 +235,7 @@ def test_a_judge_that_says_what_is_false_is_left_out_and_named(
         assert asked == [1, 1]
         assert f"the judge {liar} is left out for good: FALSE verdicts: accepted for a program that is" in caplog.text
         # At once, and not after the patience: it does not come back.
-        with JudgeClient(liar) as client, pytest.raises(EvaluatorFault, match=r"no judge left: .*FALSE verdicts: acc"):
+        with JudgeClient(liar) as client, pytest.raises(EvaluatorFault, match=r"service is usable: .*FALSE verdicts"):
             client.judge([Program(ADD)], [PROBLEM])
     # One that begins to lie is found by the next programs that it is asked about.
     monkeypatch.setattr(judge_client, "_KNOWN_EVERY_SECONDS", 0.1)

@@ -91,7 +91,7 @@ def _untag(wire: dict[str, Any]) -> object:
 
 def _listed(body: object) -> list[Any]:
     if type(body) is not list:
-        raise TypeError("a tag of something else than a list")
+        raise TypeError("a tag without a list")
     return body
 
 

@@ -85,7 +85,7 @@ class RewardSum:
             for extension, _ in self.parts:
                 needs_draw = getattr(extension.function, "needs_draw", False)
                 if needs_draw and draw is None:
-                    raise extension.fault("needs a draw, which only a run has; call it with one: draw=0.5")
+                    raise extension.fault("needs a draw, a random number; outside of a run pass one: draw=0.5")
                 drawn = (draw,) if needs_draw else ()
                 values[extension.label] = _number(extension, extension(problem, rollout, program, verdict, *drawn))
         known = [value for value in values.values() if value is not None]

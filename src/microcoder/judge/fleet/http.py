@@ -303,7 +303,7 @@ class JudgeClient(RemoteJudge[_Service]):
             if not self._queue and not longest:
                 self._heard = now
             elif are_false or now - self._heard > patience:
-                since = "left" if are_false else f"for {patience:g} s"
+                since = "service is usable" if are_false else f"service gave a verdict for {patience:g} s"
                 fault = EvaluatorFault(f"no judge {since}: {self._troubles()}; start one again")
                 self._answer(lambda item, fault=fault: item.work.finish(fault), *services)
                 self._heard = time.monotonic()

@@ -102,7 +102,7 @@ def check_layout(files: Mapping[str, bytes | None]) -> None:
         if parent and not laid.get(parent):
             raise DataError(f"{shown}: {parent[:100]!r} is not a folder; list the folder before its files")
         if is_folder != (content is None):
-            raise DataError(f"{shown}: a name that ends in / has no content, any other has some")
+            raise DataError(f"{shown}: a name that ends in / is a folder, with None as content; a file needs content")
         laid[path] = is_folder
 
 

@@ -64,7 +64,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
         return "its source is long"
     found = _ACTS_WHEN_THROWN_AWAY.search(code)
     if found:
-        return f"it names {found[0]}"
+        return f"it uses {found[0]}"
     tree = parse(code)
     if isinstance(tree, str):
         return "it cannot be read"
@@ -254,7 +254,7 @@ class _Screen(ast.NodeVisitor):
             self._seen.add("objects")
         module, inside = self._library(node.id)
         if module and not inside:
-            raise Obstacle(f"it holds the module {module}")
+            raise Obstacle(f"it uses the module {module} as a value")
         if module and not isinstance(node.ctx, ast.Load):
             if node.id in self._imported:
                 raise Obstacle(f"it assigns {node.id}")
@@ -263,9 +263,9 @@ class _Screen(ast.NodeVisitor):
             _check_is_value(module, inside)
         elif isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
             if node.id == "type":
-                raise Obstacle("it holds type")
+                raise Obstacle("it uses type as a value")
             if node.id in _TELLING_ADDRESSES:
-                raise Obstacle(f"it names {node.id}")
+                raise Obstacle(f"it uses {node.id}")
             if node.id in _SETS:
                 self._seen.add("a set")
 
@@ -308,7 +308,7 @@ class _Screen(ast.NodeVisitor):
             _check_is_value(module, node.attr)
             return
         if module and node.attr.startswith("_"):
-            raise Obstacle(f"it names {node.attr} of {module}")
+            raise Obstacle(f"it uses {node.attr} of {module}")
         check_attribute(node.attr)
         if node.attr == "format" and not _is_plain_format(node.value):
             raise Obstacle("it formats by a text that it makes")
@@ -408,7 +408,7 @@ def _public_names(module: str) -> tuple[str, ...]:
 
 def _check_is_value(module: str, name: str) -> None:
     if (module, name) in _FOR_CALLING:
-        raise Obstacle(f"it holds {module}.{name}")
+        raise Obstacle(f"it uses {module}.{name} as a value")
 
 
 def _is_plain_class(node: ast.ClassDef) -> bool:

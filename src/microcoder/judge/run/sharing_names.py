@@ -73,15 +73,15 @@ METHODS = frozenset(_METHODS_TEXT.split())
 def check_name(name: str) -> None:
     """Raise Obstacle for a name that a program must not use for anything."""
     if name in FORBIDDEN or (name.startswith("__") and name not in _NAMES_WITH_UNDERSCORES | METHODS):
-        raise Obstacle(f"it names {name}")
+        raise Obstacle(f"it uses {name}")
 
 
 def check_attribute(name: str) -> None:
     """Raise Obstacle for an attribute, of any object, that is internal to the interpreter or the library."""
     if name.startswith("__") or name in FORBIDDEN or name in ("sys", "os"):
-        raise Obstacle(f"it names {name}")
+        raise Obstacle(f"it uses {name}")
     if name.startswith("_") and name in _internal_names():
-        raise Obstacle(f"it names {name}, as the library does")
+        raise Obstacle(f"it uses {name}, a name inside the library")
 
 
 def check_member(module: str, name: str) -> None:
@@ -89,13 +89,13 @@ def check_member(module: str, name: str) -> None:
     if module in ("__future__", "nodes"):
         return
     if module not in (*MODULES, *PACKAGES, "sys"):
-        raise Obstacle(f"it names {module}.{name}")
+        raise Obstacle(f"it uses {module}.{name}")
     is_forbidden = name in FORBIDDEN and (module, name) != ("re", "compile")
     if is_forbidden or name in _FORBIDDEN_MEMBERS.get(module, ()):
-        raise Obstacle(f"it names {module}.{name}")
+        raise Obstacle(f"it uses {module}.{name}")
     only = _ONLY_MEMBERS.get(module)
     if name not in only if only is not None else not _is_plain_member(module, name):
-        raise Obstacle(f"it names {module}.{name}")
+        raise Obstacle(f"it uses {module}.{name}")
 
 
 @cache

@@ -280,7 +280,7 @@ def extend(
     if more < SHORTEST_EXTENSION_SECONDS:
         if reading.waited_seconds > most and not is_short:
             raise EvaluatorFault(
-                f"the machine is stuck: a test ran for {reading.cpu_seconds:.2f} s in {real_seconds:.0f} s"
+                f"the machine is stuck: a test got {reading.cpu_seconds:.2f} s of CPU time in {real_seconds:.0f} s"
             )
         more, why = (_IN_THE_QUEUE_SECONDS, "it runs or waits just now") if reading.is_in_the_queue else (0.0, why)
     return more, why
