@@ -74,7 +74,7 @@ _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
 _MARK = re.compile(r"`{3}|~{3}")
 _MOST_MARKS, _MOST_ENDS, _MOST_PARSES = 32, 12, 100
 _MOST_PARSED_CHARACTERS = 1 << 17
-"""Limits on time, far beyond what answers need."""
+"""Limits that bound the time spent on a response, far beyond what answers need."""
 
 
 @dataclass(frozen=True, slots=True)

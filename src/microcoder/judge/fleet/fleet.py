@@ -46,7 +46,7 @@ class Item:
     since: float = 0.0
     """When it was last given to a place, by `time.monotonic`."""
     lost_since: float = 0.0
-    """When it was first lost, by `time.monotonic`; 0 if never."""
+    """When a loss of it was first counted, by `time.monotonic`; 0 if never."""
 
     def give_up(self, why: str) -> None:
         """Answer with a fault of our machines, not of the program."""

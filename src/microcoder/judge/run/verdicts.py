@@ -37,7 +37,7 @@ class Statistics(Counts):
     """Counts of a judge and its sandboxes."""
 
     judged: int = 0
-    """Programs that were run."""
+    """Programs that were judged, those answered from the cache not included."""
     from_cache: int = 0
     """Verdicts that an earlier, or a simultaneous, identical program had already."""
     faults: int = 0

@@ -75,7 +75,7 @@ zip_longest cache lru_cache cmp_to_key reduce add index mul sub xor ascii_lowerc
 """
 _RARELY_CHECKED = frozenset(_RARELY_CHECKED_TEXT.split())
 """Names of the library by which no program that stores no attribute can change it: none sets an attribute of what it is
-given, or is a container. Those of `re`, `random` and `decimal`, which `Library.reset` begins again, are not here."""
+given, or is a container. Those of `re`, `random` and `decimal`, which `Library.reset` resets, are not here."""
 _STREAMING_TEXT = """
 print input sys stdin stdout stderr exit quit
 """
@@ -266,7 +266,7 @@ class _Reach(NamedTuple):
     named: list[tuple[Mapping[str, Any], str, Any]]
     """Members of the library with the names of attributes that it stores: where each is, its name, and the member."""
     is_rare: bool
-    """Whether the program names nothing by which it could change the library, so that looking now and then will do."""
+    """Whether the program names nothing by which it could change the library, so that a check now and then suffices."""
     is_silent: bool
     """Whether the program names nothing by which it could read or write, so that its streams stay as they are."""
 
