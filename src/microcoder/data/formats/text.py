@@ -60,7 +60,7 @@ def read_literal(text: str) -> Any:
 
 
 def read_yaml(text: str) -> Any:
-    """Return the value of a small YAML document; ValueError if it is invalid, long or has aliases, which can explode."""
+    """Return the value of a small YAML document; ValueError if it is invalid, too long, or has aliases."""
     # PyYAML comes with the data extra; rows that are no folders do without.
     import yaml
 
