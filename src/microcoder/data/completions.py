@@ -36,7 +36,7 @@ class EndpointConfig(Config):
     """How to reach a model on a server."""
 
     base_url: str = Field(pattern=r"^https?://")
-    """Such as http://localhost:8000/v1."""
+    """Address of the API, such as http://localhost:8000/v1."""
     model: str = Field(min_length=1)
     """The server's name of the model."""
     api_key_env: str = "OPENAI_API_KEY"
@@ -64,9 +64,9 @@ class Completion:
 
     text: str
     is_truncated: bool
-    """It reached the length limit."""
+    """Whether it reached the length limit."""
     num_tokens: int | None
-    """With the end-of-sequence token, where it was generated; None if the server does not report it."""
+    """Its tokens, with the end-of-sequence token if it was generated; None if the server does not report them."""
 
 
 class BadReply(ValueError):

@@ -175,7 +175,7 @@ class FilePart:
     offset: int = 0
     """Byte offset of the first row in uncompressed JSON lines; otherwise 0."""
     line: int = 0
-    """How many lines come before that."""
+    """How many lines of the file come before `offset`."""
     num_bytes: int = 0
     """Size of the rows as text, decompressed; in Parquet estimated from the average row."""
 

@@ -133,7 +133,7 @@ class Source:
     files: tuple[str, ...] = ()
     """Files to read, relative to `path`; empty: all files with rows."""
     revision: str = ""
-    """The commit on the Hugging Face Hub."""
+    """The commit on the Hugging Face Hub; empty for local files."""
     licence: str = ""
     """Licence of rows that state none."""
 

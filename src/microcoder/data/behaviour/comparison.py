@@ -177,7 +177,7 @@ _NUM_VARIED = 16
 
 
 class BehaviourSettings(Config):
-    """When a problem counts as a benchmark's if their programs do the same (thresholds: docs/contamination.md)."""
+    """Settings of finding benchmark problems by behaviour (thresholds: docs/contamination.md)."""
 
     is_on: bool = True
     """Whether programs are compared where benchmarks are named; a problem takes about half a CPU second."""

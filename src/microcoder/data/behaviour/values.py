@@ -93,11 +93,11 @@ class Agreement(NamedTuple):
     """How far two programs' outputs agree."""
 
     agreed: tuple[bool, ...]
-    """For each input, in order."""
+    """Whether the outputs are equal, for each input in order."""
     bits: float
     """Evidence: how unlikely it is that an unrelated program agrees as far."""
     how: str
-    """`same`, or `with other words`."""
+    """How outputs were compared: `same`, or `with other words`, their labels renamed."""
 
     @property
     def share(self) -> float:

@@ -148,9 +148,9 @@ class LiveCodeBench(Benchmark):
     end_date: date | None = None
     """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
     platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
-    """Empty: all."""
+    """Platforms of the selected problems; empty: all."""
     difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
-    """Empty: all."""
+    """Difficulties of the selected problems; empty: all."""
     time_limit_seconds: float = Field(default=TIME_LIMIT_SECONDS, gt=0, le=600)
     """CPU seconds per test; LiveCodeBench's checker allows the same wall time."""
     memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
@@ -359,7 +359,7 @@ class ProblemFile(Benchmark):
     noun: ClassVar[str] = "problem file"
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
-        """Return the problems."""
+        """Return all problems of the file or folder; see `Benchmark.read`."""
         if self.path.is_dir():
             return [_whole(problem) for problem in read_problems(self.path)]
         return super().read(on_broken=on_broken)

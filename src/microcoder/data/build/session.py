@@ -48,7 +48,7 @@ class BuildPlan:
 
     shards: tuple[InputShard, ...]
     steps: tuple[Step, ...]
-    """After collect."""
+    """The steps after collect."""
     missing: dict[str, int]
     """By step: input rows in the shards that it has not done yet."""
 
@@ -64,7 +64,7 @@ class Built:
 
     step_counts: tuple[StepCounts, ...]
     corpus: Path | None
-    """Folder of the corpus; None if the build was to end before its last stage."""
+    """Folder of the corpus; None if the plan ended before the verify stage."""
     was_finished: bool
     """Whether the build was complete before this run."""
 
@@ -167,7 +167,7 @@ def _release(
 
 
 _STATIC, _RUNNING = ("process", "filter", "deduplicate"), ("process", "filter", "compare", "verify", "deduplicate")
-"""Steps in the order of an audit: duplicates are looked for last, since those that stay are merged."""
+"""Steps of an audit in order, without and with programs run: duplicates last, since those that stay are merged."""
 _FEW_TESTS = 5
 _ORDER = ("collect", "process", "filter", "verify", "flag", "check")
 _MEANINGS = {
@@ -197,7 +197,7 @@ class Audited(NamedTuple):
     """Counts and paths of a finished audit."""
 
     num_rows: int
-    """Rows that were looked at."""
+    """Rows that were audited."""
     findings: tuple[Finding, ...]
     report: Path
 

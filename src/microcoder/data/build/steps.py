@@ -1,4 +1,4 @@
-"""The steps of a build, in order: what each is called, what decides its result, where it runs, what it does."""
+"""The steps of a build, in order: name, settings, code that decides the result, where it runs, and what it does."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Resources(Config):
     benchmarks: tuple[SourceSettings, ...] = ()
     """Benchmarks, with archives unpacked."""
     responses: Path | None = None
-    """A model's attempts."""
+    """File of a model's attempts at problems."""
     judge: JudgeOptions = JudgeOptions()
 
     def open_judge(self, **rules: Any) -> Judge:
@@ -282,7 +282,7 @@ class DuplicateBarrier(Barrier):
         return group.dropped if group and group.kept == name else ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Merge duplicates into the record that is kept, and reject them."""
+        """Return a kept record merged with its duplicates, the rejection of a duplicate, or another record as it is."""
         group = self._groups.get(candidate.id)
         if group is None:
             return candidate
@@ -310,7 +310,7 @@ class SelectionBarrier(Barrier):
             self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Write the pass rate; reject what was not chosen."""
+        """Return the candidate with its pass rate, or its rejection if it was not chosen."""
         candidate = self._measured(candidate)
         rejection = self._rejected.get(candidate.id)
         if rejection is None:

@@ -148,7 +148,7 @@ class Bound(NamedTuple):
 
 
 def parse_bounds(text: str) -> tuple[Bound, ...]:
-    """Return the ranges that a statement states, such as `1 <= n <= 10^5`; a bound by another name is left out.
+    """Return the ranges in a statement, such as `1 <= n <= 10^5`; those that end at another name are left out.
 
     In a chain such as `1 <= k <= n <= 100` each name has the chain's ends.
     """

@@ -248,7 +248,7 @@ def looks_like_tex(text: str) -> bool:
 
 @cache
 def find_pandoc() -> str:
-    """Return the path of pandoc: that of the package pypandoc-binary, whose version is known, or the one on PATH."""
+    """Return the path of pandoc: that of the package pypandoc-binary, or the one on PATH; ConfigError without one."""
     package = find_spec("pypandoc")
     own = Path(package.origin).with_name("files") / "pandoc" if package and package.origin else None
     found = str(own) if own and own.exists() else shutil.which("pandoc")
@@ -347,7 +347,7 @@ class Cleaned(NamedTuple):
 
 
 def repair_encoding(text: str) -> str:
-    """Undo mojibake and drop control and invisible characters; full-width signs are left, they are Chinese."""
+    """Return the text without mojibake, control and invisible characters; full-width signs, which are Chinese, stay."""
     import ftfy
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -361,14 +361,14 @@ def repair_encoding(text: str) -> str:
 
 
 def strip_html(text: str) -> str:
-    """Turn HTML into Markdown and decode entities; a text without tags keeps its `<`."""
+    """Return the text with HTML turned into Markdown and entities decoded; without tags it keeps its `<`."""
     text = outside(text, lambda piece: replace_between(piece, "<!--", "-->"))
     text = html_to_markdown(text) if looks_like_html(text) else text
     return decode_entities(text)
 
 
 def strip_tex(text: str) -> str:
-    """Turn a TeX document into Markdown; Codeforces' `$$$n$$$` and `\\(n\\)` become `$n$`."""
+    """Return the text as Markdown if it is a TeX document; Codeforces' `$$$n$$$` and `\\(n\\)` become `$n$`."""
     text = tex_to_markdown(text) if looks_like_tex(text) else text
     text = _CODEFORCES_FORMULA.sub(lambda found: f"${' '.join(found[1].split())}$", text)
     text = _IMAGE_SIZE.sub(r"\1", text)

@@ -339,7 +339,7 @@ def strip_instruction(statement: str, starter_code: str | None = None) -> str:
     """Return the statement without the prompt that its source baked into it.
 
     Args:
-        starter_code: dropped from the end of the statement where it stands there, since the record holds it.
+        starter_code: removed from the end of the statement if it is there, since the record has it.
     """
     text = _BAKED_PATTERN.sub("", statement)
     found = _CODE_AT_END.search(text)

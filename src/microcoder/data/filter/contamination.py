@@ -122,7 +122,7 @@ def literals(text: str) -> list[str]:
 
 
 def hash_text(text: str) -> int:
-    """Return 64 bits that are the same on every machine."""
+    """Return a 64-bit hash of a text, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
@@ -214,7 +214,7 @@ as the definition of a tree's node (our choice)."""
 _LEAST_LITERALS = 8
 """Fewer shared runs of literals than this are never enough (our choice)."""
 _LEAST_EXAMPLES, _LEAST_VALUES = 2, 14
-"""Examples with equal input and output, and the values that they have together (our choice)."""
+"""Fewest examples with equal input and output, and fewest values in them together (our choice)."""
 _HITS_SHOWN = 3
 """Benchmark problems named in a rejection."""
 _TITLE_WORDS = 4
@@ -231,7 +231,7 @@ class Hit:
     """`dataset/row` of the benchmark's problem."""
     by: Evidence
     score: float
-    """Share for words and literals, number of equal examples, 1 otherwise."""
+    """Share for words and literals, number of equal examples, bits of evidence for behaviour, otherwise 1."""
     detail: str
 
 

@@ -33,7 +33,7 @@ from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Checker
 
 Signature = NDArray[np.uint32]
-"""One value per permutation."""
+"""MinHash signature: one value per permutation."""
 _GRAM_LENGTH = 5
 """Words in a run (the usual choice of datatrove)."""
 _NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
@@ -137,7 +137,7 @@ class Fingerprint:
     __pydantic_config__: ClassVar = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
     id: str
     rank: tuple[int, ...]
-    """Which of several to keep: the lowest."""
+    """Order of preference: of several records the lowest rank is kept."""
     sources: frozenset[str]
     text: str
     """Digest of the words; empty for a statement too short to compare."""
@@ -155,7 +155,7 @@ class DuplicateGroup:
 
     kept: str
     dropped: tuple[str, ...]
-    """Ids, sorted."""
+    """Ids of the other records, sorted."""
     why: dict[str, str]
     """For each dropped id how it was found: `source`, `text` or `similarity 0.87`."""
 

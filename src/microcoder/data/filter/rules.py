@@ -119,7 +119,7 @@ def normalise_licence(text: str) -> str:
 
 _BY_DUTIES = ("CC0-1.0", "PDDL", "Unlicense", "ISC", "MIT", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ODC-BY",
               "CC-BY", "MPL-2.0", "LGPL", "ODbL", "CC-BY-SA", "GPL")  # fmt: skip
-"""Known licences, the one that asks least first."""
+"""Known licences, those with the fewest duties first."""
 
 
 def strictest_licence(licences: Iterable[str]) -> str:

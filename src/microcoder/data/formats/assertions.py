@@ -130,7 +130,7 @@ def cut_calls(test: ast.expr, called: Collection[str]) -> Cut:
 
 
 class _Cutter(ast.NodeVisitor):
-    """Returns what it visits: the same node, or a copy of it where a call inside it was taken out."""
+    """Returns each visited node, or a copy of it if a call inside it was replaced; collects these `calls`."""
 
     def __init__(self, called: Collection[str]) -> None:
         self.calls: list[ast.Call] = []
@@ -299,7 +299,7 @@ class _Reader:
         return _Claim(self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0]))
 
     def _sides(self, call: ast.Call | None, left: ast.expr, right: ast.expr) -> tuple[ast.Call, ast.expr]:
-        """Return the call, and what its value is compared with."""
+        """Return the call, and the expression that its value is compared with; NotACall without a call."""
         if call is None or not (is_result(left) or is_result(right)):
             raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(right)}")
         return (call, right) if is_result(left) else (call, left)
@@ -361,7 +361,7 @@ class _Literals(ast.NodeTransformer):
 
 
 def _drop_orphans(values: ast.expr) -> ast.expr:
-    """Leave out the items of a level-order list that have no parent, as what builds the tree does."""
+    """Return a level-order list without the items that have no parent, which the tree's builder ignores."""
     if isinstance(values, ast.List):
         places, kept = 1, 0
         for item in values.elts:

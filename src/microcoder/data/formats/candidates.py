@@ -75,7 +75,7 @@ class Origin(Record):
     parent: str = ""
     """`mutated`: digest of the input that it was made from (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
-    """`package`, `model`: what the generator was called with."""
+    """`package`, `model`: arguments that the generator was called with."""
     source: str = ""
     """Id of the record that it came with, where records were merged."""
     licence: str = ""
@@ -116,7 +116,7 @@ class InputKit(Record):
 
 
 Note = tuple[str, str]
-"""A field, and what was changed or left out on the way to it."""
+"""A field of a candidate, and a text on what was changed or left out in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +161,19 @@ class Candidate(Record):
     platform_difficulty: str = ""
     """The source's own word or number."""
     statement_found: str = ""
-    """As the source has it, untouched."""
+    """The statement as the source has it, unchanged."""
     statement: str = ""
-    """As it is asked; the same as `statement_found` until the process stage."""
+    """The statement as models are shown it; the same as `statement_found` until the process stage."""
     natural_language: str = ""
-    """ISO 639-1 of `statement_found`; empty until it was identified or where the source says it."""
+    """ISO 639-1 code of the statement, from the source or the process stage; empty until then."""
     programming_language: str = "python"
-    """What answers are written in."""
+    """Language that answers are written in."""
     fn_name: str | None = None
     call: Call | None = None
-    """What arguments and results are, where it is more than plain JSON."""
+    """Types of arguments and result of a function, if they are more than plain JSON."""
     starter_code: str | None = None
     harness: str | None = None
-    """What runs an answer in its place, see `Problem.harness`."""
+    """Program that runs an answer in its place, see `Problem.harness`."""
     tests: tuple[TestCase, ...] = ()
     groups: tuple[str, ...] = ()
     """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
@@ -188,8 +188,8 @@ class Candidate(Record):
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `needs_checker`,
-    `file_io` and `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
+    """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker`, `file_io` and
+    `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
     `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
     `samples_missing`, `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
@@ -218,7 +218,7 @@ class Candidate(Record):
         )
 
     def to_problem(self) -> Problem:
-        """Return the problem that training reads.
+        """Return the candidate as the problem that training reads.
 
         Raises:
             pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
@@ -282,7 +282,7 @@ class Rejection(Record):
     reason: str
     """A code such as `no_tests`; the same word everywhere for the same reason."""
     detail: str = ""
-    """What was seen, in a few words."""
+    """What was found, in a few words."""
     raw: str = ""
     """The row as it was found, where it could not be read (bytes that are no UTF-8 as base64 after `base64:`)."""
     candidate: Candidate | None = None

@@ -96,7 +96,7 @@ def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entr
 def cut_assertion(
     test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()
 ) -> SplitAssertion | None:
-    """Cut one assertion in two; None where its calls depend on what only the test knows."""
+    """Cut one assertion in two; None if its calls depend on names that only the test defines."""
     cut = cut_calls(test, called)
     if _names(cut.rest) & set(called) or any(_names(call) & set(bound) for call in cut.calls):
         return None

@@ -1,4 +1,4 @@
-"""Sets of contests with their checkers: CodeContests, CodeContests+, `open-r1/codeforces`, HARDTESTS."""
+"""Formats of contest sets with their checkers: CodeContests, CodeContests+, `open-r1/codeforces`, HARDTESTS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from microcoder.judge.core.types import Checker
 _SOURCES = ("", "codechef", "codeforces", "hackerearth", "codejam", "", "atcoder", "aizu")
 _LANGUAGES = ("unknown", "python2", "cpp", "python", "java")
 _LETTER = 7
-"""CodeContests' difficulties from here on are places in a Codeforces contest, A first."""
+"""From this number on, CodeContests' difficulties are letters in a Codeforces contest, A first."""
 _SECTIONS = (("input_format", "Input"), ("output_format", "Output"), ("interaction_format", "Interaction"))
 _PRINTING = """import contextlib, io, sys
 

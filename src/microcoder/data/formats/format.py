@@ -21,7 +21,7 @@ from microcoder.data.formats.text import read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import explain_fault
 
 Names = str | tuple[str, ...]
-"""A column, or several of which the first that is there counts; `a.b` is inside an object, also one written as text."""
+"""A column, or several, of which the first present counts; `a.b` is inside an object, also one written as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Columns:
     fn_name: Names = ()
     url: Names = ()
     platform: Names = ()
-    """Counts if the URL is of no known platform."""
+    """Used if the URL is not of a known platform."""
     title: Names = ()
     date: str = ""
     tags: tuple[str, ...] = ()
@@ -144,9 +144,9 @@ class Format:
     is_benchmark: bool = False
     """Used for decontamination, never for training."""
     tests_in: str = ""
-    """The field or fields that tests are in, as a message names them."""
+    """The fields with the tests, as error messages name them."""
     shape: str = PAIRS
-    """What is expected there, in a few words."""
+    """Expected form of the tests, in a few words, for error messages."""
     marks: tuple[tuple[str, ...], ...] = ()
     """Sets of fields that identify a row of it, `a.b` for a field inside an object; empty if none do."""
 
@@ -187,7 +187,7 @@ class Format:
 
 
 def _check_text(candidate: Candidate) -> None:
-    """Refuse half surrogates, which JSON can name and no file can hold."""
+    """Raise Malformed for half surrogates, which JSON can name but UTF-8 files cannot hold."""
     try:
         candidate.model_dump_json(exclude={"tests"})
         for test in candidate.tests:

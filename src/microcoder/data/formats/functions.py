@@ -173,7 +173,7 @@ MEMORY_LIMIT_MIB = 2048
 
 
 def read_humaneval(row: Row) -> Candidate:
-    """Read a task: the prompt is both statement and the beginning of the answer."""
+    """Read a task of HumanEval: the prompt is both the statement and the beginning of the answer."""
     prompt, entry, solution = row.statement("prompt"), row.text("entry_point"), row.optional("canonical_solution")
     source = row.optional("test")
     code = prompt + (solution or "    pass\n")
@@ -240,7 +240,7 @@ def read_mbpp(row: Row) -> Candidate:
 
 
 def read_odex(row: Row) -> Candidate:
-    """Read a task: `intent` is asked in one of four languages, `prompt` and `suffix` stand around the answer."""
+    """Read a task of ODEX: `intent` is the statement, in one of four languages; `prompt` and `suffix` enclose it."""
     statement, prompt, entry = row.statement("intent"), row.text("prompt"), row.text("entry_point")
     source = row.optional("test_start") + "".join(row.texts("test"))
 
@@ -289,7 +289,7 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
 
 
 def _find_entry(code: str, assertions: str) -> str:
-    """Return the function that the assertions call and the code defines; empty if there is none."""
+    """Return the name of the function that assertions call and the code defines; empty if there is none."""
     tree, tests = (parse_python(source) or ast.Module([], []) for source in (code, assertions))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     calls = [node.func for node in ast.walk(tests) if isinstance(node, ast.Call)]
@@ -362,7 +362,7 @@ def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[Test
 def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
     """Return tests of some of a row's inputs, such as `base_input` and `plus_input`.
 
-    The reference runs in the checker, on the same arguments, so its values are never where the answer runs.
+    The reference runs in the checker, on the same arguments, so its values are never in the answer's process.
     """
     entry, tolerance = row.text("entry_point"), row.values.get("atol", 0)
     if not isinstance(tolerance, int | float):

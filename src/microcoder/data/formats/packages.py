@@ -66,7 +66,7 @@ class Package:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of all files, in order; also of those that are no text."""
+        """The paths of all files, text or not, sorted."""
         return sorted(self.row.values["files"])
 
     def flag(self, name: str, why: str = "") -> Checker:
@@ -260,7 +260,7 @@ _TEXTS = (
     r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
 )
-"""Of the rest, tests must be text too, and submissions that are none are counted."""
+"""Paths that must be text; tests must be, too, and submissions that are not are left out with a note."""
 _TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _REAL = re.compile(
     r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE

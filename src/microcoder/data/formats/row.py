@@ -60,7 +60,7 @@ class Malformed(ValueError):
     def __init__(self, reason: str, detail: str = "", candidate: Candidate | None = None) -> None:
         super().__init__(reason, detail, candidate)
         self.reason = reason
-        """A code of `REASONS`."""
+        """A key of `REASONS`."""
         self.detail = shorten(detail, 300)
         self.candidate = candidate
         """The candidate without tests, if only these could not be read."""

@@ -57,7 +57,7 @@ def read_own(row: Row) -> Candidate:
 
 
 def read_record(values: Mapping[str, Any]) -> Problem:
-    """Return the problem of a row that is our record, or carries one."""
+    """Return the problem of a row that is our record, or carries one; Malformed if the record is invalid."""
     where, record = find_record(values) or ("", values)
     try:
         # A table gives null where a row lacks a field.
@@ -168,7 +168,7 @@ def find_source(name: str) -> ExtensionSource | None:
 
 @lru_cache(64)
 def load_reader(name: str) -> Extension:
-    """Return a reader of the user's own."""
+    """Return the extension that a reference to a user's own reader names."""
     return load_extension("format", name, builtins={name: format.read for name, format in FORMATS.items()})
 
 
@@ -281,7 +281,7 @@ def _plain(value: Any) -> Any:
 
 _MOST_PROBLEMS = 256
 _OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
-"""What verl adds to a row's `extra_info` before a reward is asked for."""
+"""Fields that verl adds to a row's `extra_info` before it calls a reward function."""
 
 
 def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:

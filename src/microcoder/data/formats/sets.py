@@ -39,13 +39,13 @@ _COLUMNS = Columns(
 TIME_LIMIT_SECONDS = 6.0
 """Default limit per test of LiveCodeBench's checker (there: wall time)."""
 MEMORY_LIMIT_MIB = 2048
-"""LiveCodeBench's checker has none."""
+"""Memory limit of a test; LiveCodeBench's checker has none."""
 _CODEFORCES = re.compile(r"(\d+)_([A-Z]\d*)")
 _ATCODER = re.compile(r"((?:abc|arc|agc)\d+)_\w+")
 
 
 def read_livecodebench(row: Row) -> Candidate:
-    """Read a problem; published results of models on them have no tests, only what identifies the problem."""
+    """Read a problem of LiveCodeBench, or a published result on one, which has no tests but identifies the problem."""
     metadata = row.inner("metadata") if not isinstance(row.values.get("metadata"), list) else row.over({})
     fn_name = metadata.optional("func_name")
     found = []
@@ -92,7 +92,7 @@ def make_url(platform: str, name: str) -> str:
 
 
 _FLATTENED = "user: "
-"""What Dolci's prompts begin with where a chat was flattened."""
+"""Prefix of Dolci's prompts that are flattened chats."""
 
 
 def _check_task(row: Row) -> Row:

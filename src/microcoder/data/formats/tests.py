@@ -266,7 +266,7 @@ _PLATFORMS = {
 
 
 def language_of(path: str) -> str:
-    """Return the language of a file by its name; empty if it is not known."""
+    """Return the language of a file by its suffix; empty if it is not known."""
     return _LANGUAGES.get(splitext(path)[1].lower().removeprefix("."), "")
 
 

@@ -104,7 +104,7 @@ def is_json_value(value: object, *, is_expected: bool = False) -> bool:
 
 
 def read_seconds(text: str) -> float | None:
-    """Return the seconds of `2.0 seconds`, `500 ms`, `[1, 2]`...; None if it says no number."""
+    """Return the seconds in `2.0 seconds`, `500 ms`, `[1, 2]`, ...; None without a positive number."""
     found = _SECONDS.search(text)
     seconds = _number(found[1]) if found else 0.0
     if found and (found[2] or "").lower() == "ms":
@@ -113,7 +113,7 @@ def read_seconds(text: str) -> float | None:
 
 
 def read_mebibytes(text: str) -> int | None:
-    """Return the MiB of `256.0 megabytes`, `268435456 bytes`, ...; None if it says no number."""
+    """Return the MiB in `256.0 megabytes`, `268435456 bytes`, ...; None without a number from 1 MiB to 1 TiB."""
     found = _MEBIBYTES.search(text)
     if not found:
         return None

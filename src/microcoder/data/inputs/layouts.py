@@ -34,8 +34,8 @@ class Item:
     of: int = -1
     """`count`: the item that it counts. In `rows`, with 0: each line begins with its own length."""
     width: int = 1
-    """`value`: how many stand on the line from here on, this one included; only the first of a line says it. In `rows`
-    whose lines begin with their own length: of how many numbers each."""
+    """`value`: number of values on the line, at the first of them; 1 at the others. In `rows` whose lines begin with
+    their own length: numbers per counted item."""
     tall: int = -1
     """`column`, `rows`: index of the item that says how many lines there are, if a value or a count of another item."""
     less: int = 0
@@ -44,11 +44,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one problem's inputs are laid out."""
+    """Layout of a problem's inputs."""
 
     items: tuple[Item, ...]
     is_call: bool = False
-    """Arguments of a function, a `value` each."""
+    """Whether the items are arguments of a function, a `value` each."""
     is_repeated: bool = False
     """The first line is the number of cases that follow, each in this layout."""
 

@@ -52,7 +52,7 @@ PROGRAMS: Mapping[Trick, str] = {trick: code for trick, (code, _) in _TRICKS.ite
 
 
 def find_trick(code: str | None) -> Trick | None:
-    """Return the trick that a program of the micro world tries, by what stands in it; None for none.
+    """Return the trick that a program of the micro world tries, by patterns in its code; None if it tries none.
 
     No program of a demonstration that answers its problem uses any of these names.
     """

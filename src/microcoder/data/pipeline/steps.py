@@ -56,7 +56,7 @@ class InputShard:
     """Digest of the content and of the rows' names."""
     num_rows: int
     num_bytes: int = 0
-    """Bytes of its rows, unpacked."""
+    """Bytes of its rows, decompressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """Whether the part's file is there and complete; one that a power cut shortened is not."""
+        """Whether the part's file is there and complete; a truncated one is not."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))

@@ -128,7 +128,7 @@ def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:
-    """Return a kept problem as the plain row of the table."""
+    """Return a kept problem as a row of the problems table, by column."""
     problem = candidate.to_problem()
     difficulty = candidate.difficulty
     row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
@@ -152,7 +152,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
 
 
 def rejected_row(row: Rejection) -> dict[str, Any]:
-    """Return a rejected row as the plain row of the table."""
+    """Return a rejection as a row of the table of rejected rows, by column."""
     text = row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
     return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
 
@@ -304,7 +304,7 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A corpus on the Hub."""
+    """A corpus that was uploaded to the Hub."""
 
     address: str
     num_problems: int

@@ -36,7 +36,7 @@ PACKAGE_INPUTS, MOST_MADE = 60, 72
 """Most inputs that generators are run for, spread over their groups, and most inputs made by mutation; the best of
 both are kept."""
 MOST_LARGE = 3
-"""Large tests among those that are kept, which are there to catch slow programs."""
+"""Most large tests that are kept, to catch slow programs."""
 MOST_PACKAGE_BYTES = 6 << 20
 """Longest input of a generator, and longest answer."""
 _ANSWER_SECONDS, _LARGE_ANSWER_SECONDS = 2.0, 6.0
@@ -51,7 +51,7 @@ class GenerateSettings(Config):
     mode: Literal["where_few", "off"] = "where_few"
     """`where_few`: for problems with fewer hidden tests than `min_hidden_tests`; `off`: the stage changes nothing."""
     min_hidden_tests: int = Field(default=10, ge=1)
-    """Tests that the prompt does not show, from which a problem needs no more."""
+    """Number of tests not shown in the prompt from which on a problem gets no further ones."""
     max_tests: int = Field(default=15, ge=1)
     """Tests that a problem has afterwards, the given ones included, unless it had more."""
     seed: int = 0
@@ -246,7 +246,7 @@ class Answering:
         return self._drop("answer is a set") if _has_object(value) else text
 
     def _agreed(self, inputs: Sequence[MadeInput], tests: Sequence[TestCase]) -> list[float | None]:
-        """Return the most CPU seconds of a reference for each test; None where one does not pass it every time."""
+        """Return, for each test, the CPU seconds of its slowest reference; None if one does not pass it every time."""
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
         for results in self._judge_past_limits(tests):

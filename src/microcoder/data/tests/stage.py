@@ -107,7 +107,7 @@ def _find_programs(candidate: Candidate, known: Collection[str]) -> list[Program
 
 
 def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
-    """Return why no test can be made; empty where it may be tried."""
+    """Return why no test can be made; empty if there is no obstacle."""
     if not references:
         return "no accepted program runs here"
     if any(flag in candidate.flags for flag in ("interactive", "file_io")):
@@ -136,7 +136,7 @@ def _without_tests(candidate: Candidate, why: str) -> Candidate | Rejection:
 
 
 def knows_slow(candidate: Candidate) -> bool:
-    """Whether programs are known that only large inputs catch."""
+    """Whether there are slow or partial submissions, which only large inputs catch."""
     return any(one.known in _SLOW for one in candidate.solutions)
 
 

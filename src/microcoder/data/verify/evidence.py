@@ -113,7 +113,7 @@ class Trial(Record):
     """Those of them that ended at a limit on time or memory. Where a slow program ends differs from run to run, so no
     test is chosen for it."""
     is_flaky: bool = False
-    """It passed all tests once and did not pass them again."""
+    """Whether it passed all tests once and failed in a later run."""
     seconds: tuple[float, ...] = ()
     """Accepted programs: what each test costs (see `execution.cost_of`), at the speed of the reference machine."""
     detail: str = ""
@@ -284,7 +284,7 @@ class Rate(Record):
 
     @property
     def value(self) -> float:
-        """The share."""
+        """The share, `right / total`."""
         return self.right / self.total
 
 
@@ -363,7 +363,7 @@ MOST_GUESSED = 0.05
 
 
 def guess_chances(candidate: Candidate) -> dict[str, float]:
-    """Return how far guesses get, from the tests' answers.
+    """Return how well blind guesses do on the tests' answers.
 
     `constant_share`: the share of the tests that the best constant answer passes. `coin_chance`: how often a coin
     between the problem's two answers passes all hidden tests, where it has no more than two; else 0.

@@ -71,7 +71,7 @@ class Attempt:
     role: Role
     program: Program
     order: tuple[int, ...] = ()
-    """Numbers of the tests in the order of its first run; as the candidate has them where none is given."""
+    """Indices of the tests in the order of its first run; empty: as the candidate has them."""
     verdicts: list[Verdict] = field(default_factory=list)
     fastest_seconds: list[float] = field(default_factory=list)
     """Accepted programs that passed: CPU seconds per test, of the fastest run."""
@@ -165,7 +165,7 @@ def _attempts(candidate: Candidate) -> list[Attempt]:
 
 
 def language_of(solution: Solution, candidate: Candidate) -> str:
-    """Return the evaluator's name of a solution's language; empty where it cannot run it."""
+    """Return the evaluator's name of a solution's language; empty if the solution cannot be run here."""
     try:
         language = find_language(solution.language)
     except DataError:

@@ -18,7 +18,7 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestR
 
 _WAIT_SECONDS = 60.0
 _DECIDING = ("core", "compare", "sandbox", "run", "languages")
-"""Rooms of the judge whose code a verdict depends on."""
+"""Packages of the judge whose code a verdict depends on."""
 
 
 @cache
@@ -71,7 +71,7 @@ class VerdictStore:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a store, or make one."""
+        """Open the store at `path`, or create it."""
         self._connection = open_store(path, "verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL)")
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Runs an answer and makes the calls that stdin asks for; only what they return leaves, never whether it is right.
+"""Runs an answer and makes the calls that stdin lists; only the returned values are written, never a verdict.
 
 Its last line, `main(answer)`, is added for each answer, and `PREAMBLE` where something comes before it.
 """

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def read_results(output: str) -> list[Any]:
-    """Return the values that the answer's calls returned, rebuilt as plain ones."""
+    """Return the values that the answer's calls returned, decoded; exit with 1 if they cannot be read."""
     lines = [line for line in output.split("\n") if line.startswith(MARK)]
     if not lines:
         refuse("the program ended before it returned a value")
@@ -89,7 +89,7 @@ def agree(value: Any, expected: Any, tolerance: float) -> bool:
 
 
 def is_close(value: Any, expected: Any, tolerance: float) -> bool:
-    """Compare numbers, or lists of them, as numpy.testing.assert_allclose does."""
+    """Whether numbers, or lists of them, are as close as numpy.testing.assert_allclose demands."""
     if isinstance(expected, (list, tuple)):
         return (
             isinstance(value, (list, tuple))
