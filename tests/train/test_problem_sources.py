@@ -68,7 +68,7 @@ def test_livecodebench_is_held_out_as_evaluation_reads_it(training_file: Path, t
     pq.write_table(table, tmp_path / "test6.parquet")
     packed = load(kind="files", train=str(training_file), heldout=str(tmp_path / "test6.parquet"))
     assert [task.problem for task in packed.heldout] == [task.problem for task in tasks.heldout]
-    with pytest.raises(DataError, match=r"test6\.jsonl is LiveCodeBench, a benchmark: to train on it would spoil it"):
+    with pytest.raises(DataError, match=r"test6\.jsonl is LiveCodeBench, a benchmark: training would contaminate it"):
         load(kind="files", train=str(file), heldout=str(training_file))
 
 
@@ -85,7 +85,7 @@ def test_a_data_set_that_gives_none_or_held_out_problems_of_two_places_says_why(
 ) -> None:
     mistakes: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"format": "tlr"}, DataError, "problems.format = 'tlr' is unknown; use one of apps, "),
-        ({"format": "livecodebench"}, DataError, "is a benchmark: to train on it would spoil it"),
+        ({"format": "livecodebench"}, DataError, "is a benchmark: training would contaminate it"),
         ({"format": "codecontests"}, DataError, r"none of its 6 rows is a problem in format .*\(.*missing_field"),
         ({"split": "validation"}, DataError, r"has no file like default/validation or .*; check subset and split"),
         ({"heldout_split": None}, ConfigError, "set exactly one of"),

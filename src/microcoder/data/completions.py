@@ -33,10 +33,10 @@ _OTHERWISE = "the server refuses the request: check the name of the model and th
 
 
 class EndpointConfig(Config):
-    """Where a model is, and how it is reached."""
+    """How to reach a model on a server."""
 
     base_url: str = Field(pattern=r"^https?://")
-    """Such as http://localhost:8000/v1."""
+    """Address of the API, such as http://localhost:8000/v1."""
     model: str = Field(min_length=1)
     """The server's name of the model."""
     api_key_env: str = "OPENAI_API_KEY"
@@ -60,27 +60,27 @@ class EndpointSettings(EndpointConfig):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The text of a reply."""
+    """A reply of a model."""
 
     text: str
     is_truncated: bool
-    """It reached the length limit."""
+    """Whether it reached the length limit."""
     num_tokens: int | None
-    """With the end-of-sequence token, where it was generated; None if the server does not report it."""
+    """Its tokens, with the end-of-sequence token if it was generated; None if the server does not report them."""
 
 
 class BadReply(ValueError):
-    """The model answered, but not what was asked for: ask again, or give the row up."""
+    """The reply is not the JSON object that was asked for: ask again, or skip the row."""
 
 
 class Endpoint:
-    """Asks one server, from several threads, until it is closed; nothing is sent before it is asked."""
+    """Client of one server, for several threads; opens no connection before the first request."""
 
     def __init__(self, settings: EndpointConfig, *, cache: Path | None = None) -> None:
         """Make a client.
 
         Args:
-            cache: folder where `ask` keeps replies under the hash of what was asked; a second run asks nothing.
+            cache: folder where `ask` caches replies by a hash of the request.
         """
         self.settings = settings
         self._cache = cache
@@ -107,17 +107,17 @@ class Endpoint:
         )
 
     def close(self) -> None:
-        """Close the connections; a request that waits for its next attempt gives up."""
+        """Close the connections; a request that waits for its next attempt fails."""
         self._closed.set()
         if "_http" in self.__dict__:
             self._http.close()
 
     def complete(self, body: Mapping[str, Any], *, may_be_filtered: bool = False) -> Completion:
-        """Return the reply to a request.
+        """Return the reply to a request, after retries; ConfigError if none succeeds or the server refuses it.
 
         Args:
             body: the request, in OpenAI's form.
-            may_be_filtered: whether a reply without a choice, as some servers answer what their filter stops, is an
+            may_be_filtered: whether a reply without choices, which some servers send for filtered content, counts as an
                 empty text; else it is an error.
         """
         http = self._http  # says what to type where httpx is missing
@@ -151,7 +151,7 @@ class Endpoint:
     def ask(
         self, text: str, schema: Mapping[str, Any], *, seed: int | None = None, temperature: float | None = None
     ) -> dict[str, Any]:
-        """Return the model's reply to a text, as the JSON object that the schema describes."""
+        """Return the model's reply to a prompt: a JSON object with the schema's required keys; else raise BadReply."""
         if not isinstance(self.settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
         changed = {"seed": seed, "temperature": temperature}
@@ -207,7 +207,7 @@ def _shorten(text: str) -> str:
 
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object with these properties and no others."""
+    """Return the JSON schema of an object that has exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

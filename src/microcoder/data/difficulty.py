@@ -1,4 +1,4 @@
-"""How hard problems are, and which are kept by it: a model's scores and pass rates. See docs/dataset.md.
+"""Difficulty of problems, and selection by it: a model's scores, or pass rates. See docs/dataset.md.
 
 A model scores five dimensions, several times each. The paper names two of them, Algorithmic Thinking and
 Implementation, and where it took them from (Bloom's taxonomy, McCabe, Halstead). The other three, all weights, the
@@ -6,7 +6,7 @@ scale and the prompt are our choice. It publishes two boundaries, 2.5 and 2.75, 
 fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, the easiest first, is our
 reading of it.
 
-A pass rate is a problem's own: of a model's attempts that our evaluator judged, or published with the problem.
+A pass rate is the share of a model's attempts that passed: judged by our evaluator, or published with the problem.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOWEST, HIGHEST = 1, 5
 TIMES = 3
 """How often each problem is scored; the paper's number."""
 _ATTEMPTS = 3
-"""How often an answer that follows no schema is asked for again."""
+"""How often each score is asked for at most, while replies do not follow the schema."""
 _TEMPERATURE = 0.7
 """Above 0, so that scoring a problem three times says more than once."""
 _MOST_CHARACTERS = 20_000
@@ -56,7 +56,7 @@ DIMENSIONS: Mapping[str, tuple[float, str]] = {
     ),
     "edge_cases": (0.1, "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it."),
 }
-"""Weight of each, which add up to 1, and what it asks."""
+"""By dimension: its weight (they add up to 1), and the question that the model scores."""
 _SCALE = "\n".join(f"- {name}: {question}" for name, (_, question) in DIMENSIONS.items())
 _PROMPT = f"""You grade how difficult programming problems are for a student who has passed a first course.
 Score the problem below on each dimension, with an integer from {LOWEST} (easiest) to {HIGHEST} (hardest).
@@ -73,7 +73,7 @@ _SCHEMA = object_schema({name: {"type": "integer", "minimum": LOWEST, "maximum":
 def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     """Return a candidate with the difficulty that a model gives it, on a scale of 1 to 5.
 
-    Where the model does not follow the schema, however often it is asked, the candidate stays without one.
+    If the model does not follow the schema in `_ATTEMPTS` attempts, the candidate is returned unchanged.
     """
     statement = (candidate.statement or candidate.statement_found)[:_MOST_CHARACTERS]
     answers: list[dict[str, int]] = []
@@ -95,7 +95,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
 
 
 def read_scores(scores: Mapping[str, Any]) -> dict[str, int]:
-    """Return the scores of an answer by dimension."""
+    """Return the scores of an answer by dimension; BadReply if a dimension is missing or a score is out of range."""
     if set(scores) != set(DIMENSIONS):
         raise BadReply(f"keys {', '.join(sorted(scores))}; wanted are {', '.join(sorted(DIMENSIONS))}")
     for name, score in scores.items():
@@ -112,11 +112,11 @@ class SelectionSettings(Config):
     """Which problems are kept by their difficulty."""
 
     by: Literal["predicted", "pass_rate"] = "predicted"
-    """What is banded: a model's score of the difficulty, or the share of attempts that failed, 0 to 1."""
+    """Value that is split into bands: a model's score of difficulty, or the share of attempts that failed, 0 to 1."""
     boundaries: tuple[float, ...] = (2.5, 2.75)
-    """Rising; a value on a boundary belongs above it. 2.5 and 2.75 are the paper's, on its own scale."""
+    """Rising limits of bands; a value on one belongs above it. 2.5 and 2.75 are the paper's, on its own scale."""
     easy_share: float = Field(default=0.2, ge=0, lt=1)
-    """Share of the first band at most: easy problems are dropped, the easiest first. The paper's number."""
+    """Largest share of easy problems (first band); further ones are dropped, the easiest first. The paper's number."""
 
     @model_validator(mode="after")
     def _bands_fit(self) -> SelectionSettings:
@@ -130,7 +130,7 @@ class SelectionSettings(Config):
 def judge_attempts(
     candidates: Sequence[Candidate], responses: Mapping[str, Sequence[str]], judge: Judge
 ) -> dict[str, tuple[int, int]]:
-    """Judge a model's responses, by candidate id, and return how many passed, of how many attempts.
+    """Judge a model's responses (by candidate id), and return by candidate id how many passed and how many were judged.
 
     Attempts that the sandbox could not score are left out; so are candidates without an attempt.
     """
@@ -147,9 +147,9 @@ def judge_attempts(
 
 
 def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candidate:
-    """Return a candidate with the pass rate of a model out of its `pass_rates`; unchanged if it has none.
+    """Return a candidate with a model's pass rate, read from its `pass_rates`; unchanged if they do not name it.
 
-    Of counted attempts there is a 95 % interval (Wilson 1927): four attempts that all passed are no certainty.
+    If the entry counts attempts, a 95 % interval (Wilson 1927) is added. DataError for a malformed entry.
     """
     for entry in candidate.pass_rates:
         name, _, text = entry.rpartition("=")
@@ -182,7 +182,7 @@ def band_of(value: float, settings: SelectionSettings) -> int:
 
 
 def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:
-    """Return each candidate, or why it is left out (`no_difficulty`, `too_easy`), in their order."""
+    """Return, in order, each candidate or its rejection (`no_difficulty`, `too_easy`)."""
     settings = settings or SelectionSettings()
     values: dict[str, float | None] = {}
     for candidate in candidates:

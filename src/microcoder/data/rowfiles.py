@@ -1,9 +1,9 @@
-"""Files of rows: JSON lines (plain, gzip or zstd), JSON lists, parquet. Numbered rows, faults included.
+"""Reads files of rows: JSON lines (plain, gzip or zstd), JSON lists, Parquet; a row that cannot be read has a fault.
 
-Files of which every row is needed: the first fault is an error that names its line.
+`read_file` is for files of which every row is needed: the first fault is a `DataError` that names its line.
 
-Archives of data sets, unpacked once: folders and files inside their own folder. Links are left out, anything else is
-refused, and so is what unpacks to far more than it is.
+`unpack` unpacks an archive once, into a folder of its own. Links are skipped; other special files, paths out of the
+folder, and content far larger than the archive are errors.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _LOG = logging.getLogger(__name__)
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 MOST_UNPACKED_BYTES, MOST_MEMBERS = 64 << 30, 2_000_000
 MOST_TIMES_LARGER, _ALWAYS_ALLOWED_BYTES = 100, 64 << 20
-"""The public sets' archives grow thirty times at most, zeros a thousand times; small archives may grow anyway."""
+"""Most unpacked bytes: so many times the archive's, or these if more. Public archives reach 30, zeros 1000."""
 _CHUNK_BYTES = 1 << 20
 _NOT_READ = (RuntimeError, ValueError)
-"""A password that is asked for, a packing that is not known, damaged zstd."""
+"""Errors of an encrypted archive, an unknown compression, or damaged zstd."""
 
 
 _Member = tuple[str, Literal["file", "folder", "link", "other"], Callable[[], IO[bytes] | None]]
-"""Of an archive: name, kind, and what opens it."""
+"""A member of an archive: name, kind, and a function that opens it."""
 
 
 def is_archive(path: str) -> bool:
-    """Whether a source's path is one."""
+    """Whether a source's path names an archive, by its suffix; `hf://` names never do."""
     return path.endswith(ARCHIVE_SUFFIXES) and not path.startswith("hf://")
 
 
 def unpack(archive: Path, *, into: Path, digest: str) -> Path:
-    """Return the folder with an archive's content, which is whole or absent; links are left out, and logged.
+    """Return an archive's folder in `into`, unpacked if it is not yet; DataError if the archive cannot be unpacked.
 
     Args:
         digest: of the archive's content; a changed archive gets a folder of its own.
@@ -85,7 +85,7 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
 
 
 def _unpack(archive: Path, folder: Path) -> int:
-    """Write an archive's files, and return how many links it has besides."""
+    """Write an archive's files, and return how many links were skipped."""
     size = archive.stat().st_size
     most = min(MOST_UNPACKED_BYTES, max(_ALWAYS_ALLOWED_BYTES, MOST_TIMES_LARGER * size))
     num_bytes = num_links = 0
@@ -148,19 +148,19 @@ _BOM = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 1 << 20
 
 Fault = tuple[str, str]
-"""A reason of `microcoder.data.formats.row.REASONS`, and what was seen."""
+"""A reason code of `microcoder.data.formats.row.REASONS`, and a detail text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """One row as it was found."""
+    """One row of a source, before a format reads it."""
 
     place: str
-    """File and place in it."""
+    """`file:number`, or the path of a folder."""
     values: Mapping[str, Any] | None
     """Its fields; None if it could not be read."""
     raw: bytes = b""
-    """As it stands in the file, if the file has rows as text."""
+    """Its text in the file; items of a JSON list are written anew, and rows of Parquet have none."""
     fault: Fault | None = None
 
 
@@ -173,17 +173,17 @@ class FilePart:
     """How many rows of the file come before."""
     num_rows: int
     offset: int = 0
-    """Where the first row begins, in a file that is not packed."""
+    """Byte offset of the first row in uncompressed JSON lines; otherwise 0."""
     line: int = 0
-    """How many lines come before that."""
+    """How many lines of the file come before `offset`."""
     num_bytes: int = 0
-    """Of the rows as text, unpacked; in parquet, their share of the whole."""
+    """Size of the rows as text, decompressed; in Parquet estimated from the average row."""
 
 
 def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = None) -> Iterator[FilePart]:
-    """Yield the parts of a file, each of at most so many rows and, but for its last row, of fewer bytes than that.
+    """Yield the parts of a file, each of at most `max_rows` rows, ended early by the row that reaches `max_bytes`.
 
-    What cannot be read counts as one more row.
+    Damage in a file counts as one more row.
     """
     if file.endswith(".parquet"):
         pyarrow = _import_pyarrow(root / file)
@@ -218,7 +218,7 @@ def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = Non
 
 
 def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
-    """Yield the rows of a part."""
+    """Yield the rows of a part; one that cannot be read has a `fault` in place of values."""
     if part.file.endswith(".parquet"):
         rows = _read_parquet(root, part)
     elif part.file.endswith(LISTS):
@@ -229,14 +229,14 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _open(path: Path) -> Any:
-    """Open a file for reading, unpacked."""
+    """Open a file for reading, decompressed."""
     if path.suffix == ".zst":
         return io.BufferedReader(_import_pyarrow(path).input_stream(str(path), compression="zstd"), _BUFFER_BYTES)
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault | None]]:
-    """Yield number, offset and bytes of each line that is not blank, from a part's offset on; damage ends it."""
+    """Yield number, offset, bytes and fault of each non-blank line, from a part's offset on; a fault ends it."""
     number, offset = part.line, part.offset
     try:
         with _open(path) as file:
@@ -328,7 +328,7 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
-    """Return the row groups that hold a part, and how many rows of the first come before it."""
+    """Return how many rows of the first row group come before a part, and the indices of all groups that hold it."""
     groups, start, skip = [], 0, 0
     for index in range(metadata.num_row_groups):
         rows = metadata.row_group(index).num_rows
@@ -351,22 +351,22 @@ def _row_of(batch: Any, place: str) -> RawRow:
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A row as it stands in a file."""
+    """A row of a file of which every row is needed."""
 
     where: str
     values: Mapping[str, Any]
     digest: str
     read_again: Callable[[], Mapping[str, Any]] = field(repr=False)
-    """Reads its values from the file once more; raises DataError where that has changed."""
+    """Reads its values from the file once more; raises DataError if the row has changed."""
 
     @property
     def fields(self) -> Row:
-        """The row as formats read it: a field that is missing or of another kind is `Malformed`."""
+        """The row as a `Row`, whose getters raise `Malformed` for a missing field or a wrong type."""
         return Row(self.values, id=self.where, dataset="")
 
 
 def read_file(path: Path, what: str) -> Iterator[FileRow]:
-    """Yield the rows of a file, one at a time; of what is not packed none is kept."""
+    """Yield the rows of a file, which errors call `what`; DataError at the first row that cannot be read."""
     if not path.is_file():
         raise DataError(f"{what} {path} does not exist; check the path")
     # Lines that are not packed are found again by their offset, rows of Parquet by their number.
@@ -400,7 +400,7 @@ def _find(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
 
 @contextmanager
 def placed(where: str, hint: str = "is this the file as published?") -> Iterator[None]:
-    """Say of a row's faults where it stands, and what to look at."""
+    """Re-raise a block's `Malformed` (with `hint`) or `DataError` as a `DataError` that begins with `where`."""
     try:
         yield
     except Malformed as error:

@@ -5,7 +5,7 @@
 A shard is opened again without reading what stands before it: a byte offset in JSON lines, a row group in parquet, a
 list of folders. Only in a compressed file everything before it is unpacked again, so keep those small.
 
-The collect stage: raw rows to candidates; a row that is none is rejected with its reason, as it was found.
+The collect stage (`collect_shard`) reads raw rows into candidates; a row that cannot become one is rejected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it 
 
 @dataclass(frozen=True, slots=True)
 class HubName:
-    """A part of a data set."""
+    """A `hf://` name: a data set on the Hugging Face Hub, or a part of it."""
 
     repository: str
     revision: str | None
@@ -49,7 +49,7 @@ class HubName:
 
     @property
     def patterns(self) -> list[str]:
-        """The files that are meant, as the Hub matches them: the path itself, below it, or beginning with it."""
+        """File patterns of the part, as the Hub matches them: the path itself, below it, or beginning with it."""
         if not self.path:
             return [f"*{suffix}" for suffix in SUFFIXES]
         config, _, split = self.path.rpartition("/")
@@ -60,7 +60,7 @@ class HubName:
 
 
 def parse_name(name: str) -> HubName:
-    """Read a `hf://` name."""
+    """Return the parts of a `hf://` name; DataError if it is malformed."""
     found = _NAME.fullmatch(name.rstrip("/"))
     if found is None:
         raise DataError(f"{name!r} is not the name of a data set on the Hub; {_USE}")
@@ -69,7 +69,7 @@ def parse_name(name: str) -> HubName:
 
 
 def download(name: str) -> Path:
-    """Download what a name means, or find it in the cache; the folder's own name is the commit."""
+    """Return the local folder of a `hf://` name's files, downloaded if not cached; it is named by the commit."""
     wanted = parse_name(name)
     try:
         from huggingface_hub import snapshot_download
@@ -92,7 +92,7 @@ def download(name: str) -> Path:
 
 
 def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
-    """Return the files of a part of a data set in the folder that they were downloaded to, also by hand."""
+    """Return the files in a folder that match a Hub name, sorted; DataError, from `said` and `hint`, if none does."""
     found = match_files([path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted)
     if not found:
         raise DataError(f"{said} has no file like {' or '.join(wanted.patterns[:4])}; {hint}")
@@ -100,7 +100,7 @@ def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[s
 
 
 def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
-    """Return those of a repository's files that a name means, in order."""
+    """Return the repository files that match a Hub name, sorted."""
     patterns = wanted.patterns
     return sorted(f for f in files if f.endswith(SUFFIXES) and any(fnmatch.fnmatchcase(f, one) for one in patterns))
 
@@ -119,23 +119,23 @@ LICENCES = {
     "microsoft/rStar-Coder": "CC-BY-4.0",
     "KodCode/KodCode-V1": "CC-BY-NC-4.0",
 }
-"""Data sets of the Hub, and the licence that each states for all of it. A format has none: anybody writes in it."""
+"""Data sets on the Hub, and the licence that each states for all of its rows. A format by itself implies none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place that rows of one format come from."""
+    """A file or folder with rows of one format."""
 
     path: Path
     format: Format
     name: str
     """Begins the ids of its rows; each source of a pipeline needs its own."""
     files: tuple[str, ...] = ()
-    """The files that are meant, where the folder may hold others."""
+    """Files to read, relative to `path`; empty: all files with rows."""
     revision: str = ""
-    """The commit on the Hugging Face Hub."""
+    """The commit on the Hugging Face Hub; empty for local files."""
     licence: str = ""
-    """Of rows that name none."""
+    """Licence of rows that state none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +151,18 @@ class Shard:
 
     @property
     def num_bytes(self) -> int:
-        """How large they are, unpacked."""
+        """Size of its rows in bytes, decompressed."""
         return sum(part.num_bytes for part in self.parts)
 
 
 def open_source(path: str | Path, format_name: str, *, name: str = "", licence: str = "") -> Source:
-    """Find a source.
+    """Return a source, downloaded if it is on the Hub; DataError if it is missing or has no rows of the format.
 
     Args:
         path: a file, a folder, or `hf://datasets/owner/name[@revision]/config/split`.
         format_name: a key of `FORMATS`, or a reference to a reader of the user's own.
-        name: begins the ids of its rows; the format's name where none is given.
-        licence: of rows that name none; where it is not given, what `LICENCES` says of a known data set.
+        name: prefix of its rows' ids; by default the format's name.
+        licence: of rows that state none; by default that of `LICENCES`, for a data set on the Hub.
     """
     found_format = load_format(format_name)
     name = name or found_format.name
@@ -185,7 +185,7 @@ def open_source(path: str | Path, format_name: str, *, name: str = "", licence: 
 def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None = None) -> list[Shard]:
     """Return the shards of a source: every raw row is in exactly one, and the same one in every run.
 
-    A shard has at most that many rows; it has fewer where a file ends, or where its rows have so many bytes.
+    A shard has at most `rows_per_shard` rows; fewer where a file ends, or about `bytes_per_shard` are reached.
     """
     if rows_per_shard < 1:
         raise DataError(f"rows_per_shard is {rows_per_shard}; it must be 1 or more")
@@ -205,7 +205,7 @@ def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None
 
 
 def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
-    """Yield the raw rows of a shard; one that cannot be read says why."""
+    """Yield the raw rows of a shard; one that cannot be read has a `fault`."""
     for part in shard.parts:
         if source.format.folders is not None:
             yield _read_folder(_root(source), part.file, source.format.folders)
@@ -214,7 +214,7 @@ def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
 
 
 def list_files(source: Source, shard: Shard) -> list[Path]:
-    """Return the files that decide what a shard holds, in order."""
+    """Return the paths of the files that a shard is read from, in order."""
     root, folders = _root(source), source.format.folders
     if folders is None:
         return sorted({root / part.file for part in shard.parts})
@@ -239,7 +239,7 @@ def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None
 
 
 def _list_places(source: Source) -> list[str]:
-    """Return what holds rows, relative to the root, in order: files, or folders."""
+    """Return the files with rows, or the folders that are rows, as sorted paths relative to the root."""
     if source.files:
         return list(source.files)
     folders = source.format.folders
@@ -253,7 +253,7 @@ def _list_places(source: Source) -> list[str]:
 
 
 def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the plain files below a folder by their path in it; links that lead out of it are left out."""
+    """Yield the relative paths below a folder of the files that `takes` accepts; links that lead out are skipped."""
     home = folder.resolve()
     for parent, _, names in os.walk(folder, onerror=_refuse):
         inside = Path(parent).relative_to(folder).as_posix()
@@ -286,7 +286,7 @@ def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
 
 
 def _is_taken(name: str, patterns: Iterable[str]) -> bool:
-    """`data/**` takes everything below `data`, other patterns what lies at one depth."""
+    """Whether a path matches a pattern: `data/**` matches all below `data`, others only paths of their own depth."""
     for pattern in patterns:
         if pattern.endswith("/**"):
             if name.startswith(pattern.removesuffix("**")):
@@ -302,7 +302,7 @@ def collect_shard(source: Source, shard: Shard) -> list[Candidate | Rejection]:
 
 
 def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
-    """Return the candidate of a raw row, or why it is none."""
+    """Return the candidate of a raw row, or a rejection with the reason."""
     fault, candidate = row.fault, None
     if row.values is not None:
         try:
@@ -338,7 +338,7 @@ def _show_raw(row: RawRow) -> str:
 
 
 def _as_text(value: object) -> str:
-    """Return what JSON cannot hold: bytes as text if they are UTF-8, what parquet adds as its text."""
+    """Return a value that JSON lacks as text: bytes as UTF-8, or else base64; other types by `str`."""
     if not isinstance(value, bytes):
         return str(value)
     try:

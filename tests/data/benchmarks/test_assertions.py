@@ -175,7 +175,7 @@ def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(judge: Ask, tmp
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"test": "def check(candidate)"}, "field test: it is no Python"),
+        ({"test": "def check(candidate)"}, "field test: it is not Python"),
         ({"test": "x = 1"}, r"defines no check\(candidate\)"),
         ({"prompt": 1}, "prompt is int, not text"),
         ({"task_id": None}, "task_id is missing"),

@@ -224,7 +224,7 @@ def test_a_validator_that_accepts_spoilt_inputs_certifies_nothing(judges: Open, 
     assert len(asked) == 4
     assert len(made.tests) == 1
     assert "its validator accepts a spoilt input 3" in made.lineage[-1].detail
-    assert "nothing says which inputs are valid 1" in made.lineage[-1].detail
+    assert "no validator for inputs 1" in made.lineage[-1].detail
 
 
 def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree(judges: Open) -> None:
@@ -232,7 +232,7 @@ def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree
     left_out = generate(bare, judges, SMALL)
     assert isinstance(left_out, Candidate)
     assert len(left_out.tests) == 2
-    assert "nothing says which inputs are valid" in left_out.lineage[-1].detail
+    assert "no validator for inputs" in left_out.lineage[-1].detail
     asked_for = SMALL.model_copy(update={"keep_unchecked": True})
     made = generate(bare, judges, asked_for)
     assert isinstance(made, Candidate)
@@ -242,7 +242,7 @@ def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree
     assert row["num_unchecked_tests"] == row["num_generated_tests"] == len(made.tests) - 2
     alone = generate(bare.model_copy(update={"solutions": bare.solutions[:1]}), judges, asked_for)
     assert isinstance(alone, Candidate)
-    assert "unchecked, and no second reference 1" in alone.lineage[-1].detail
+    assert "no validator and only one reference 1" in alone.lineage[-1].detail
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Is a problem one of a benchmark's by what it computes? Programs of the one run on the inputs of the other.
+"""Finds benchmark problems by behaviour: the program of one problem is run on the inputs of the other.
 
     Candidate -> forms -> benchmark's forms of the same kinds -> a few inputs -> all inputs, both ways -> Hit
 
-A story, a translation or another input format changes every word and leaves this as it is.
+Another story, language or input format changes the words, but not what a program computes.
 
-A problem as a function of values: its cases, whatever its inputs are written like, and its program.
+A `Form` is a problem as a function of values: its cases, whatever their text format, and its program.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _METHOD = re.compile(r"def\s+(\w+)\s*\(")
 
 
 class ValueCase(NamedTuple):
-    """Values that go in, and what a right program gives for them."""
+    """Input values, and the expected output as tokens."""
 
     values: Values
     expected: Tokens
@@ -57,7 +57,7 @@ class Form:
 
     id: str
     kinds: tuple[str, ...]
-    """Of its values, in order (see `kind_of`)."""
+    """Kind of each input value, in order (see `kind_of`)."""
     cases: tuple[ValueCase, ...]
     layout: Layout
     """How values become an input of its program."""
@@ -68,7 +68,7 @@ class Form:
 
 
 def find_forms(candidate: Candidate) -> list[Form]:
-    """Return the ways to see a problem, the likeliest first; none where it has no small case that can be read."""
+    """Return the possible readings of a problem's inputs, the likeliest first; empty if no small case can be read."""
     if candidate.call is not None and candidate.call.style == "design":
         return []
     entry = _entry_of(candidate)
@@ -110,7 +110,7 @@ def _entry_of(candidate: Candidate) -> str:
 
 
 def _examples_of(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]]:
-    """Return inputs and outputs of small tests and of the statement's examples; for a function, its arguments."""
+    """Return (input, output) of small tests and of the statement's examples; a function's input is an argument list."""
     shown = split(candidate.statement or candidate.statement_found).examples
     pairs: list[tuple[Any, str]] = []
     for given, output in [(one.input, one.output) for one in (*candidate.tests, *shown)]:
@@ -128,7 +128,7 @@ def _examples_of(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]
 
 
 def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
-    """Return the examples that a docstring shows: `>>> f(1, 2)` and, below it, the value."""
+    """Return (arguments, value as JSON) of a statement's doctests: `>>> f(1, 2)` and, below it, the value."""
     found = []
     for call, shown in _DOCTEST.findall(candidate.statement or candidate.statement_found):
         try:
@@ -142,7 +142,7 @@ def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
 
 
 def _read_arguments(text: str) -> list[Any] | None:
-    """Return arguments of JSON by line, or as a statement shows them: `nums = [1, 2], k = 3`."""
+    """Return arguments written as one JSON value a line, or as `nums = [1, 2], k = 3`; None if they are neither."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         return [json.loads(line) for line in lines]
@@ -162,10 +162,10 @@ _MOST_CLOSE = 24
 """Pairs of one form of the problem that are tried on all inputs."""
 _MOST_FORMS = 4
 _LABELS_SHARE, _LABELS_TIMES = 0.9, 3
-"""Of programs that answer by a label: how far they must agree on varied inputs, and how many times
-more of these they are asked about."""
+"""If outputs are labels: share of varied inputs on which programs must agree, and how many times more of
+these inputs are run."""
 _ENOUGH_PROGRAMS = 10
-"""From so many on, how many of them agree by chance is measured."""
+"""Fewest benchmark programs from which the share that agrees by chance is estimated."""
 
 
 # When two problems do the same (our choices, measured in docs/contamination.md): on how many different inputs at least
@@ -177,7 +177,7 @@ _NUM_VARIED = 16
 
 
 class BehaviourSettings(Config):
-    """When a problem counts as a benchmark's if their programs do the same (thresholds: docs/contamination.md)."""
+    """Settings of finding benchmark problems by behaviour (thresholds: docs/contamination.md)."""
 
     is_on: bool = True
     """Whether programs are compared where benchmarks are named; a problem takes about half a CPU second."""
@@ -185,7 +185,7 @@ class BehaviourSettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class BehaviourIndex:
-    """The forms of benchmarks' problems by the kinds of their values."""
+    """Forms of benchmark problems, and their indices by the kinds of their values."""
 
     forms: tuple[Form, ...]
     by_kinds: dict[str, tuple[int, ...]]
@@ -193,16 +193,16 @@ class BehaviourIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A form of the problem beside a form of a benchmark's, and which value stands for which."""
+    """A form of the problem, a form of a benchmark problem, and how their values correspond."""
 
     own: Form
     other: Form
     order: tuple[int, ...]
-    """For each value of the benchmark's, its place among the problem's own."""
+    """For each value of the benchmark's form, the index of the problem's own value."""
 
     @property
     def turned(self) -> _Pair:
-        """The same pair, seen from the benchmark's problem."""
+        """The pair with both sides swapped."""
         return _Pair(self.other, self.own, tuple(map(self.order.index, range(len(self.order)))))
 
     def arrange(self, values: Values) -> Values:
@@ -210,7 +210,7 @@ class _Pair:
         return tuple(values[place] for place in self.order)
 
     def there(self, values: Values) -> object:
-        """Return the input of the benchmark's program that holds the problem's values."""
+        """Return the problem's values as an input of the benchmark's program."""
         return self.other.layout.render(self.arrange(values))
 
 
@@ -225,14 +225,14 @@ def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
 
 
 def _keys(kinds: Sequence[str]) -> set[str]:
-    """Return the kinds in any order; an empty list may be of anything."""
+    """Return index keys that do not depend on the order of kinds; `E`, only empty lists, may be any kind of list."""
     if "E" not in kinds:
         return {"".join(sorted(kinds))}
     return {"".join(sorted(any_of if kind == "E" else kind for kind in kinds)) for any_of in "NSTR"}
 
 
 def find_behaviour(candidate: Candidate, index: BehaviourIndex, runner: ProgramRunner) -> list[Hit]:
-    """Return the benchmark problems whose program does what a candidate asks for, the strongest evidence first."""
+    """Return a hit for each benchmark problem that behaves as a candidate does, the strongest evidence first."""
     pairs = _pairs(candidate, index)
     if not pairs:
         return []
@@ -256,22 +256,22 @@ class _Trial:
     num: int = 0
     said: tuple[str, ...] = ()
     how: str = ""
-    """The freedom that was taken in comparing outputs so far."""
+    """`Agreement.how` of the phases so far; empty before the first."""
 
     @property
     def has_labels(self) -> bool:
-        """Whether inputs are only sorted into two or three kinds: there most programs agree mostly."""
+        """Whether the outputs are a few labels, on which unrelated programs often agree."""
         return are_labels([case.expected for case in self.pair.own.cases])
 
     def add(self, agreement: Agreement, said: str) -> None:
-        """Take what a phase showed into account."""
+        """Add a phase's agreement to the evidence; `said` describes it."""
         self.bits += agreement.bits
         self.num += sum(agreement.agreed)
         self.said += (said,)
         self.how = agreement.how if self.how in ("", "same") else self.how
 
     def hit(self) -> Hit | None:
-        """Return the evidence, where there is enough."""
+        """Return the hit, or None if there is too little evidence."""
         if self.bits < _LEAST_BITS or self.num < _LEAST_INPUTS:
             return None
         return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), "; ".join(self.said))
@@ -296,7 +296,7 @@ def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> boo
 
 
 def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, float]]:
-    """Return the pairs that agree on a few inputs, with the share of all that do so on these."""
+    """Return the pairs that agree on a few inputs, with the estimated share of programs that agree by chance."""
     found: list[tuple[float, _Pair]] = []
     agreeing: set[tuple[str, str]] = set()
     for is_there in (True, False):
@@ -325,7 +325,7 @@ def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, f
 def _run(
     pairs: Sequence[_Pair], runner: ProgramRunner, *, is_there: bool, most: int | None = None
 ) -> Iterable[tuple[Sequence[ValueCase], list[Tokens | None]]]:
-    """Run the program of one side of each pair, if it has one, on the other's cases; return these and the outputs."""
+    """Run one side's program (`is_there`: the benchmark's) on the other's cases; return cases and outputs by pair."""
     seen = pairs if is_there else [pair.turned for pair in pairs]
     cases_of = [pair.own.cases[:most] for pair in seen]
     asked = [
@@ -347,7 +347,7 @@ def _agree(
 
 
 def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: bool) -> list[_Trial]:
-    """Run the programs of one side on all cases of the other; return the trials that go on."""
+    """Run the programs of one side on all cases of the other; return the trials that still agree."""
     least = _OWN_SHARE if is_there else _OTHER_SHARE
     left = []
     ran = _run([trial.pair for trial in trials], runner, is_there=is_there)
@@ -364,7 +364,7 @@ def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: boo
 
 
 def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]:
-    """Run both programs on varied inputs; where one gives nothing, the input says nothing."""
+    """Run both programs on varied inputs; return the trials that still agree where both have an output."""
     asked: list[ProgramRun] = []
     for trial in trials:
         pair = trial.pair

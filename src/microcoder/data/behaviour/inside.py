@@ -1,7 +1,7 @@
 """Runs many small programs on many inputs; it runs in the sandbox, as a program, and is imported by nothing.
 
 stdin is one JSON object: `programs` with their code and the function to call, `runs` of program number and inputs,
-`seconds` that an input may take. A line comes out for each input, as soon as it is known: what it gave, or why nothing.
+`seconds` that an input may take. Prints a JSON line per input at once: run, input, kind, and the output or a reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import collections, itertools, functools, heapq, bisect, math, string, re, rando
 
 
 KNOWN: dict[str, Any] = {}
-"""What the prelude defines."""
+"""Names that the prelude defines."""
 
 
 class Late(BaseException):
@@ -41,12 +41,12 @@ class Late(BaseException):
 
 
 def raise_late(signum: int, frame: Any) -> None:
-    """End what is being run."""
+    """Signal handler: raise Late in the program that runs."""
     raise Late
 
 
 def main() -> None:
-    """Do what stdin asks for."""
+    """Run the programs that stdin lists on their inputs, and print a line for each input."""
     asked = json.loads(sys.stdin.read())
     out = os.dup(1)
     sys.setrecursionlimit(20_000)
@@ -116,7 +116,7 @@ def find(source: dict[str, Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value as JSON types: tuples as lists, sets sorted, other objects as text."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

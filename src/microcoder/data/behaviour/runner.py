@@ -1,4 +1,4 @@
-"""Many small runs in few sandboxes: programs and inputs in, outputs out, none run twice."""
+"""Runs many programs on many small inputs in few sandboxed processes; caches the outputs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SECONDS_AN_INPUT = 0.05
 _SECONDS_A_PROCESS = 30.0
 _WALL_SECONDS_A_PROCESS = 300.0
 _MEMORY_MIB, _SPARE_MEMORY_MIB = 256, 128
-"""Of a process: on inputs that are compared programs need little, and all of them count as the build's. What takes a
-number for the length of a list fills both."""
+"""Memory of a process, and its spare memory: compared inputs are small, and all processes count as the build's.
+A program that takes a number for the length of a list uses up both."""
 _MOST_RUNS = 4000
 _MOST_FAULTS = 3
 _MOST_DEATHS = 20
-"""Processes of one question that programs may end before the rest is given up."""
+"""How many processes programs may kill in one call before the remaining ones are skipped."""
 
 
 _FIND = "SELECT said FROM outputs WHERE key = ?"
@@ -35,7 +35,7 @@ _KEEP = "INSERT OR REPLACE INTO outputs VALUES (?, ?)"
 
 
 class ProgramRun(NamedTuple):
-    """A program and what it is given: arguments, or text for stdin."""
+    """A program, the function to call (empty: none), and its inputs: lists of arguments, or texts for stdin."""
 
     code: str
     entry: str
@@ -43,10 +43,10 @@ class ProgramRun(NamedTuple):
 
 
 class ProgramRunner:
-    """Runs programs by a judge's sandboxes, for several threads at a time; what they gave is kept by content."""
+    """Runs programs in a judge's sandboxes, from several threads; caches outputs by program and input."""
 
     def __init__(self, judge: Judge, store: Path | None = None) -> None:
-        """Start with what was run before."""
+        """Open the cache at `store`; None keeps it in memory."""
         self._judge = judge
         self._known = open_store(store, "outputs (key BLOB PRIMARY KEY, said TEXT)")
         limits = [_SECONDS_AN_INPUT, _MEMORY_MIB, _SPARE_MEMORY_MIB]
@@ -60,7 +60,7 @@ class ProgramRunner:
         self._known.close()
 
     def run(self, runs: Sequence[ProgramRun]) -> list[list[Tokens | None]]:
-        """Return what each program gave for each of its inputs; None where it gave nothing."""
+        """Return, by run, the output tokens of each input, None without output; EvaluatorFault if a sandbox fails."""
         keys = [
             hashlib.sha256(json.dumps([self._salt, one.code, one.entry, one.inputs]).encode()).digest() for one in runs
         ]
@@ -77,7 +77,7 @@ class ProgramRunner:
         return [[_tokens(said) for said in found[key]] for key in keys]
 
     def _ask(self, left: dict[bytes, ProgramRun]) -> Iterable[tuple[bytes, list[Any]]]:
-        """Run what is not known yet; a program that ends the whole process loses its own outputs only."""
+        """Yield key and raw outputs of each run; a program that kills its process loses only its own outputs."""
         waiting = [(key, run) for key, run in left.items() if run.inputs]
         yield from ((key, []) for key, run in left.items() if not run.inputs)
         deaths = 0

@@ -1,4 +1,4 @@
-"""What values a problem takes and gives, whatever they are written like: kinds of inputs, tokens of outputs."""
+"""Kinds of input values and tokens of outputs, whatever their text format, and how far outputs agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FEW_LABELS = 3
 _FLAG_CHANCE, _SMALL_CHANCE, _OTHER_CHANCE = 0.5, 0.25, 0.06
 """How often an unrelated program gives the same: one of two labels, a number of one digit, anything else."""
 _RELABEL_COST = 3.0
-"""Bits that the freedom to use other words takes away from the evidence."""
+"""Bits subtracted from the evidence where outputs agree only with their labels renamed."""
 
 
 def kind_of(values: Sequence[Any]) -> str:
@@ -90,18 +90,18 @@ def _normal(token: str) -> str:
 
 
 class Agreement(NamedTuple):
-    """How far two programs give the same."""
+    """How far two programs' outputs agree."""
 
     agreed: tuple[bool, ...]
-    """For each input, in order."""
+    """Whether the outputs are equal, for each input in order."""
     bits: float
     """Evidence: how unlikely it is that an unrelated program agrees as far."""
     how: str
-    """`same`, or `with other words`."""
+    """How outputs were compared: `same`, or `with other words`, their labels renamed."""
 
     @property
     def share(self) -> float:
-        """Agreeing inputs of all."""
+        """Share of inputs on which they agree, 0 to 1."""
         return sum(self.agreed) / len(self.agreed) if self.agreed else 0.0
 
 
@@ -111,10 +111,10 @@ def compare(
     """Return how far two programs' outputs on the same inputs agree, in the way in which they agree most.
 
     Args:
-        one: outputs, an input each.
+        one: a program's outputs, one per input.
         other: the other program's.
         chances: for each input, the share of unrelated programs that agree on it, where it was measured.
-        how: the freedom that was taken on other inputs, if any: two programs differ in one way only.
+        how: `how` of the agreement on other inputs, if any: the same renaming costs no further bits.
     """
     counts = Counter(one)
     # Of two or three labels every program gives one, whatever words they are.
@@ -149,7 +149,7 @@ def _chance(output: Tokens) -> float:
 
 
 def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool], list[bool]]:
-    """Let every label stand for one other; the first time that it does says nothing."""
+    """Match labels one to one; return where outputs agree, and where that is evidence: not where a match is new."""
     there: dict[Tokens, Tokens] = {}
     back: dict[Tokens, Tokens] = {}
     agreed, tells = [], []
@@ -164,7 +164,7 @@ def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool]
 
 
 def are_labels(outputs: Sequence[Tokens]) -> bool:
-    """Whether a problem only sorts its inputs into two or three kinds, as far as these outputs show."""
+    """Whether these outputs look like a classification: at most three labels, and more outputs."""
     return len(set(outputs)) <= _FEW_LABELS < len(outputs) and all(map(_is_label, outputs))
 
 

@@ -1,8 +1,8 @@
-"""A published data set -> problems, without building a corpus: rows that give none are counted by reason.
+"""Reads problems of a published data set without building a corpus; other rows are counted by reason.
 
-What a corpus has beyond this (cleaning, decontamination, verification by execution) is `microcoder data build`.
+Cleaning, decontamination and verification by execution are left to `microcoder data build`.
 
-Problems that a run measures accuracy on: problem files, finished corpora, or LiveCodeBench as published.
+Also reads training problems from problem files and finished corpora, and held-out ones also from LiveCodeBench.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def read_heldout(path: Path) -> list[Problem]:
 
 
 def read_training_problems(path: Path) -> list[Problem]:
-    """Read problems to train on."""
+    """Read problems to train on; refuses LiveCodeBench."""
     if is_livecodebench(path):
-        raise DataError(f"{path} is LiveCodeBench, a benchmark: to train on it would spoil it; give it as the held-out")
+        raise DataError(f"{path} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout")
     return read_problems(path)
 
 
@@ -54,7 +54,7 @@ class PublishedProblems:
 
     problems: list[Problem]
     left_out: Mapping[str, int]
-    """Rows that are no problem, by reason."""
+    """Number of rows that are not problems, by reason."""
 
 
 def read_published(
@@ -99,16 +99,16 @@ def read_published(
 
 
 def check_format(name: str, *, is_trained_on: bool) -> None:
-    """Refuse a format that is unknown, or a benchmark's where it would be trained on."""
+    """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
     usable = sorted(key for key, known in FORMATS.items() if not known.folders and not known.is_benchmark)
     if ":" not in name and (name not in FORMATS or FORMATS[name].folders):
         raise DataError(f"problems.format = {name!r} is unknown; use one of {', '.join(usable)}")
     if is_trained_on and load_format(name).is_benchmark:
-        raise DataError(f"problems.format = {name!r} is a benchmark: to train on it would spoil it; give it as heldout")
+        raise DataError(f"problems.format = {name!r} is a benchmark: training would contaminate it; use it as heldout")
 
 
 def find_format(name: str) -> str:
-    """Return the format of a data set that is known by its name, such as `BAAI/TACO`."""
+    """Return the format of a data set that is known by its name, such as `BAAI/TACO`; DataError for others."""
     known = [key for key, known in FORMATS.items() if name in known.about.replace(",", " ").split()]
     if not known:
         raise DataError(
@@ -118,7 +118,7 @@ def find_format(name: str) -> str:
 
 
 def _read_problem(source: Source, row: RawRow) -> Problem | str:
-    """Return the problem of a raw row, or the reason why it is none: the one place where rows become problems."""
+    """Return the problem of a raw row, or the reason code why it is not one."""
     from microcoder.data.sources import collect_row
 
     candidate = collect_row(source, row)

@@ -1,4 +1,4 @@
-"""Benchmarks: rows of a format, which of them are asked, in what words, by which further tests. Reading runs nothing.
+"""Benchmark files: which problems are asked, with which prompt and extra tests. Reading a file executes nothing.
 
 Files are read by hand: LiveCodeBench's loader is a script, which `datasets` 4 does not run. A broken row is an error.
 """
@@ -38,7 +38,7 @@ class Question:
     digest: str
     """Digest of everything that decides the prompt and the verdict."""
     load: Callable[[], Problem] = field(repr=False)
-    """Return the problem with its tests; raises DataError where the file has changed since."""
+    """Returns the problem with its tests; raises DataError if the file has changed since."""
     title: str = ""
     platform: str = ""
     """`atcoder`, `leetcode`, `codeforces`, or empty."""
@@ -47,7 +47,7 @@ class Question:
     """Assertions that the prompt shows (MBPP)."""
     names: tuple[str, ...] = ()
     id_columns: ClassVar[tuple[str, ...]] = ("problem_id", "question_id", "task_id", "id")
-    """What its own row has in these, by the first of which a row of answers names its problem."""
+    """Columns of ids: `names` has the row's values in these; a row of answers names its problem by the first."""
 
     @property
     def id(self) -> str:
@@ -61,13 +61,13 @@ class Question:
 
 
 class Benchmark(Config):
-    """Rows of a format in a file: which of them are asked, in what words, by which further tests."""
+    """A benchmark file: which problems are asked, with which prompt and extra tests."""
 
     kind: str
     path: Path
     noun: ClassVar[str] = "benchmark file"
     system: ClassVar[str | None] = None
-    """The published system turn."""
+    """System message as published; None if there is none."""
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
         """Return the selected problems; nothing of them is executed.
@@ -103,11 +103,11 @@ class Benchmark(Config):
         return list(questions.values())
 
     def prompt(self, question: Question) -> str | None:
-        """Return a question in the published words; None where there are none."""
+        """Return a question's prompt as published; None if the benchmark has none."""
         return None
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
-        """Yield rows, each with the one of EvalPlus that has further tests of it."""
+        """Yield each row, with EvalPlus's row of further tests or None."""
         yield from ((row, None) for row in read_file(self.path, self.noun))
 
     def _holds(self, row: Row) -> bool:
@@ -148,9 +148,9 @@ class LiveCodeBench(Benchmark):
     end_date: date | None = None
     """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
     platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
-    """Empty: all."""
+    """Platforms of the selected problems; empty: all."""
     difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
-    """Empty: all."""
+    """Difficulties of the selected problems; empty: all."""
     time_limit_seconds: float = Field(default=TIME_LIMIT_SECONDS, gt=0, le=600)
     """CPU seconds per test; LiveCodeBench's checker allows the same wall time."""
     memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
@@ -168,7 +168,7 @@ class LiveCodeBench(Benchmark):
         return sorted(super().read(on_broken=on_broken), key=lambda question: question.id)
 
     def prompt(self, question: Question) -> str:
-        """LiveCodeBench's prompt for chat models, verbatim, so that results are comparable with published ones."""
+        """Return LiveCodeBench's prompt for chat models, verbatim, so that results compare with published ones."""
         code = question.problem.starter_code
         instruction = _WITH_STARTER if code else _WITHOUT_STARTER
         return (
@@ -262,7 +262,7 @@ class _Functions(Benchmark):
 
     plus: Path | None = None
     plus_fields: ClassVar[tuple[str, ...]] = ()
-    """EvalPlus's inputs that are taken; where these are all, they replace the assertions."""
+    """Fields of EvalPlus's inputs that are used; with `base_input` among them they replace the assertions."""
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
         rows = read_file(self.path, self.noun)
@@ -299,7 +299,7 @@ class HumanEval(_Functions):
     plus_fields: ClassVar[tuple[str, ...]] = ("plus_input",)
 
     def prompt(self, question: Question) -> str:
-        """Return the beginning of the function, which is to be completed."""
+        """Return a prompt to complete the function that the statement begins."""
         return (
             "Complete this function. Answer with a self-contained Python program in one fenced code block "
             "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
@@ -321,7 +321,7 @@ class Mbpp(_Functions):
     plus_fields: ClassVar[tuple[str, ...]] = ("base_input", "plus_input")
 
     def prompt(self, question: Question) -> str:
-        """Return the statement and the assertions."""
+        """Return a prompt with the statement and the assertions."""
         tests = "\n".join(question.examples)
         return (
             f"{question.problem.statement.strip()}\n\nYour code should pass these tests:\n\n```python\n{tests}\n```\n\n"
@@ -359,7 +359,7 @@ class ProblemFile(Benchmark):
     noun: ClassVar[str] = "problem file"
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
-        """Return the problems."""
+        """Return all problems of the file or folder; see `Benchmark.read`."""
         if self.path.is_dir():
             return [_whole(problem) for problem in read_problems(self.path)]
         return super().read(on_broken=on_broken)

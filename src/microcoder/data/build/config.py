@@ -34,9 +34,9 @@ class SourceSettings(Config):
     path: str = Field(min_length=1)
     """A file, a folder, an archive (tar or zip), or `hf://datasets/owner/name[@revision]/config/split`."""
     inside: str = ""
-    """A file or folder in it, such as one of several data sets of an archive."""
+    """File or folder inside `path`, such as one of several data sets of an archive."""
     format: str
-    """The adapter that reads it; `microcoder data audit` alone lists them."""
+    """Format of its rows; `microcoder data audit` without arguments lists all."""
     name: str = ""
     """Prefix of its rows' ids; the format's name where none is given."""
     licence: str = ""
@@ -80,22 +80,22 @@ class DifficultySettings(Config):
 
 
 class BuildConfig(Config):
-    """A corpus from its sources."""
+    """Settings of a build: sources, steps and output of a corpus."""
 
     name: str = Field(min_length=1)
     """Name of the corpus on its card."""
     output: Path
     """Folder of the finished corpus."""
     work: Path | None = None
-    """Folder of what is kept between runs; `<output>/.work` where none is given. On Ray, all nodes must see it."""
+    """Folder of results that are kept between runs; `<output>/.work` by default. On Ray, all nodes must see it."""
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
     """Sources of the corpus; a benchmark's format is refused."""
     benchmarks: tuple[SourceSettings, ...] = ()
     """Benchmarks whose problems must not be in the corpus."""
     rows_per_shard: int = Field(default=64, ge=1)
-    """Rows that are worked on together; what a kill may cost."""
+    """Rows that are processed together; a build that was killed repeats those at hand."""
     bytes_per_shard: int = Field(default=16 << 20, ge=1)
-    """Bytes of rows, unpacked, from which fewer are worked on together: a process needs several times as much memory
+    """Bytes of rows, decompressed, from which fewer are processed together: a process needs several times the memory
     (our choice)."""
     runner: Literal["native", "ray"] = "native"
     """`native`: processes of this machine; `ray`: of a cluster."""
@@ -103,8 +103,8 @@ class BuildConfig(Config):
     """Address of a running Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started;
     `local` always starts one."""
     workers: int | None = Field(default=None, ge=1)
-    """Processes at the same time, with Ray on each node; one a core where none is given. Where programs run (verify, a
-    model's attempts): so many programs."""
+    """Parallel processes, with Ray per node; by default one per core. In steps that run programs (verify, a model's
+    attempts): parallel programs."""
     filter: FilterSettings = FilterSettings()
     behaviour: BehaviourSettings = BehaviourSettings()
     difficulty: DifficultySettings = DifficultySettings()
@@ -140,7 +140,7 @@ class BuildConfig(Config):
 
 
 def digest_file(path: Path) -> str:
-    """Return the digest of a file's content, which is read once while it does not change."""
+    """Return the SHA-256 of a file's content, cached until its size or time changes; DataError if it is unreadable."""
     try:
         stat = path.stat()
         return _digest_content(path, stat.st_size, stat.st_mtime_ns)
@@ -196,7 +196,7 @@ def list_inputs(
 def describe_sources(sources: Sequence[SourceSettings], shards: Sequence[InputShard]) -> list[dict[str, str]]:
     """Return name, address, commit on the Hub, digest and licence of each source as its recipe names it, for the card.
 
-    The digest is the file's or the archive's, or that of a folder's lines as `sha256sum` prints them, sorted.
+    The digest is that of the file or archive, or of the sorted `sha256sum` lines of a folder's files.
     """
     found = []
     for number, named in enumerate(sources):
@@ -217,7 +217,7 @@ def describe_sources(sources: Sequence[SourceSettings], shards: Sequence[InputSh
 
 
 def _find_commit(folder: Path) -> str:
-    """Return the commit that a clone has checked out; empty where the folder is none."""
+    """Return the commit that a clone has checked out; empty if the folder is not a clone."""
     try:
         head = (folder / ".git" / "HEAD").read_text().strip()
         name = head.removeprefix("ref: ")

@@ -1,6 +1,6 @@
 """A build from start to end: inputs, steps, corpus. The same command resumes a build that was stopped.
 
-What is wrong with a published set: a build whose steps turn nothing away, and a report of their reasons.
+`audit` runs the steps without rejecting rows, and reports what each would have rejected, and why.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _RELEASE_CODE = "microcoder.data.release"
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """Steps, sources and costs of a build that is to be made."""
+    """Shards and steps of a build, and what of them is missing."""
 
     shards: tuple[InputShard, ...]
     steps: tuple[Step, ...]
-    """After collect."""
+    """The steps after collect."""
     missing: dict[str, int]
-    """Step -> rows of the input in the shards that it has still to see."""
+    """By step: input rows in the shards that it has not done yet."""
 
     @property
     def num_rows(self) -> int:
@@ -64,13 +64,13 @@ class Built:
 
     step_counts: tuple[StepCounts, ...]
     corpus: Path | None
-    """Folder of the corpus; None if the build was to end before its last stage."""
+    """Folder of the corpus; None if the plan ended before the verify stage."""
     was_finished: bool
     """Whether the build was complete before this run."""
 
 
 def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
-    """Find all input, and what of the work is done."""
+    """Return the shards of all sources, the steps up to stage `last`, and what is missing; DataError without rows."""
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
     card, marker = config.output / CARD, config.output / MARKER
@@ -96,7 +96,7 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
 def run_build(
     config: BuildConfig, plan: BuildPlan, *, on_progress: OnProgress = lambda step, done, total: None
 ) -> Built:
-    """Do what is missing, and write the corpus when every stage was run."""
+    """Run the missing steps and, if the plan includes verify, write the corpus."""
     with hold_work(config):
         parts, step_counts = run_plan(config, plan, on_progress)
         if not plan.steps or plan.steps[-1].name != "verify":
@@ -114,7 +114,7 @@ def run_build(
 
 @contextmanager
 def hold_work(config: BuildConfig) -> Iterator[None]:
-    """Hold the folder of what is kept between runs, of which two builds would each destroy the other's."""
+    """Lock the work folder, since two builds would destroy each other's results; DataError if it is locked."""
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
     with hold_lock(config.work_folder / "lock", busy):
         try:
@@ -128,7 +128,7 @@ def hold_work(config: BuildConfig) -> Iterator[None]:
 def run_plan(
     config: BuildConfig, plan: BuildPlan, on_progress: OnProgress
 ) -> tuple[list[list[Part]], list[StepCounts]]:
-    """Do what is missing of a plan; return every step's parts and counts."""
+    """Run the missing steps of a plan; return every step's parts and row counts."""
     runner = Runner(kind=config.runner, workers=config.workers, address=config.ray_address)
     collect = replace(collect_step(), turns_away=all(step.turns_away for step in plan.steps))
     work = config.work_folder / "parts"
@@ -138,7 +138,7 @@ def run_plan(
 def _release(
     config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str
 ) -> None:
-    """Write everything, the marker last: without it, nothing in the folder is taken for whole."""
+    """Write tables, card and metadata, and the marker last: a folder without it counts as unfinished."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
     rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
@@ -167,7 +167,7 @@ def _release(
 
 
 _STATIC, _RUNNING = ("process", "filter", "deduplicate"), ("process", "filter", "compare", "verify", "deduplicate")
-"""Steps in the order of an audit: duplicates are looked for last, since those that stay are merged."""
+"""Steps of an audit in order, without and with programs run: duplicates last, since those that stay are merged."""
 _FEW_TESTS = 5
 _ORDER = ("collect", "process", "filter", "verify", "flag", "check")
 _MEANINGS = {
@@ -176,28 +176,28 @@ _MEANINGS = {
     "no_licence": "no licence is named",
     "wrong_bounds": "a bound such as 105 that was 10^5",
 }
-"""By kind of finding; the last three a build mends, or leaves to its user."""
+"""Meanings by kind of finding; the last three are not reasons of a build: it mends them, or leaves them to its user."""
 _EXAMPLES, _MOST_DETAIL = 3, 300
 
 
 class Finding(NamedTuple):
-    """How many rows have one thing wrong with them."""
+    """How many rows have one kind of fault."""
 
     stage: str
-    """The stage that would turn the row away; `flag` and `check` turn nothing away."""
+    """The stage that would reject the row; `flag` and `check` never reject."""
     kind: str
     num: int
     share: float
     low: float
     high: float
-    """95 % interval of the share, as far as rows were drawn from more."""
+    """95 % interval of the share, if the rows were drawn from more."""
 
 
 class Audited(NamedTuple):
     """Counts and paths of a finished audit."""
 
     num_rows: int
-    """Rows that were looked at."""
+    """Rows that were audited."""
     findings: tuple[Finding, ...]
     report: Path
 
@@ -210,11 +210,11 @@ def audit(
     runs_programs: bool = True,
     on_progress: OnProgress = lambda step, done, total: None,
 ) -> Audited:
-    """Take rows through the steps of a build, and write what these say of each.
+    """Run the steps of a build without rejecting rows, and write a report of what each would have rejected.
 
     Args:
         config: of a build; its output gets `report.md`, `summary.json` and `findings.jsonl`, a line a finding of a row.
-        limit: rows to look at, drawn by the seed; a larger limit holds those of a smaller one.
+        limit: rows to look at, drawn by the seed; a larger limit includes those of a smaller one.
         runs_programs: whether the programs of rows and benchmarks are run.
     """
     if limit is not None:
@@ -235,7 +235,7 @@ def audit(
 
 
 def find_in(row: Row) -> list[tuple[str, str, str]]:
-    """Return the findings of a row as stage, kind and detail; each kind once, by the first stage that says it."""
+    """Return stage, kind and detail of each finding of a row; a kind once, by the first stage that reports it."""
     if isinstance(row, Rejection):
         return [(row.stage, row.reason, row.detail)]
     told = [(line.stage, line.field, line.detail) for line in row.lineage if line.step == WOULD_REJECT]

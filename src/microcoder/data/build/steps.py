@@ -1,4 +1,4 @@
-"""The steps of a build, in order: what each is called, what decides its result, where it runs, what it does."""
+"""The steps of a build, in order: name, settings, code that decides the result, where it runs, and what it does."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import load_profile
 
 _TESTS_MIB = 128
-"""Memory for tests that a judge keeps ready: a build is done with a problem before it comes to the next."""
+"""Memory in MiB for tests that a judge keeps cached; small, since a build takes one problem after the other."""
 
 
 class Resources(Config):
-    """Judge, endpoint and folders that all steps share; what decides a result is in the step's key by its content."""
+    """Options and folders that all steps share; not part of a step's key, which has digests of what matters."""
 
     work: Path
     """Folder of answers, verdicts and counts."""
     benchmarks: tuple[SourceSettings, ...] = ()
-    """Archives unpacked."""
+    """Benchmarks, with archives unpacked."""
     responses: Path | None = None
-    """A model's attempts."""
+    """File of a model's attempts at problems."""
     judge: JudgeOptions = JudgeOptions()
 
     def open_judge(self, **rules: Any) -> Judge:
-        """Start a judge under further rules."""
+        """Return a judge with these options; `rules` are further arguments of `Judge`."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 
     def open_endpoint(self, settings: EndpointSettings | None, opened: ExitStack) -> Endpoint | None:
@@ -83,7 +83,7 @@ _BYTES_AT_ONCE = 16 << 20
 
 
 def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
-    """Judge a model's attempts at each problem; its pass rate goes with the problem."""
+    """Return the step's work: judges a model's attempts at each problem and adds the rate to its `pass_rates`."""
     assert resources.responses is not None
     responses, model = read_responses(resources.responses), settings.pass_rates_of
     judge = opened.enter_context(resources.open_judge())
@@ -103,7 +103,7 @@ def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Re
 
 
 def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resources) -> Work:
-    """Verify problems by execution; what the rates of the card are made of is kept on the way."""
+    """Return the step's work: verifies problems by execution, and writes the counts that `read_rates` reads."""
     # Time limits follow from what references take in a process of their own. A file of SQLite is for one machine.
     judge = opened.enter_context(resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False))
     path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
@@ -126,7 +126,7 @@ def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resource
 
 
 def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the verifier's own rates over all shards, for the card."""
+    """Return the verifier's true-positive and true-negative rates over all shards; DataError if counts are missing."""
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
         path = _counts_file(config.work_folder, config.verify, KeptRows(part.path))
@@ -137,7 +137,7 @@ def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def read_responses(path: Path) -> dict[str, list[str]]:
-    """Read a model's attempts: JSON lines with `id` and `responses`."""
+    """Return a model's attempts by problem id, from JSON lines with `id` and `responses`; DataError for a bad line."""
     responses: dict[str, list[str]] = {}
     for row in read_file(path, "responses"):
         with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
@@ -148,22 +148,22 @@ def read_responses(path: Path) -> dict[str, list[str]]:
 
 
 def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Candidate]) -> Path:
-    """Return the file of a shard's counts, by everything that decides them but the evaluator and its packages."""
+    """Return the path of a shard's counts, named by digests of the settings and of each candidate."""
     # One digest for each, so that no more than one of their texts is in memory.
     digests = (digest(one.model_dump_json(exclude_defaults=True)) for one in candidates)
     return work / "verification" / "counts" / f"{digest(settings.model_dump_json(), *digests)}.json"
 
 
 _ROWS_OF_A_BENCHMARK = 1 << 20
-"""A shard of a benchmark is as many as a file has."""
+"""Rows per shard of a benchmark: more than a file has."""
 
 
 class NoSettings(Config):
-    """Of steps that work by constants."""
+    """Settings of steps that have none."""
 
 
 def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[str], Iterable[Row]]:
-    """Read shards of raw rows."""
+    """Return a function that reads a shard, given its `place`, into candidates and rejections."""
     find = cache(open_settings)
 
     def work(place: str) -> Iterable[Row]:
@@ -174,18 +174,18 @@ def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[str], Ite
 
 
 def open_process(settings: NoSettings, opened: ExitStack, resources: Resources) -> Work:
-    """Clean, lay out, identify."""
+    """Return the step's work: cleans each candidate (`clean.process`)."""
     return lambda candidates: _map("process", process, candidates)
 
 
 def open_filter(settings: FilterSettings, opened: ExitStack, resources: Resources) -> Work:
-    """Apply the rules and the benchmarks' index to each row."""
+    """Return the step's work: applies the rules and the benchmarks' index to each row."""
     index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
     return lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
 
 
 def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
-    """Ask a model how hard each problem is."""
+    """Return the step's work: asks a model how hard each problem is."""
     endpoint = resources.open_endpoint(settings.endpoint, opened)
     assert endpoint is not None
     at_once = endpoint.settings.concurrency
@@ -193,7 +193,7 @@ def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Res
 
 
 def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Resources) -> Work:
-    """Reject what does the same as a problem of a benchmark."""
+    """Return the step's work: rejects problems that behave like one of a benchmark."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
     # A file of SQLite is for one machine; another one runs its own.
@@ -208,7 +208,7 @@ def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Reso
 
 
 def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Resources) -> Work:
-    """Make tests for problems that have few."""
+    """Return the step's work: makes tests for problems that have few."""
     endpoint = resources.open_endpoint(settings.endpoint, opened)
 
     @cache
@@ -226,7 +226,7 @@ def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Reso
 
 
 def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate]:
-    """Return the problems of benchmarks, those that could not be judged too."""
+    """Return the problems of benchmarks, also those that cannot be judged; DataError if a benchmark has none."""
     problems: list[Candidate] = []
     for benchmark in sources:
         num_rows, num_before, first = 0, len(problems), ""
@@ -252,7 +252,7 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
 def _map(
     stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], *, at_once: int = 1
 ) -> Iterator[Row]:
-    """Take candidates one after the other; many at the same time where a model is waited for."""
+    """Yield `work` of each candidate, in order, from `at_once` threads; a failure of our code is a rejection."""
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
     with ThreadPoolExecutor(at_once) as threads:
         yield from threads.map(lambda one: process_row(one, stage, work), candidates)
@@ -268,7 +268,7 @@ class DuplicateBarrier(Barrier):
         self._groups: dict[str, DuplicateGroup] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
-        """Return what shows that two records are one problem."""
+        """Return a fingerprint of each record, to find duplicates by."""
         return describe(candidates)
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
@@ -277,12 +277,12 @@ class DuplicateBarrier(Barrier):
             self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
 
     def needs(self, name: str) -> Sequence[str]:
-        """Return the duplicates that a record stands for."""
+        """Return the ids of a kept record's duplicates; none for other records."""
         group = self._groups.get(name)
         return group.dropped if group and group.kept == name else ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Merge duplicates into the record that is kept, and reject them."""
+        """Return a kept record merged with its duplicates, the rejection of a duplicate, or another record as it is."""
         group = self._groups.get(candidate.id)
         if group is None:
             return candidate
@@ -303,14 +303,14 @@ class SelectionBarrier(Barrier):
         return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
 
     def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
-        """Choose the problems to keep, by the fields of all."""
+        """Choose the problems to keep, from all `looks`."""
         selection = self._settings.selection
         if selection is not None:
             found = select([self._measured(Candidate(**look)) for look in looks], selection)
             self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Write the pass rate; reject what was not chosen."""
+        """Return the candidate with its pass rate, or its rejection if it was not chosen."""
         candidate = self._measured(candidate)
         rejection = self._rejected.get(candidate.id)
         if rejection is None:

@@ -1,4 +1,4 @@
-"""Process: from a raw statement to a clean one in one layout, with what is missing said; English is kept."""
+"""Process stage: cleans statements into one layout and flags what is missing; only English ones are kept."""
 
 from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.stage import process

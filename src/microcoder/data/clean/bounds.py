@@ -1,6 +1,6 @@
-"""The ranges that a statement states, and powers whose exponent slid down on the way, `n <= 105` for 10^5.
+"""The ranges in a statement, and powers whose exponent lost its superscript, `n <= 105` for 10^5.
 
-Lost powers are put back where something shows them:
+Lost powers are put back if there is evidence for them:
 
 | seen | why it is enough |
 |---|---|
@@ -48,7 +48,7 @@ _WINDOW = 60
 
 
 class Restored(NamedTuple):
-    """A text with its powers."""
+    """A text with its powers put back."""
 
     text: str
     why: tuple[str, ...]
@@ -148,7 +148,7 @@ class Bound(NamedTuple):
 
 
 def parse_bounds(text: str) -> tuple[Bound, ...]:
-    """Return the ranges that a statement states, such as `1 <= n <= 10^5`; a bound by another name is left out.
+    """Return the ranges in a statement, such as `1 <= n <= 10^5`; those that end at another name are left out.
 
     In a chain such as `1 <= k <= n <= 100` each name has the chain's ends.
     """
@@ -180,7 +180,7 @@ def plain_formulae(text: str) -> str:
 
 
 def read_number(text: str) -> float | None:
-    """Return what a number stands for that is written as in a bound, such as `2 * 10^5`; None where it is none."""
+    """Return the value of a number that is written as in a bound, such as `2 * 10^5`; None if it is not a number."""
     text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
     found = re.fullmatch(r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text)
     if not found:

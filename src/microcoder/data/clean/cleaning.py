@@ -29,7 +29,7 @@ CODE_OR_MATH = re.compile(f"{FENCE}|{INLINE_CODE}|{MATH}", re.DOTALL | re.MULTIL
 
 
 def parts(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the text in order as pieces and whether each matched the pattern."""
+    """Yield successive pieces of the text, and whether each matched the pattern."""
     end = 0
     for match in pattern.finditer(text):
         if match.start() > end:
@@ -41,7 +41,7 @@ def parts(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
 
 
 def outside(text: str, change: Callable[[str], str], *, pattern: re.Pattern[str] = CODE) -> str:
-    """Apply a change to everything that the pattern does not match."""
+    """Return the text with `change` applied to every piece that the pattern does not match."""
     return "".join(piece if matched else change(piece) for piece, matched in parts(text, pattern))
 
 
@@ -91,17 +91,17 @@ _EMPTY = (
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 )  # fmt: skip
 _MOST_NESTED = 100
-"""No page nests elements so deep; browsers draw the line at 512, where the library has long cost the depth's square."""
+"""Tags nested deeper are dropped: no page needs them, and the library's cost grows with the square of the depth."""
 
 
 def drop_embedded(text: str) -> str:
-    """Return the text without the pictures that it carries as base64 or drawn, each named in its place."""
+    """Return the text with each embedded picture (base64 data or SVG) replaced by a short placeholder."""
     text = _EMBEDDED.sub("embedded", text) if "base64" in text else text
     return replace_between(text, "<svg", "</svg>", '<img src="drawn">')
 
 
 def looks_like_html(text: str) -> bool:
-    """Tell HTML from a text that has a `<` in it; tags inside code and between quotes do not count.
+    """Whether a text has HTML tags; those inside code and between quotes do not count.
 
     Nor do `<b>`, `<i>` and `<u>` alone in a problem that is about tags.
     """
@@ -159,7 +159,7 @@ def html_to_markdown(text: str) -> str:
 
 
 def _flatten(text: str) -> str:
-    """Leave out the tags of elements that are nested too deep, as browsers do; what is in them stays."""
+    """Return the text without the tags of elements that are nested too deep; their content stays."""
     pieces, at, names = [], 0, list[str]()
     num_open = Counter[str]()
     for found in _NESTED.finditer(text):
@@ -181,7 +181,7 @@ def _flatten(text: str) -> str:
 
 
 def _write_script(element: Any) -> None:
-    """`x_i`, `2^(S_1)`, `T_(i)th`: in parentheses where its end would not be seen."""
+    """Replace a `sup` or `sub` by `^` or `_`, with parentheses if its end is unclear: `x_i`, `2^(S_1)`, `T_(i)th`."""
     sign, inner = "^" if element.name == "sup" else "_", element.get_text().strip()
     is_bare = len(inner) == 1 or inner.isalnum() or re.fullmatch(r"\([^()]*\)", inner)
     if is_bare and not inner.endswith(")"):
@@ -226,7 +226,7 @@ _PREAMBLE = r"""
 \newenvironment{wrapfigure}[3][]{\par}{\par}
 \newenvironment{subfigure}[2][]{\par}{\par}
 """
-"""Macros that pandoc does not know, or reads otherwise: of two captions in a figure it would show the last alone."""
+"""Macros that pandoc does not know, or reads wrongly: of two captions in a figure it would show only the last."""
 _PARTS = {
     "InputFile": "Input", "OutputFile": "Output", "Input": "Input", "Output": "Output", "Interaction": "Interaction",
     "Note": "Note", "Notes": "Note", "Explanation": "Explanation", "Explanations": "Explanation",
@@ -242,13 +242,13 @@ _SHELF = re.compile("\ue000(\\d+)\ue001")
 
 
 def looks_like_tex(text: str) -> bool:
-    """Tell a TeX document from a text with formulae in it; what code shows does not count."""
+    """Whether a text is a TeX document, not just one with formulae; code blocks are ignored."""
     return _DOCUMENT.search(text) is not None and _DOCUMENT.search(_FENCES.sub("", text)) is not None
 
 
 @cache
 def find_pandoc() -> str:
-    """Return the path of pandoc: that of the package pypandoc-binary, whose version is known, or the one on PATH."""
+    """Return the path of pandoc: that of the package pypandoc-binary, or the one on PATH; ConfigError without one."""
     package = find_spec("pypandoc")
     own = Path(package.origin).with_name("files") / "pandoc" if package and package.origin else None
     found = str(own) if own and own.exists() else shutil.which("pandoc")
@@ -297,7 +297,7 @@ def tex_to_markdown(text: str) -> str:
 
 
 def _prepare(text: str) -> str:
-    """Return the text with our macros before it, and with what a macro cannot say written as pandoc reads it."""
+    """Return the text with our macros in front, and rewritten for pandoc where a macro is not enough."""
     bare = _FENCES.sub(_write_verbatim, text)
     # One that is never closed would take pandoc minutes.
     bare = re.sub(r"\\iffalse\b", "", replace_between(bare, "\\iffalse", "\\fi"))
@@ -339,7 +339,7 @@ _MAX_ROUNDS = 12
 
 
 class Cleaned(NamedTuple):
-    """A clean text and what it took."""
+    """A clean text, and the steps that changed it."""
 
     text: str
     steps: tuple[str, ...]
@@ -347,7 +347,7 @@ class Cleaned(NamedTuple):
 
 
 def repair_encoding(text: str) -> str:
-    """Undo mojibake and drop control and invisible characters; full-width signs are left, they are Chinese."""
+    """Return the text without mojibake, control and invisible characters; full-width signs, which are Chinese, stay."""
     import ftfy
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -361,14 +361,14 @@ def repair_encoding(text: str) -> str:
 
 
 def strip_html(text: str) -> str:
-    """Turn HTML into Markdown and decode entities; a text without tags keeps its `<`."""
+    """Return the text with HTML turned into Markdown and entities decoded; without tags it keeps its `<`."""
     text = outside(text, lambda piece: replace_between(piece, "<!--", "-->"))
     text = html_to_markdown(text) if looks_like_html(text) else text
     return decode_entities(text)
 
 
 def strip_tex(text: str) -> str:
-    """Turn a TeX document into Markdown; Codeforces' `$$$n$$$` and `\\(n\\)` become `$n$`."""
+    """Return the text as Markdown if it is a TeX document; Codeforces' `$$$n$$$` and `\\(n\\)` become `$n$`."""
     text = tex_to_markdown(text) if looks_like_tex(text) else text
     text = _CODEFORCES_FORMULA.sub(lambda found: f"${' '.join(found[1].split())}$", text)
     text = _IMAGE_SIZE.sub(r"\1", text)
@@ -377,7 +377,7 @@ def strip_tex(text: str) -> str:
 
 
 def tidy_whitespace(text: str) -> str:
-    """Plain spaces, no trailing ones, at most one empty line; code keeps its lines."""
+    """Return the text with plain spaces, none at line ends (code keeps its own), and at most one empty line."""
 
     def tidy(piece: str) -> str:
         piece = re.sub("[\u00a0\u2000-\u200a\u202f\u205f\u3000]", " ", piece)
@@ -391,7 +391,7 @@ STEPS: tuple[Callable[[str], str], ...] = (drop_embedded, repair_encoding, strip
 
 
 def clean(text: str) -> Cleaned:
-    """Return the text without noise. Cleaning what is clean changes nothing."""
+    """Return the text without noise, cleaned until no step changes it, at most `_MAX_ROUNDS` times."""
     done: list[str] = []
     for _ in range(_MAX_ROUNDS):
         before = text

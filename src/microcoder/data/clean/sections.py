@@ -1,11 +1,11 @@
 """One layout for every statement: text, input, output, constraints, examples, notes.
 
 `split` reads what it finds in any of the public layouts, `render` writes the one layout, and splitting that again
-gives the same parts. What no heading claims stays where it was; nothing is dropped.
+gives the same parts. Text that is under no heading stays where it was; nothing is dropped.
 
-Which line of a statement opens which part of it, in English and Chinese.
+`read_heading` recognises lines that open a part of a statement, in English and Chinese.
 
-What a statement says about the form of the answer: the source's own words go out; prompts add ours.
+`strip_instruction` removes the source's own words about the form of the answer, since prompts add ours.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS: dict[Part, str] = {
     "interaction protocol|file input|file output|source|credits|partial score|test groups|image|testing|local testing|"
     "进阶|进阶问题|背景",
 }
-"""In English, and in Chinese, in which copies of problems are found by their examples."""
+"""Headings by part, in English, and in Chinese, since copies in Chinese are recognised by their examples."""
 _PART_OF: dict[str, Part] = {word: part for part, words in _WORDS.items() for word in words.split("|")}
 _EXAMPLE_INPUT = re.compile(
     r"(?:sample|example)s?(?: test)? ?inputs?|input (?:sample|example)|样例输入|输入样例|示例输入"
@@ -74,7 +74,7 @@ class Heading(NamedTuple):
 
 
 def read_heading(line: str, *, in_example: bool) -> Heading | None:
-    """Return what a line opens, or None where it is text.
+    """Return the heading that a line is, or None if it is text.
 
     Args:
         in_example: an example was opened before, so that `Input` is its input and `Input: n = 3` its start.
@@ -176,7 +176,7 @@ class _Draft:
             self.lines.append(heading.rest)
 
     def _open_example(self) -> None:
-        """Open one; what was said below its heading belongs to it."""
+        """Begin an example; text between its heading and its input becomes its intro."""
         intro = self.loose.pop() if self.loose and self.lines is self.loose[-1] else []
         self.examples.append({"input": [], "output": [], "explanation": [], "intro": intro})
 
@@ -302,7 +302,7 @@ def _headed(title: str, text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """Return the statement in the one layout; where it has no parts to arrange, as it is."""
+    """Return the statement in the one layout; unchanged if it has no headings."""
     sections = split(text)
     if sections == Sections(statement=sections.statement):
         return text
@@ -339,7 +339,7 @@ def strip_instruction(statement: str, starter_code: str | None = None) -> str:
     """Return the statement without the prompt that its source baked into it.
 
     Args:
-        starter_code: dropped from the end of the statement where it stands there, since the record holds it.
+        starter_code: removed from the end of the statement if it is there, since the record has it.
     """
     text = _BAKED_PATTERN.sub("", statement)
     found = _CODE_AT_END.search(text)
@@ -353,9 +353,9 @@ def _letters(code: str) -> str:
 
 
 def find_starter_code(candidate: Candidate) -> str | None:
-    """Return the signature of the function that is asked for, from an accepted Python solution, or None.
+    """Return the starter code, or else the function's head in an accepted Python solution, or else None.
 
-    Sources that name a function without showing it (APPS, TACO) cannot be answered: parameters are not said.
+    Some sources (APPS, TACO) name a function but not its parameters: without a head it cannot be answered.
     """
     if candidate.starter_code or not candidate.fn_name:
         return candidate.starter_code

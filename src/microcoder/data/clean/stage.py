@@ -1,6 +1,6 @@
 """The process stage: one candidate in, a clean one in English out, or a rejection. No I/O.
 
-Which natural language a statement is written in.
+`identify` tells which natural language a statement is written in.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ RESTORE_POWERS = "restore_powers/1"
 _BETWEEN = "\ue010"
 
 _MOST_CHARACTERS = 100_000
-"""A longer statement, as found, is a page and no problem: it is turned away before anything is read in it."""
+"""A longer statement, as found, is a web page rather than a problem: it is rejected before it is cleaned."""
 
 
 def process(candidate: Candidate) -> Candidate | Rejection:
-    """Clean, lay out, identify, and look for what is missing; `statement_found` is never changed."""
+    """Return the candidate cleaned, laid out and flagged, or its rejection; `statement_found` is never changed."""
     length = len(drop_embedded(candidate.statement_found))
     if length > _MOST_CHARACTERS:
         return candidate.reject("process", "too_long", f"{length} characters as found")
@@ -59,7 +59,7 @@ def _clean(candidate: Candidate) -> Candidate:
 
 
 def _restore_powers(candidate: Candidate) -> Candidate:
-    """Mend what is asked; what the examples show is the problem's own data."""
+    """Put lost powers back in all parts of a statement but its examples, whose numbers are data."""
     sections = split(candidate.statement)
     names = ("statement", "input", "output", "constraints", "note")
     texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
@@ -161,7 +161,7 @@ def _is_latin(char: str) -> bool:
 
 
 def _by_script(letters: list[str]) -> str | None:
-    """Return the language that a script decides alone, where there is enough of it."""
+    """Return the language that a script identifies by itself (ja, ko, zh, is), or None."""
     kana = sum("぀" <= char <= "ヿ" for char in letters)
     hangul = sum("가" <= char <= "힯" for char in letters)
     han = sum("一" <= char <= "鿿" for char in letters)

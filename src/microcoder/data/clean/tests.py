@@ -1,12 +1,11 @@
-"""Tests in one form: UTF-8 text, `\n`, a newline at the end; JSON arguments; groups that match.
+"""Normalises tests: UTF-8 text, `\n`, a newline at the end; JSON arguments; groups that match.
 
-How answers are compared: checkers that run, and lists in any order.
+`find_order` finds functions that may return a list in any order.
 
-A package's samples put into its statement, as the judge's page shows them; and which tests a statement shows.
+`restore_samples` puts a package's samples into its statement, as the judge's page shows them. `find_shown` says which
+tests a statement shows: their answers could be written down in place of a solution.
 
-What is in the prompt can be written down in place of a solution.
-
-Is everything there to solve and to judge the problem? What is found becomes flags of the candidate.
+`find_flags` looks for what is missing to solve or to judge a problem, and flags it.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class Tests(NamedTuple):
     tests: tuple[TestCase, ...]
     groups: tuple[str, ...]
     num_repeated: int
-    """Tests that were there before, word for word."""
+    """Tests left out since an earlier one is the same, word for word."""
     num_conflicting: int
     """Tests whose input another test has with a different output."""
     num_broken: int
-    """Tests of a function whose arguments or value are no JSON."""
+    """Tests of a function, left out since their arguments or value are not JSON."""
 
 
 def normalise_tests(tests: tuple[TestCase, ...], groups: tuple[str, ...], *, is_function: bool) -> Tests:
@@ -88,7 +87,7 @@ def _lines(text: str) -> str:
 
 
 def _json_lines(text: str) -> str:
-    """Write JSON values with their letters; escaped where half a surrogate pair is among them."""
+    """Return JSON values, one a line, with letters unescaped unless half a surrogate pair is among them."""
     try:
         values = [read_json(line) for line in text.split("\n") if line.strip()]
     except json.JSONDecodeError:
@@ -135,18 +134,18 @@ def find_order(candidate: Candidate) -> Checker | None:
 
 _SAMPLE_GROUPS = ("sample", "example", "public")
 _LEAST_VALUES = 4
-"""Fewer values stand side by side in a text by chance."""
+"""Fewest values of an input that count as shown if they stand side by side in the statement."""
 _MOST_CHARACTERS = 2000
 """Nobody prints a longer input in a statement."""
 
 
 _SAMPLE_CHARACTERS = 4_000
-"""A sample of a package, input and output together, that is shown in the statement; of a longer one the lineage
-says so (our choice)."""
+"""Most characters, input and output together, of a package's sample that is put into the statement; longer ones
+are only counted in the lineage (our choice)."""
 
 
 def restore_samples(candidate: Candidate) -> Candidate:
-    """Put every sample of the package into the statement, in order; what it says to explain one stays with it."""
+    """Put the package's samples, unless too long, into the statement, in order; explanations stay with theirs."""
     samples = [
         Example(test.input.strip("\n"), test.output.strip("\n"))
         for test, group in zip(candidate.tests, candidate.groups, strict=False)
@@ -174,7 +173,7 @@ def _values(example: Example) -> tuple[str, str]:
 
 
 def is_sample(group: str) -> bool:
-    """Whether a package keeps the tests of a group to be shown."""
+    """Whether tests of a group are shown to solvers, by its name: `sample`, `example`, `public`."""
     return group.partition("/")[0].lower().startswith(_SAMPLE_GROUPS)
 
 
@@ -228,7 +227,7 @@ _MANY_ANSWERS = re.compile(
     re.IGNORECASE,
 )
 _MOST_OF_A_SAMPLE = 50_000
-"""Characters; a longer test is none that a statement shows."""
+"""Characters of a test; a longer one is not compared with the statement's examples."""
 
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
@@ -243,7 +242,7 @@ def values_of(text: str) -> str:
 
 
 def find_flags(candidate: Candidate) -> tuple[str, ...]:
-    """Return what stands in the way, and what is worth knowing, sorted.
+    """Return the candidate's flags and those found here, sorted.
 
     `has_image` (a picture, kept as a reference), `interactive`, `many_answers` (several answers are right and nothing
     but a comparison decides), `samples_missing` (an example of the statement is not among the tests), `samples_differ`

@@ -1,4 +1,4 @@
-"""Filter: quality, licence, benchmarks' problems, duplicates; every row that goes says why."""
+"""Filter stage: quality, licence, benchmarks' problems, duplicates; each rejected row has a reason."""
 
 from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits
 from microcoder.data.filter.duplicates import DuplicateGroup, Fingerprint, describe, find_duplicates, merge

@@ -1,4 +1,4 @@
-"""Is a problem one of a benchmark's? By source, title, words, and by what a translation leaves: numbers and examples.
+"""Finds benchmark problems: by source, title, words, and what a translation leaves unchanged: numbers and examples.
 
 The index is built once from the benchmark's problems; a check reads the index only.
 """
@@ -65,11 +65,11 @@ _COMMON_WORDS = frozenset(_COMMON_TEXT.split())
 """Words of which statements are made whatever they ask: each stands in 8 % of the problems of at least three of
 LiveCodeBench, CodeContests, Kodsport and Google's contests."""
 _LEAST_TELLING = 3
-"""Other words in a run that says something: `the first line contains an integer n` says nothing (our choice)."""
+"""Fewest uncommon words in a telling run: `the first line contains an integer n` is not telling (our choice)."""
 
 
 class ExampleKey(NamedTuple):
-    """An example, whatever it is written like."""
+    """Key of an example, whatever its text format."""
 
     digest: int
     weight: int
@@ -77,7 +77,7 @@ class ExampleKey(NamedTuple):
 
 
 def source_keys(candidate: Candidate) -> frozenset[str]:
-    """Return where a problem is from, as `platform:problem`: by its URL, and by its platform's own id."""
+    """Return keys `platform:problem` of a problem's origin: by its URL, and by its platform's own id."""
     keys = set()
     for pattern, shape in _URLS:
         if found := pattern.search(candidate.url):
@@ -122,7 +122,7 @@ def literals(text: str) -> list[str]:
 
 
 def hash_text(text: str) -> int:
-    """Return 64 bits that are the same on every machine."""
+    """Return a 64-bit hash of a text, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
@@ -130,7 +130,7 @@ _token_hash = lru_cache(maxsize=1 << 18)(hash_text)
 
 
 def literal_hashes(tokens: Sequence[str]) -> Hashes:
-    """Return `gram_hashes` of the runs that say something: not a grid of 0 and 1, not a count from 1 to 9."""
+    """Return `gram_hashes` of the distinctive runs: not a grid of 0 and 1, not a count from 1 to 9."""
     hashed = np.sort(_runs(_hash_all(tokens), _LITERALS), axis=1)
     num_distinct = 1 + (np.diff(hashed, axis=1) != 0).sum(axis=1)
     values = np.array([float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan for token in tokens])
@@ -140,13 +140,13 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
 
 
 def telling_hashes(tokens: Sequence[str]) -> Hashes:
-    """Return `gram_hashes` of the runs with enough uncommon words to tell what is asked, not how input is laid out."""
+    """Return `gram_hashes` of the runs with enough uncommon words to be about the task, not its input format."""
     tells = np.array([len(word) > 1 and word.isalpha() and word not in _COMMON_WORDS for word in tokens])
     return np.unique(_run_hashes(tokens, _WORDS)[_runs(tells, _WORDS).sum(axis=1) >= _LEAST_TELLING])
 
 
 def _runs(values: np.ndarray, length: int) -> np.ndarray:
-    """Return all runs of so many values, one a row; none of a shorter text."""
+    """Return all runs of `length` successive values, one a row; no rows if there are fewer values."""
     is_long = len(values) >= length
     return np.lib.stride_tricks.sliding_window_view(values, length) if is_long else values[:0].reshape(0, length)
 
@@ -214,7 +214,7 @@ as the definition of a tree's node (our choice)."""
 _LEAST_LITERALS = 8
 """Fewer shared runs of literals than this are never enough (our choice)."""
 _LEAST_EXAMPLES, _LEAST_VALUES = 2, 14
-"""Examples with equal input and output, and the values that they have together (our choice)."""
+"""Fewest examples with equal input and output, and fewest values in them together (our choice)."""
 _HITS_SHOWN = 3
 """Benchmark problems named in a rejection."""
 _TITLE_WORDS = 4
@@ -225,13 +225,13 @@ Evidence = Literal["source", "title", "words", "literals", "examples", "signatur
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One benchmark problem that a candidate is, and how it shows."""
+    """A benchmark problem that a candidate equals, and the evidence."""
 
     problem_id: str
     """`dataset/row` of the benchmark's problem."""
     by: Evidence
     score: float
-    """Share for words and literals, number of equal examples, 1 otherwise."""
+    """Share for words and literals, number of equal examples, bits of evidence for behaviour, otherwise 1."""
     detail: str
 
 
@@ -271,7 +271,7 @@ class ContaminationIndex:
     by_signature: dict[str, list[int]]
     by_example: dict[int, list[int]]
     boilerplate: Hashes
-    """16-grams of more problems than `max_problems`; the next two are without."""
+    """16-grams of more than `_MOST_PROBLEMS` problems; left out of `words` and `telling`."""
     words: _Grams
     telling: _Grams
     literals: _Grams
@@ -316,7 +316,7 @@ def _owners(keys: Iterable[Iterable[Key]]) -> dict[Key, list[int]]:
 
 
 def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str]) -> Hashes:
-    """Return the hashes of more than `_MOST_PROBLEMS`; a problem that is listed twice is one."""
+    """Return the hashes that more than `_MOST_PROBLEMS` problems have; a problem that is listed twice is one."""
     all_grams = _Grams.build(per_problem)
     found, starts, counts = np.unique(all_grams.hashes, return_index=True, return_counts=True)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(ids))}
@@ -335,7 +335,7 @@ def _text(candidate: Candidate) -> str:
 
 
 def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
-    """Return the benchmark problems that a candidate is, each with its strongest evidence; none where it is clean."""
+    """Return a hit with the strongest evidence for each benchmark problem that a candidate equals; empty if clean."""
     if not index.ids:
         return []
     keys = [key for key in sorted(source_keys(candidate)) if key in index.by_source]
@@ -354,7 +354,7 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
 
 
 def describe_hits(hits: Sequence[Hit]) -> str:
-    """Return what a rejection says: the benchmark's problems, and how it shows."""
+    """Return the detail of a rejection: up to `_HITS_SHOWN` benchmark problems, and the evidence for each."""
     return "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
 
 

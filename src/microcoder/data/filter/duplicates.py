@@ -1,12 +1,12 @@
-"""Duplicates over the whole set: by source, by text, by MinHash. The best record stays and takes the others' tests.
+"""Finds duplicates in the whole set by source, text and MinHash. The best record stays and takes the others' tests.
 
     describe -> find_duplicates -> merge          each record -> little of each -> groups -> one record a group
 
-What is decided does not depend on the order of the records.
+The result does not depend on the order of the records.
 
-MinHash of many texts at once: numpy over all their runs of words together, the same bits on every machine.
+`sign` computes the MinHash signatures of many texts at once with numpy, the same bits on every machine.
 
-Several records of one problem become one.
+`merge` makes one record of several records of one problem.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Checker
 
 Signature = NDArray[np.uint32]
-"""One value per permutation."""
+"""MinHash signature: one value per permutation."""
 _GRAM_LENGTH = 5
 """Words in a run (the usual choice of datatrove)."""
 _NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
@@ -74,8 +74,8 @@ def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
 
 @lru_cache(maxsize=8)
 def _permutations(num: int, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Multiply-shift hashing: odd factors and offsets from a hash of the seed, independent of any
-    library's generator."""
+    """Return odd factors and offsets for multiply-shift hashing, from a hash of the seed, independent of
+    any library's generator."""
     raw = b"".join(hashlib.sha256(f"minhash/{seed}/{number}".encode()).digest()[:16] for number in range(num))
     drawn = np.frombuffer(raw, dtype="<u8").reshape(num, 2).astype(np.uint64)
     return drawn[:, 0] | np.uint64(1), drawn[:, 1]
@@ -118,7 +118,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _MAX_SAME_TEXT = 8
-"""Earlier records of the same words that one is compared with."""
+"""Earlier records with the same words that a record is compared with."""
 _LOOKS_AT_ONCE = 4096
 _MAX_TESTS = 32
 """First tests whose answers are compared; the statement's examples are among them as a rule."""
@@ -137,14 +137,14 @@ class Fingerprint:
     __pydantic_config__: ClassVar = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
     id: str
     rank: tuple[int, ...]
-    """Which of several to keep: the lowest."""
+    """Order of preference: of several records the lowest rank is kept."""
     sources: frozenset[str]
     text: str
     """Digest of the words; empty for a statement too short to compare."""
     signature: bytes
     """MinHash signature, see `sign`."""
     bounds: tuple[Bound, ...]
-    """With powers flat, as sources that lose superscripts have them: 105 for 10^5."""
+    """Ranges in the statement, with powers as sources that lose superscripts have them: 105 for 10^5."""
     answers: dict[int, int]
     """Digest of each test's output by that of its input; empty where several answers are right."""
 
@@ -155,7 +155,7 @@ class DuplicateGroup:
 
     kept: str
     dropped: tuple[str, ...]
-    """Ids, sorted."""
+    """Ids of the other records, sorted."""
     why: dict[str, str]
     """For each dropped id how it was found: `source`, `text` or `similarity 0.87`."""
 
@@ -196,7 +196,7 @@ def _answers(candidate: Candidate) -> dict[int, int]:
 
 
 def _rank(candidate: Candidate) -> tuple[int, ...]:
-    """Lower is better: it can be judged, nothing stands in its way, it is proven, it is free, it is the original."""
+    """Return a rank, lower is better: by tests, few flags, an accepted solution, a licence, English, a checker, ..."""
     return (
         0 if candidate.tests else 1,
         len(candidate.flags),
@@ -218,7 +218,7 @@ def find_duplicates(looks: Iterable[Fingerprint]) -> list[DuplicateGroup]:
     Similar pairs are joined from the most similar down, and only while nothing in the two groups says otherwise.
 
     Args:
-        looks: one per record, gone through twice; those that have nothing in common with another are not held, so
+        looks: one per record, iterated twice; those that have nothing in common with another are not held, so
             they may come from disk.
     """
     records = sorted(_with_company(looks), key=lambda look: (look.rank, look.id, look.text))

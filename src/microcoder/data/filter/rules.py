@@ -1,8 +1,8 @@
-"""Is it a programming problem, stated well enough to solve? Readable rules, each with its reason.
+"""The filter stage, row by row: quality, licence, benchmarks.
 
-May this row be passed on? The licence as the source says it, brought to one name, against a list.
+`check_quality` finds rows that are not programming problems, or not stated well enough to solve.
 
-The filter stage, row by row: quality, licence, benchmarks.
+`check_licence` looks up the source's licence, brought to one name, in a list of allowed ones.
 
 Duplicates need every row (`duplicates.py`).
 """
@@ -20,20 +20,20 @@ from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.config import Config
 
 Finding = tuple[str, str] | None
-"""A reason code and what was seen."""
+"""A reason code and a detail text; None if the row passes."""
 
 
 class QualitySettings(Config):
-    """Bounds that a statement must keep (our choices)."""
+    """Requirements of a row's quality (our choices)."""
 
     min_words: int = Field(default=12, ge=0)
     """Words and numbers in the statement; a Chinese character counts as one."""
     blocking_flags: tuple[str, ...] = (
         "needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files", "only_samples",
     )  # fmt: skip
-    """Flags of the source or of the process stage that turn a row away."""
+    """Flags of the source or of the process stage for which a row is rejected."""
     needs_tests: bool = True
-    """Turn away what has no test; not asked where the generate stage comes later."""
+    """Whether rows without tests are rejected; ignored if the generate stage is on."""
 
 
 _EMPTY = re.compile(
@@ -53,7 +53,7 @@ _NOT_A_PROGRAM = re.compile(
 
 
 def check_quality(candidate: Candidate, settings: QualitySettings | None = None) -> Finding:
-    """Return why a row is no problem that can be solved, or None where it passes every rule."""
+    """Return why a row is not a problem that can be solved, or None if it passes every rule."""
     settings, text = settings or QualitySettings(), candidate.statement
     if not text.strip():
         return "no_statement", "empty"
@@ -81,7 +81,7 @@ _CC_PARTS = (("NC", _NO_COMMERCE), ("SA", r"\bsa\b|bysa|share[ -]*alike"), ("ND"
 _RESTRICTED = (
     rf"{_NO_COMMERCE}|{_NO_CHANGE}|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{{0,20}}\bonly\b"
 )
-"""Words that restrict the named licence: such a text is returned as it is, and is on no list."""
+"""Words that restrict the named licence: such a text is returned as it is, so that no list allows it."""
 
 
 class LicenceSettings(Config):
@@ -95,7 +95,7 @@ class LicenceSettings(Config):
 
 
 def normalise_licence(text: str) -> str:
-    """Return one name for the ways of writing a licence; what is not known is returned as it is."""
+    """Return one name for the ways of writing a licence; an unknown text is returned as it is."""
     words = re.sub(r"[\s_/]+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text.strip().lower()))
     words = words.replace("license", "").replace("licence", "").strip()
     if not words:
@@ -119,11 +119,11 @@ def normalise_licence(text: str) -> str:
 
 _BY_DUTIES = ("CC0-1.0", "PDDL", "Unlicense", "ISC", "MIT", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ODC-BY",
               "CC-BY", "MPL-2.0", "LGPL", "ODbL", "CC-BY-SA", "GPL")  # fmt: skip
-"""Known licences, the one that asks least first."""
+"""Known licences, those with the fewest duties first."""
 
 
 def strictest_licence(licences: Iterable[str]) -> str:
-    """Return the licence that asks most: one that restricts before one that is known, none at all before every one."""
+    """Return the strictest licence: none at all (empty), or else an unknown one, or else the one with most duties."""
 
     def duties(licence: str) -> tuple[bool, int, str]:
         name = normalise_licence(licence)
@@ -133,7 +133,7 @@ def strictest_licence(licences: Iterable[str]) -> str:
 
 
 def check_licence(candidate: Candidate, settings: LicenceSettings | None = None) -> Finding:
-    """Return a reason code and what was seen, or None where the row passes."""
+    """Return why a row's licence is not allowed, or None if it is."""
     settings = settings or LicenceSettings()
     found = normalise_licence(candidate.licence)
     if not found:

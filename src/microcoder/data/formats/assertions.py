@@ -1,4 +1,4 @@
-"""Tests that are Python assertions: each is cut into the calls of the answer and what is said of their values.
+"""Tests that are Python assertions: each is cut into the calls of the answer and a condition on their values.
 
 Nothing is evaluated. What was cut becomes a test in one of two ways: as JSON arguments and a JSON value here, which any
 judge of functions can run, or word for word in a checker program (`claims`).
@@ -8,7 +8,7 @@ Here an assertion becomes a test where a call of the function, with literal argu
 before stand for them. `list_node([1, 2])` and `tree_node([1, None, 2])` say what an argument or a result is
 (LeetCodeDataset). Everything else is counted and left out.
 
-Tests of a function: arguments and expected value as JSON, in the order of its signature.
+Arguments are written in the order of the function's signature.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NotACall(ValueError):
 
 
 def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """Return arguments in the order of a function's parameters."""
+    """Return arguments in the order of a function's parameters; NotACall if one has an unknown name."""
     left = dict(named)
     arguments = list(positional)
     for name in parameters[len(arguments) :]:
@@ -46,7 +46,7 @@ def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping
 
 
 def read_parameters(source: str, name: str) -> tuple[str, ...]:
-    """Return what a function or method takes by position, from code that may be cut off after its head."""
+    """Return the positional parameters of a function, without self, from code that may end after its head."""
     function = find_head(source, name)
     if function is None:
         return ()
@@ -55,12 +55,12 @@ def read_parameters(source: str, name: str) -> tuple[str, ...]:
 
 
 def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
-    """Return the test of a call."""
+    """Return the test of a call; NotACall if a value has no JSON form."""
     for number, argument in enumerate(arguments, 1):
         if not is_json_value(argument):
-            raise NotACall(f"argument {number} is no JSON value: {shorten(argument, 40)}")
+            raise NotACall(f"argument {number} is not a JSON value: {shorten(argument, 40)}")
     if not is_json_value(expected, is_expected=True):
-        raise NotACall(f"the expected value is no JSON value: {shorten(expected, 40)}")
+        raise NotACall(f"the expected value is not a JSON value: {shorten(expected, 40)}")
     try:
         return TestCase(input="\n".join(map(write_json, arguments)), output=write_json(expected))
     except ValueError as error:
@@ -80,12 +80,12 @@ class _Claim:
     absolute: float | None = None
     relative: float | None = None
     kinds: tuple[str, ...] = ()
-    """What each argument is."""
+    """Type name of each argument (see `_kind_of`)."""
     returns: str = "json"
 
 
 RESULTS = "_r"
-"""What stands for the values of the calls; `_r[0]` is the first."""
+"""Name of the list of the calls' values; `_r[0]` is the first."""
 
 
 class Cut(NamedTuple):
@@ -93,7 +93,7 @@ class Cut(NamedTuple):
 
     calls: tuple[ast.Call, ...]
     rest: ast.expr
-    """What is said, with `_r[0]` in place of the first call."""
+    """The asserted expression, with `_r[0]` in place of the first call."""
 
 
 class _Bound(NamedTuple):
@@ -107,12 +107,12 @@ _Names = Mapping[str, _Bound]
 
 
 def read_assertions(source: str, *, called: Collection[str], parameters: Sequence[str] = ()) -> DecodedTests:
-    """Read the assertions of a test program, those inside its functions included.
+    """Return the tests in the assertions of a program, those inside its functions included.
 
     Args:
         source: the program: bare assertions, `def check(candidate)`, or a pytest file.
         called: names under which the function is called, also as a method of the solution.
-        parameters: of the function, give named arguments their places.
+        parameters: names of the function's parameters, in order, for named arguments.
     """
     tree = parse_python(source)
     if tree is None:
@@ -123,14 +123,14 @@ def read_assertions(source: str, *, called: Collection[str], parameters: Sequenc
 
 
 def cut_calls(test: ast.expr, called: Collection[str]) -> Cut:
-    """Take the calls of an answer's function, outermost first, out of what an assertion says."""
+    """Split an assertion's expression into the calls of the answer's function, outermost first, and the rest."""
     cutter = _Cutter(set(called))
     rest = cutter.visit(test)
     return Cut(tuple(cutter.calls), rest)
 
 
 class _Cutter(ast.NodeVisitor):
-    """Returns what it visits: the same node, or a copy of it where a call inside it was taken out."""
+    """Returns each visited node, or a copy of it if a call inside it was replaced; collects these `calls`."""
 
     def __init__(self, called: Collection[str]) -> None:
         self.calls: list[ast.Call] = []
@@ -171,12 +171,12 @@ class _Cutter(ast.NodeVisitor):
 
 
 def is_result(node: ast.expr) -> bool:
-    """Whether a node stands for the value of a call."""
+    """Whether a node stands for the value of a call, as `_r[0]` does."""
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == RESULTS
 
 
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
-    """Return the value of a literal; `inf` and `nan` count, and names that stand for literals."""
+    """Return the value of a literal, `inf`, `nan`, or a name bound to a literal; NotACall for anything else."""
     if isinstance(node, ast.Name) and names and node.id in names:
         return names[node.id].value
     try:
@@ -186,7 +186,7 @@ def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
     try:
         return ast.literal_eval(_Literals(names or {}).visit(node))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise NotACall(f"no literal: {_show(node)}") from None
+        raise NotACall(f"not a literal: {_show(node)}") from None
 
 
 class _Reader:
@@ -226,7 +226,7 @@ class _Reader:
                             names.pop(node.id, None)
 
     def asserted(self) -> DecodedTests:
-        """Return what was read; one tolerance for all, for a problem has one checker."""
+        """Return the tests that were read, all with one tolerance, since a problem has one checker."""
         tolerances = {(c.absolute, c.relative) for c in self._claims if (c.absolute, c.relative) != (None, None)}
         chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
         # Nodes where at least half of the claims say so.
@@ -290,7 +290,7 @@ class _Reader:
         relative: tuple[str, float],
         absolute: str,
     ) -> _Claim:
-        """`relative` is the option's name and what holds where neither option is given."""
+        """Return the claim of a comparison within a tolerance; `relative` is the option's name and default."""
         given = {option.arg or "": parse_value(option.value, names) for option in options}
         if not given.keys() <= {relative[0], absolute}:
             raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
@@ -299,13 +299,13 @@ class _Reader:
         return _Claim(self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0]))
 
     def _sides(self, call: ast.Call | None, left: ast.expr, right: ast.expr) -> tuple[ast.Call, ast.expr]:
-        """Return the call, and what its value is compared with."""
+        """Return the call, and the expression that its value is compared with; NotACall without a call."""
         if call is None or not (is_result(left) or is_result(right)):
             raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(right)}")
         return (call, right) if is_result(left) else (call, left)
 
     def _read_call(self, node: ast.Call, names: _Names) -> tuple[list[Any], tuple[str, ...]]:
-        """Return the arguments of a call in the order of the parameters, and what each is."""
+        """Return the arguments of a call in the order of the parameters, and the type name of each."""
         positional: list[Any] = []
         kinds: list[str] = []
         for argument in node.args:
@@ -335,7 +335,7 @@ class _Reader:
 
 
 class _Literals(ast.NodeTransformer):
-    """Puts literals where names stand for them, constants for inf, nan and JSON's words, lists for nodes, in place."""
+    """Replaces in place: names by their literals, inf, nan and JSON's words by constants, built nodes by lists."""
 
     def __init__(self, names: _Names) -> None:
         self._names = names
@@ -361,7 +361,7 @@ class _Literals(ast.NodeTransformer):
 
 
 def _drop_orphans(values: ast.expr) -> ast.expr:
-    """Leave out the items of a level-order list that have no parent, as what builds the tree does."""
+    """Return a level-order list without the items that have no parent, which the tree's builder ignores."""
     if isinstance(values, ast.List):
         places, kept = 1, 0
         for item in values.elts:
@@ -379,14 +379,14 @@ def _usual(kinds: Sequence[str]) -> str:
 
 
 def _fits(claim: _Claim, call: Call) -> bool:
-    """Whether a claim's values are of the kinds that all have; nothing may be written plainly."""
+    """Whether a claim's values have the types of `call`; None and [] fit every type."""
     given = [*zip(call.parameters or ["json"] * len(claim.kinds), claim.kinds, claim.arguments, strict=False)]
     given.append((call.returns, claim.returns, claim.expected))
     return all(kind == mine or (mine == "json" and value in (None, [])) for kind, mine, value in given)
 
 
 def _kind_of(node: ast.expr) -> str:
-    """Return what an argument or a result is, by what builds it."""
+    """Return the type name of an expression; `json` if unknown."""
     match node:
         case ast.Call(func=ast.Name(id=name)) if name in _BUILDERS:
             return _BUILDERS[name]
@@ -396,7 +396,7 @@ def _kind_of(node: ast.expr) -> str:
 
 
 def _real(value: Any) -> Any:
-    """An integer that is compared within a tolerance is a real number."""
+    """Return a value with its integers as floats, for comparison within a tolerance."""
     if isinstance(value, list | tuple):
         return [_real(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:

@@ -1,10 +1,10 @@
-"""What travels through the pipeline: a problem that is not in the corpus yet, and a row that was rejected.
+"""The records of the pipeline: a problem that is not in the corpus yet, and a row that was rejected.
 
     raw row -> Candidate -> ... -> Candidate -> Problem        or, at any stage, -> Rejection
 
 Every stage takes a candidate and returns a changed copy or a `Rejection`; nothing disappears.
 
-Why a row was turned away after collect, verify's own reasons left out: one word a reason, the same everywhere.
+`REASONS` has the codes of rejections after the collect stage, without those of the verify stage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Known = Literal["accepted", "wrong_answer", "time_limit", "memory_limit", "runti
 
 
 class Solution(Record):
-    """A program that came with a problem, and what is said of it."""
+    """A program that came with a problem, and the verdict that the source gives it."""
 
     code: str
     language: str = "python"
@@ -34,7 +34,7 @@ class Solution(Record):
     known: Known = "accepted"
     """The verdict that the source gives it."""
     name: str = ""
-    """Where the source keeps it."""
+    """Its path or name in the source."""
 
 
 class Lineage(Record):
@@ -69,17 +69,17 @@ class Origin(Record):
     kind: str
     """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
     certificate: Literal["", "package", "model", "unchecked"] = ""
-    """What accepts a made input: the package's validators, two that a model wrote, nothing; empty: the source's own."""
+    """What accepted a made input: the package's validators, two that a model wrote, nothing; empty: a given test."""
     seed: int = 0
-    """What the random choices were made from; 0 where there were none."""
+    """Seed of the random choices; 0 if there were none."""
     parent: str = ""
     """`mutated`: digest of the input that it was made from (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
-    """`package`, `model`: what the generator was called with."""
+    """`package`, `model`: arguments that the generator was called with."""
     source: str = ""
     """Id of the record that it came with, where records were merged."""
     licence: str = ""
-    """Of that record."""
+    """Licence of that record."""
 
 
 class InputProgram(Record):
@@ -95,33 +95,33 @@ class InputRecipe(Record):
     """How a package makes one input."""
 
     group: str
-    """Of the test, such as `secret/group1`."""
+    """Group of the test, such as `secret/group1`."""
     generator: str = ""
     """Name of a program; empty where `text` is the input."""
     arguments: tuple[str, ...] = ()
     text: str = ""
     flags: tuple[str, ...] = ()
-    """What validators are called with for it."""
+    """Arguments that validators of this input get."""
 
 
 class InputKit(Record):
-    """What a package has to make and to check its inputs."""
+    """Programs and recipes of a package that make and check its inputs."""
 
     programs: tuple[InputProgram, ...] = ()
     recipes: tuple[InputRecipe, ...] = ()
     flags: tuple[tuple[str, ...], ...] = ()
-    """What validators are called with in one group of tests or another: an input is valid by those of one group."""
+    """Arguments that validators get, by group of tests; an input is valid if it is accepted with those of one group."""
     left_out: tuple[str, ...] = ()
-    """What of it could not be read, and why."""
+    """Parts that could not be read, and why."""
 
 
 Note = tuple[str, str]
-"""A field, and what was changed or left out on the way to it."""
+"""A field of a candidate, and a text on what was changed or left out in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedTests:
-    """Tests as we write them, what judges them, and what happened on the way."""
+    """Tests in our own form, with function, checker and harness, and notes on what was changed or left out."""
 
     __test__ = False  # not a pytest class
 
@@ -136,7 +136,7 @@ class DecodedTests:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What a candidate takes from them."""
+        """The fields that a candidate takes from them, by name."""
         return {name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")}
 
 
@@ -146,7 +146,7 @@ class Candidate(Record):
     id: str = Field(min_length=1)
     """`dataset/row`, the same in every run."""
     dataset: str
-    """The adapter that read it."""
+    """Name of the format that read it."""
     source_row: str = ""
     """File and place in it."""
     url: str = ""
@@ -161,19 +161,19 @@ class Candidate(Record):
     platform_difficulty: str = ""
     """The source's own word or number."""
     statement_found: str = ""
-    """As the source has it, untouched."""
+    """The statement as the source has it, unchanged."""
     statement: str = ""
-    """As it is asked; the same as `statement_found` until the process stage."""
+    """The statement as models are shown it; the same as `statement_found` until the process stage."""
     natural_language: str = ""
-    """ISO 639-1 of `statement_found`; empty until it was identified or where the source says it."""
+    """ISO 639-1 code of the statement, from the source or the process stage; empty until then."""
     programming_language: str = "python"
-    """What answers are written in."""
+    """Language that answers are written in."""
     fn_name: str | None = None
     call: Call | None = None
-    """What arguments and results are, where it is more than plain JSON."""
+    """Types of arguments and result of a function, if they are more than plain JSON."""
     starter_code: str | None = None
     harness: str | None = None
-    """What runs an answer in its place, see `Problem.harness`."""
+    """Program that runs an answer in its place, see `Problem.harness`."""
     tests: tuple[TestCase, ...] = ()
     groups: tuple[str, ...] = ()
     """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
@@ -184,12 +184,12 @@ class Candidate(Record):
     checker: Checker = Checker()
     time_limit_seconds: float | None = None
     time_multiplier: float | None = Field(default=None, gt=0)
-    """Where the source states no limit: what it says the limit is over the slowest accepted program."""
+    """If the source states no limit: its factor from the slowest accepted program's time to the limit."""
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """What stands in the way: the source's format says `gives_points`, `needs_files`, `needs_image`, `needs_checker`,
-    `file_io` and `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
+    """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker`, `file_io` and
+    `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
     `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
     `samples_missing`, `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
@@ -197,7 +197,7 @@ class Candidate(Record):
     """`model=rate` where published, `model=passed/attempts` where measured."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
-    """Ids of the duplicates that this one stands for."""
+    """Ids of the duplicates that were merged into this one."""
 
     def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
         """Return a copy with these fields changed, and a line of lineage for each that did change."""
@@ -206,7 +206,7 @@ class Candidate(Record):
         return self.model_copy(update={**changed, "lineage": self.lineage + lines}) if changed else self
 
     def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
-        """Return its rejection, which keeps it whole."""
+        """Return its rejection, which holds the whole candidate."""
         return Rejection(
             id=self.id,
             dataset=self.dataset,
@@ -218,7 +218,7 @@ class Candidate(Record):
         )
 
     def to_problem(self) -> Problem:
-        """Return the problem that training reads.
+        """Return the candidate as the problem that training reads.
 
         Raises:
             pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
@@ -243,7 +243,7 @@ class Candidate(Record):
     def to_trial(
         self, language: str, *, seconds: float, memory_mib: int, tests: Sequence[TestCase] | None = None
     ) -> Problem:
-        """Return what a program of some language is tried by, under limits that are not yet the problem's own.
+        """Return the problem that a program of some language is judged by, under limits that need not be its own.
 
         Args:
             language: of the program; a harness runs Python alone.
@@ -282,7 +282,7 @@ class Rejection(Record):
     reason: str
     """A code such as `no_tests`; the same word everywhere for the same reason."""
     detail: str = ""
-    """What was seen, in a few words."""
+    """What was found, in a few words."""
     raw: str = ""
     """The row as it was found, where it could not be read (bytes that are no UTF-8 as base64 after `base64:`)."""
     candidate: Candidate | None = None
@@ -323,7 +323,7 @@ REASONS: dict[str, str] = {
 
 
 def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
-    """Return what some work makes of a candidate; its rejection where our own code fails, which must not end a run."""
+    """Return `work(candidate)`; if our own code fails, its rejection as `row_fault`, so that the run goes on."""
     try:
         return work(candidate)
     except MicroCoderError:

@@ -35,7 +35,7 @@ class SplitAssertion:
     calls: tuple[str, ...]
     """Expressions for the answer's process, as source."""
     source: str
-    """What must hold of their values; `_r[0]` is the first."""
+    """Expression that must be true of their values; `_r[0]` is the first."""
 
 
 @cache
@@ -45,15 +45,15 @@ def claims_checker() -> Checker:
 
 
 def claims_harness(preamble: str = "") -> str:
-    """Return the harness that defines an answer (after a preamble) and makes the calls it is asked for."""
+    """Return the harness: defines the answer after a preamble, and makes the calls that stdin lists."""
     return f"{_read('caller')}\n\nPREAMBLE = {preamble!r}\n" if preamble else _read("caller")
 
 
 def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: str = "") -> TestCase:
-    """Return one test of some claims.
+    """Return one test that makes the calls of some claims and checks all of them.
 
     Args:
-        claims: what must hold, all of it.
+        claims: conditions that must all be true.
         prelude: source that runs in the checker before the claims.
         setup: source that runs beside the answer before the calls.
     """
@@ -96,7 +96,7 @@ def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entr
 def cut_assertion(
     test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()
 ) -> SplitAssertion | None:
-    """Cut one assertion in two; None where its calls depend on what only the test knows."""
+    """Cut one assertion in two; None if its calls depend on names that only the test defines."""
     cut = cut_calls(test, called)
     if _names(cut.rest) & set(called) or any(_names(call) & set(bound) for call in cut.calls):
         return None
@@ -112,7 +112,7 @@ def cut_assertion(
 
 
 def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[TestCase]:
-    """Return one test for each assertion of a program of assertions (see `read_claims` and `claims_test`)."""
+    """Return one test for each assertion of a program of assertions; NotACall if one cannot be cut."""
     tests = _claim(parse_test(source).body, called, entry)
     if not tests:
         raise NotACall(f"no assertion about {entry} alone: {shorten(source, 80)}")
@@ -132,7 +132,7 @@ def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase
 
 
 def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, prelude: str = "") -> list[TestCase]:
-    """Return one test for each assertion that calls the answer; none where one cannot be cut."""
+    """Return one test per assertion that calls the answer; none if any cannot be split."""
     claims = read_claims(statements, called=called, entry=entry) or []
     before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
     known = "\n".join([prelude, *before])
@@ -140,7 +140,7 @@ def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, 
 
 
 def find_called(source: str) -> list[str]:
-    """Return the functions that assertions call by name and nothing around them defines, in order."""
+    """Return the names of functions that assertions call and the code around them does not define, in order."""
     tree = parse_python(source) or ast.Module([], [])
     asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
     calls = [node.func for test in asserts for node in ast.walk(test) if isinstance(node, ast.Call)]
@@ -150,10 +150,10 @@ def find_called(source: str) -> list[str]:
 
 
 def parse_test(source: str) -> ast.Module:
-    """Parse a test's code."""
+    """Return the syntax tree of a test's code; NotACall if it is not Python."""
     tree = parse_python(source)
     if tree is None:
-        raise NotACall(f"it is no Python: {shorten(source, 80)}")
+        raise NotACall(f"it is not Python: {shorten(source, 80)}")
     return tree
 
 

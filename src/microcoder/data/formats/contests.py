@@ -1,4 +1,4 @@
-"""Sets of contests with their checkers: CodeContests, CodeContests+, `open-r1/codeforces`, HARDTESTS."""
+"""Formats of contest sets with their checkers: CodeContests, CodeContests+, `open-r1/codeforces`, HARDTESTS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from microcoder.judge.core.types import Checker
 _SOURCES = ("", "codechef", "codeforces", "hackerearth", "codejam", "", "atcoder", "aizu")
 _LANGUAGES = ("unknown", "python2", "cpp", "python", "java")
 _LETTER = 7
-"""CodeContests' difficulties from here on are places in a Codeforces contest, A first."""
+"""From this number on, CodeContests' difficulties are letters in a Codeforces contest, A first."""
 _SECTIONS = (("input_format", "Input"), ("output_format", "Output"), ("interaction_format", "Interaction"))
 _PRINTING = """import contextlib, io, sys
 
@@ -35,7 +35,7 @@ with contextlib.redirect_stdout(said):
         said = io.StringIO("0")
 sys.exit(0 if said.getvalue().strip() == "1" else 1)
 """
-"""Runs in the sandbox, as any checker; what it prints stands for a verdict."""
+"""Checker program that runs theirs in the sandbox, and turns what that prints into an exit code."""
 _SUBMISSIONS: tuple[tuple[str, Known], ...] = (
     ("correct_submissions", "accepted"),
     ("incorrect_submissions", "wrong_answer"),
@@ -52,7 +52,7 @@ if __name__ == "__main__":
         _is_right = False
     sys.exit(0 if _is_right else 1)
 """
-"""Ours: input, output, answer; theirs: input_str, candidate_output, reference_output."""
+"""Calls their function with the files input, output, answer as input_str, candidate_output, reference_output."""
 
 
 def read_code_contests(row: Row) -> Candidate:
@@ -94,7 +94,7 @@ def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
 
 
 def _read_source(row: Row) -> str:
-    """Return a platform that the row names, or of which it has the number."""
+    """Return the platform of a row, which has its name or its number in CodeContests; empty if unknown."""
     value = row.values.get("source")
     if value is None or isinstance(value, str):
         return (value or "").lower()
@@ -125,7 +125,7 @@ def _read_submissions(row: Row) -> tuple[Solution, ...]:
 
 
 def _read_milliseconds(row: Row) -> float | None:
-    """Their limits are numbers of milliseconds."""
+    """Return the time limit in seconds: a number is in milliseconds, a text may name its unit."""
     if isinstance(row.get("time_limit"), str):
         return read_seconds(row.text("time_limit"))
     limit = row.number("time_limit")

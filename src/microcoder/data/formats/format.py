@@ -1,6 +1,6 @@
-"""What a format is: its name, what it takes, how a row of it is read, and which fields tell it (names alone).
+"""Describes a format: its name, the files it reads, how a row is read, and which names of fields identify it.
 
-Formats that are a table: which column holds what. Most published sets are no more than that.
+`Columns` reads formats that are a table, from the column of each field; most published sets are no more than that.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from microcoder.data.formats.text import read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import explain_fault
 
 Names = str | tuple[str, ...]
-"""A column, or several of which the first that is there counts; `a.b` is inside an object, also one written as text."""
+"""A column, or several, of which the first present counts; `a.b` is inside an object, also one written as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where a row has what: the reader of a format, as in `Columns(statement="question", tests="input_output")`."""
+    """Which columns hold what; reads a format's rows, as in `Columns(statement="question", tests="input_output")`."""
 
     statement: Names
     """A text, or a chat, of which the user's last message is taken."""
     tests: Names | Callable[[Row], object] = ()
-    """In any of the ways that `encodings` lists, or a function that returns them so."""
+    """Tests in any encoding that `microcoder.data.formats.tests` lists, or a function that returns such."""
     assertions: Names = ()
     """A Python program of assertions, in place of tests."""
     called: tuple[str, ...] = ()
@@ -39,11 +39,11 @@ class Columns:
     fn_name: Names = ()
     url: Names = ()
     platform: Names = ()
-    """Counts if the URL is of no known platform."""
+    """Used if the URL is not of a known platform."""
     title: Names = ()
     date: str = ""
     tags: tuple[str, ...] = ()
-    """All of these."""
+    """Columns of tags, all of which count."""
     difficulty: Names = ()
     starter_code: Names = ()
     solutions: Names | Callable[[Row], tuple[Solution, ...]] = ()
@@ -58,7 +58,7 @@ class Columns:
     """Fields of a candidate that no column holds as they are; `notes` are for the lineage."""
 
     def __call__(self, row: Row) -> Candidate:
-        """Read a row."""
+        """Return the candidate of a row; Malformed if it has none."""
         row = self.prepare(row) if self.prepare else row
         statement, notes = row.asked(*_listed(self.statement))
         url = row.optional(*_listed(self.url)).strip()
@@ -106,7 +106,7 @@ class Columns:
 
 
 def read_program(row: Row, *, names: Sequence[str]) -> tuple[Solution, ...]:
-    """Return the first of these fields that says something as one program, which may begin as a list does."""
+    """Return the first of these fields that is not empty as one program, even if it begins like a list."""
     return python_solutions([row.optional(*names)])
 
 
@@ -121,7 +121,7 @@ ASSERTIONS = "Python assertions that call the answer's function"
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where each row is a folder."""
+    """Describes a format whose rows are folders."""
 
     markers: tuple[str, ...]
     """A folder that holds one of these files is a row."""
@@ -142,25 +142,25 @@ class Format:
     folders: Folders | None = None
     """None if rows are lines of JSON, items of a JSON list, or rows of parquet."""
     is_benchmark: bool = False
-    """To decontaminate by; never to train on."""
+    """Used for decontamination, never for training."""
     tests_in: str = ""
-    """The field or fields that tests are in, as a message names them."""
+    """The fields with the tests, as error messages name them."""
     shape: str = PAIRS
-    """What is expected there, in a few words."""
+    """Expected form of the tests, in a few words, for error messages."""
     marks: tuple[tuple[str, ...], ...] = ()
-    """Sets of fields that tell a row of it from others, `a.b` for a field inside an object; empty if none do."""
+    """Sets of fields that identify a row of it, `a.b` for a field inside an object; empty if none do."""
 
     def read_row(
         self, values: Mapping[str, Any], place: str, *, source: str = "", licence: str = "", is_judged: bool = False
     ) -> Candidate:
-        """Return the candidate of a raw row; nothing of it is executed.
+        """Return the candidate of a raw row, without executing anything of it; Malformed if it has none.
 
         Args:
             values: the row's fields; for a folder, `name` and `files`, contents by path.
             place: file and place in it, the same in every run.
-            source: names the data set in ids where one format is read from several places.
+            source: prefix of ids, where one format is read from several places; by default the format's name.
             licence: what the recipe or a known source states, for rows without a `licence` or `license` of their own.
-            is_judged: read to judge answers by, not for a corpus (see `Row.is_judged`).
+            is_judged: read for judging answers, not for a corpus (see `Row.is_judged`).
         """
         name = f"{source or self.name}/{place}"
         said = (values.get("licence"), values.get("license"))
@@ -187,7 +187,7 @@ class Format:
 
 
 def _check_text(candidate: Candidate) -> None:
-    """Refuse half surrogates, which JSON can name and no file can hold."""
+    """Raise Malformed for half surrogates, which JSON can name but UTF-8 files cannot hold."""
     try:
         candidate.model_dump_json(exclude={"tests"})
         for test in candidate.tests:
@@ -200,10 +200,10 @@ def _check_text(candidate: Candidate) -> None:
 
 
 def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | None:
-    """Return the format that most of a row's fields speak for; None if none is known by them.
+    """Return the format whose marks match most of a row's fields; None if no format matches.
 
-    Fields beyond those that mark a format change nothing, nor does their order. Of two formats that as many fields
-    speak for, the earlier one is taken.
+    Fields beyond those that mark a format change nothing, nor does their order. Of formats that match as
+    many fields, the first counts.
     """
     found, most = None, 0
     for format in formats:

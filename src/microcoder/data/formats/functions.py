@@ -1,11 +1,11 @@
-"""Sets whose tests are assertions about a function: KodCode-V1, LeetCodeDataset, DeepSeek's LeetCode contests.
+"""Formats whose tests are assertions about a function: KodCode-V1, LeetCodeDataset, DeepSeek's LeetCode contests.
 
-Benchmarks of functions: HumanEval and its kin (HumanEval+, HumanEval-XL, CodeT's prompts), MBPP and MBPP+, ODEX.
+Also benchmarks: HumanEval and variants (HumanEval+, HumanEval-XL, CodeT's prompts), MBPP and MBPP+, ODEX.
 
-To decontaminate by and to judge answers by, not to train on. An answer to HumanEval holds the whole function; the
+These are for decontamination and judging, not for training. An answer to HumanEval holds the whole function; the
 prompt comes before it, so that its imports and helpers are there. In MBPP only the assertions name the function.
 
-EvalPlus's tests (HumanEval+, MBPP+): inputs with a reference that says what they should give, or with results.
+EvalPlus's tests (HumanEval+, MBPP+) are inputs with a reference program, or with its results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _QUOTES = '"""'
 
 
 def _find_function(row: Row) -> Row:
-    """Add the function that KodCode's tests import; where they import several, the first that is declared."""
+    """Return the row with `fn_name`, the function that KodCode's tests import; of several, the first declared."""
     if not row.is_judged:
         row.text("solution")
     tree = parse_python(row.text("test", "test_code"))
@@ -69,14 +69,14 @@ def _read_rates(row: Row) -> tuple[str, ...]:
 
 
 def _read_slug(row: Row) -> Row:
-    """Add the function's name and the page of a row of LeetCodeDataset."""
+    """Return a row of LeetCodeDataset with the function's name and the URL of its page."""
     entry_point = row.text("entry_point").rpartition(".")[2]
     url = f"https://leetcode.com/problems/{row.name('task_id')}"
     return row.over({**row.values, "fn_name": entry_point, "url": url})
 
 
 def _take_prompt_apart(row: Row) -> Row:
-    """Add what a prompt of DeepSeek's holds: the statement in quotes, then the starter code."""
+    """Return a row with the parts of DeepSeek's prompt: the statement in quotes, then the starter code."""
     _, quoted, rest = row.statement("prompt").partition(_QUOTES)
     statement, closed, starter = rest.partition(_QUOTES)
     if not quoted or not closed or not statement.strip():
@@ -88,7 +88,7 @@ def _take_prompt_apart(row: Row) -> Row:
 
 
 def _name_lists(source: str) -> str:
-    """Return tests that make and read linked lists by lambdas of their own in the words that assertions are read by."""
+    """Return tests with their own lambdas for linked lists replaced by the names that `assertions` knows."""
     made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
     if made and read:
         source = source.replace(f"{made[1]}(", "list_node(")
@@ -166,14 +166,14 @@ _FUNCTIONS = (
 
 
 HUMANEVAL_SECONDS = 3.0
-"""Of CPU per assertion; the published harness gives the whole test 3 seconds of wall time."""
+"""CPU seconds per assertion; the published harness gives the whole test 3 seconds of wall time."""
 MBPP_SECONDS = 10.0
-"""Of CPU per assertion; a reference takes 3."""
+"""CPU seconds per assertion; one reference takes 3."""
 MEMORY_LIMIT_MIB = 2048
 
 
 def read_humaneval(row: Row) -> Candidate:
-    """Read a task: the prompt is both statement and the beginning of the answer."""
+    """Read a task of HumanEval: the prompt is both the statement and the beginning of the answer."""
     prompt, entry, solution = row.statement("prompt"), row.text("entry_point"), row.optional("canonical_solution")
     source = row.optional("test")
     code = prompt + (solution or "    pass\n")
@@ -240,7 +240,7 @@ def read_mbpp(row: Row) -> Candidate:
 
 
 def read_odex(row: Row) -> Candidate:
-    """Read a task: `intent` is asked in one of four languages, `prompt` and `suffix` stand around the answer."""
+    """Read a task of ODEX: `intent` is the statement, in one of four languages; `prompt` and `suffix` enclose it."""
     statement, prompt, entry = row.statement("intent"), row.text("prompt"), row.text("entry_point")
     source = row.optional("test_start") + "".join(row.texts("test"))
 
@@ -289,7 +289,7 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
 
 
 def _find_entry(code: str, assertions: str) -> str:
-    """Return the function that the assertions call and the code defines; empty if there is none."""
+    """Return the name of the function that assertions call and the code defines; empty if there is none."""
     tree, tests = (parse_python(source) or ast.Module([], []) for source in (code, assertions))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     calls = [node.func for node in ast.walk(tests) if isinstance(node, ast.Call)]
@@ -331,7 +331,7 @@ FORMATS = (
 INPUTS_PER_TEST = 25
 _REFERENCE = "_reference"
 _ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
-"""Functions with many right answers; `poly` is in the prompt."""
+"""Conditions for functions with many right answers; `poly` is defined in the prompt."""
 
 
 def table_tests(source: str, *, entry: str) -> list[TestCase]:
@@ -362,7 +362,7 @@ def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[Test
 def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
     """Return tests of some of a row's inputs, such as `base_input` and `plus_input`.
 
-    The reference runs in the checker, on the same arguments, so its values are never where the answer runs.
+    The reference runs in the checker, on the same arguments, so its values are never in the answer's process.
     """
     entry, tolerance = row.text("entry_point"), row.values.get("atol", 0)
     if not isinstance(tolerance, int | float):

@@ -1,4 +1,4 @@
-"""What contest packages make and check their inputs with: BAPCtools' `generators.yaml`, Kodsport's script `generator`.
+"""Reads how packages make and check their inputs: BAPCtools' `generators.yaml`, Kodsport's script `generator`.
 
 Nothing is executed here. A program of several files becomes one: C++ headers are put in the place of their includes
 (also `testlib.h`, where the package has it), Python modules beside a script go with it as texts. A validator in
@@ -29,7 +29,7 @@ from microcoder.judge.core.syntax import parse_source
 
 _INPUT_FOLDERS = ("input_validators", "input_validator", "input_format_validators")
 TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "generators/**", "manual-tests/**", "manual_tests/**")
-"""What is read of a package for it, besides its `data`."""
+"""Patterns of the files that are read for it, besides `data`."""
 
 _CHECKTESTDATA = "checktestdata"
 _HEADERS = (".h", ".hpp", ".hh", ".md", ".txt")
@@ -41,11 +41,11 @@ _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
 _SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
-"""Of the script that defines the commands."""
+"""Sign of the script that defines the commands, which is not read."""
 _FLAGS = re.compile(r"^input_validator_(?:flags|args):[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _MOST_RECIPES, _MOST_WORDS = 2000, 200
 _HEADER = "validation.h"
-"""Of validators that BAPCtools builds: it is under the GPL, so it is taken from there, and is no part of ours."""
+"""Header of validators that BAPCtools builds: under the GPL, so read from its installation, not copied."""
 _BUNDLE = """\
 import importlib.abc, importlib.util, sys
 
@@ -67,7 +67,7 @@ exec(compile({code!a}, "main.py", "exec"), {{"__name__": "__main__", "__file__":
 
 
 def translate_checktestdata(code: str) -> str:
-    """Return the Python program that checks an input as a text in Checktestdata's language says."""
+    """Return a Python program that checks an input by a Checktestdata script; raises ValueError."""
     most_digits = sys.get_int_max_str_digits()
     try:
         # It comes with the data extra; rows that are no folders do without.
@@ -114,7 +114,7 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
 
 @dataclass(slots=True)
 class KitReading:
-    """A package's programs and recipes, as far as they were read."""
+    """A package's programs and recipes, while they are read."""
 
     files: Mapping[str, str]
     generators: dict[str, InputProgram] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class KitReading:
     left_out: list[str] = field(default_factory=list)
 
     def kit(self) -> InputKit:
-        """Return what was read; of very many recipes the first ones."""
+        """Return the programs and recipes that were read; at most the first `_MOST_RECIPES` recipes."""
         return InputKit(
             programs=(*self.generators.values(), *self.validators),
             recipes=tuple(self.recipes[:_MOST_RECIPES]),
@@ -138,7 +138,7 @@ class KitReading:
             self.validators.append(program)
 
     def add_generator(self, name: str, path: str, beside: Sequence[str] = ()) -> bool:
-        """Read a generator, once, and whether it is there: a file or a folder, and further modules of its own."""
+        """Read a generator, once (a file or folder, and further modules), and return whether it could be read."""
         if name not in self.generators and (program := self._read(name, path, "generator", beside)):
             self.generators[name] = program
         return name in self.generators
@@ -146,7 +146,7 @@ class KitReading:
     def _read(
         self, name: str, path: str, role: Literal["generator", "validator"], beside: Sequence[str] = ()
     ) -> InputProgram | None:
-        """Return a program with the files that it names in one text."""
+        """Return a program with its includes or modules in one text; None, noted in `left_out`, if unreadable."""
         entry = path if path in self.files else self._find_main(path)
         language = _language_of(entry)
         if not language:
@@ -252,7 +252,7 @@ def _counts(value: object) -> Sequence[int]:
 class _Script:
     """Kodsport's script `generator`: a line a test, `tc NAME GENERATOR ARGUMENTS`.
 
-    Of a shell's other means loops over words, variables and sums are followed, and what else it can do is left out.
+    Loops over words, variables and sums are followed as in a shell; anything else is left out.
     """
 
     def __init__(self, reading: KitReading) -> None:
@@ -263,7 +263,7 @@ class _Script:
         self._known: set[str] = set()
 
     def read(self, text: str) -> None:
-        """Read a script."""
+        """Add the generators and recipes of a script to the kit."""
         lines = text.replace("\\\n", " ").split("\n")
         # A quoted text stays whole.
         pieces = [re.split(r";(?=(?:[^\"']|\"[^\"]*\"|'[^']*')*$)", line) for line in lines]
@@ -295,7 +295,7 @@ class _Script:
             position = end
 
     def _put(self, line: str) -> str:
-        """Put what variables hold, and sums of it, in their places; nothing is left of an assignment."""
+        """Return a line with variables and sums replaced by values; an assignment is stored and gives an empty line."""
         line = re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda one: self._variables.get(one[1] or one[2], one[0]), line)
         line = re.sub(r"\$\(\((.*?)\)\)(?!\))", self._add_up, line)
         found = re.fullmatch(r"(?:let |export )?([A-Za-z_]\w*)=([\w.+-]*|\"[^\"$]*\")", line)

@@ -1,4 +1,4 @@
-"""Problem packages: files, tests, programs, what was left out and why; and those in the format of Kattis and ICPC.
+"""Problem packages: `Package` collects files, tests and programs; `read_kattis` reads the format of Kattis and ICPC.
 
 Kattis: https://www.kattis.com/problem-package-format/. Statements (TeX, Markdown, HTML), tests by group, output
 validators, submissions. The time limit is `.timelimit` or `limits.time_limit`; where a package only says how many times
@@ -29,9 +29,9 @@ _INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
 HEADER_OF_ITS_OWN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"[^"]+"|<testlib\.h>)', re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _MOST = 1e12
-"""More is no limit but a slip."""
+"""A larger number is taken for a mistake."""
 _ORDER = ("checker", "tests", "time_limit_seconds", "statement_found", "solutions")
-"""Of notes in the lineage."""
+"""Order of notes in the lineage, by field."""
 _STANDARD: dict[str, Checker] = {
     **dict.fromkeys(("wcmp", "ncmp", "icmp", "hcmp", "caseicmp", "casencmp", "casewcmp"), Checker(type="tokens")),
     **dict.fromkeys(("yesno", "nyesno"), Checker(type="tokens", case_sensitive=False)),
@@ -43,16 +43,16 @@ _STANDARD: dict[str, Checker] = {
     "rcmp6": Checker(type="float", tolerance=1e-6),
     "rcmp9": Checker(type="float", tolerance=1e-9),
 }
-"""testlib's own checkers, by name."""
+"""Our equivalents of testlib's own checkers, by name."""
 
 
 @dataclass(slots=True)
 class Package:
-    """A folder that is a problem."""
+    """A folder that is a problem, and what was read of it so far."""
 
     row: Row
     files: Mapping[str, str]
-    """Those that are text, by path."""
+    """Contents of the files that are text, by path."""
     tests: list[tuple[str, TestCase]] = field(default_factory=list)
     """Each with its group; the samples come first."""
     solutions: list[Solution] = field(default_factory=list)
@@ -61,32 +61,32 @@ class Package:
 
     @classmethod
     def open(cls, row: Row, *, texts: str) -> Package:
-        """Read a folder."""
+        """Return the package of a row; `texts` is a pattern of the paths that must be text."""
         return cls(row, row.files(texts=texts))
 
     @property
     def paths(self) -> list[str]:
-        """The paths of all files, in order; also of those that are no text."""
+        """The paths of all files, text or not, sorted."""
         return sorted(self.row.values["files"])
 
     def flag(self, name: str, why: str = "") -> Checker:
-        """Flag the problem, and note what stands in the way of its checker; return the default one for it."""
+        """Add a flag and, with `why`, a note on the checker; return the default checker, to use in its place."""
         self.flags.append(name)
         if why:
             self.notes.append(("checker", why))
         return Checker()
 
     def leave_out(self, what: str, paths: Sequence[str], why: str) -> None:
-        """Note what was left out, if anything was."""
+        """Note which paths of `what` (a field) were left out and why, if there are any."""
         if paths:
             self.notes.append((what, f"{len(paths)} left out, {why}: {paths[0]}"))
 
     def read_tests(self, named: Iterable[tuple[str, str, str]], *, missing: str) -> None:
-        """Add tests.
+        """Add tests; Malformed if a file is not text.
 
         Args:
             named: group, path of the input, path of the answer.
-            missing: what is said of tests of which a file is not there.
+            missing: note on tests of which a file is missing.
         """
         there, left_out = self.row.values["files"], []
         for group, given, answer in named:
@@ -104,7 +104,7 @@ class Package:
 
         Args:
             named: path, and the verdict that the package gives it.
-            left_out: what is said of those without one, or in a language that is not known.
+            left_out: note on those without a verdict, or in an unknown language.
         """
         rest = []
         for path, known in named:
@@ -118,7 +118,7 @@ class Package:
         self.leave_out("solutions", rest, left_out)
 
     def read_settings(self, name: str) -> Mapping[str, Any]:
-        """Return what a package says of itself in YAML; nothing if the file is empty."""
+        """Return the settings in a YAML file of the package, by name; Malformed if it is missing or invalid."""
         if name not in self.files:
             raise Malformed("missing_field", name)
         # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
@@ -134,7 +134,7 @@ class Package:
         return settings
 
     def find_statement(self, patterns: Sequence[str]) -> str:
-        """Return the path of the first statement that is there and says something: English before others.
+        """Return the path of the first statement that is not blank, English before others; Malformed without one.
 
         Args:
             patterns: of paths, the best first; group `language` names the language where the path does.
@@ -150,7 +150,7 @@ class Package:
         raise Malformed("no_statement", "no statement as TeX, Markdown or HTML; a PDF is not read")
 
     def read_checker(self, path: str) -> Checker:
-        """Return the checker of a source that takes input, output and answer."""
+        """Return the checker of a source file that is called with the files input, output and answer."""
         known = standard_checker(path)
         if known is not None and _INCLUDES_TESTLIB.search(self.files[path]):
             self.notes.append(("checker", f"{path} is testlib's own"))
@@ -172,7 +172,7 @@ class Package:
             self.notes.append(("checker", f"{path}, with the files that it includes"))
 
     def candidate(self, statement: str, **fields: Any) -> Candidate:
-        """Return the candidate of everything that was read, and of these further fields."""
+        """Return a candidate with everything that was read and these further fields."""
         if self.tests and all(group.startswith("sample") for group, _ in self.tests):
             self.flags.append("only_samples")
         return self.row.candidate(
@@ -187,7 +187,7 @@ class Package:
 
 
 def say(settings: Mapping[str, Any], name: str) -> str:
-    """Return a setting as text; words where it is a list, nothing if it is an object."""
+    """Return a setting as text: a list joined by spaces, a plain value as it is, empty for anything else."""
     value = settings.get(name)
     if isinstance(value, list):
         return " ".join(shorten(item, 1000) for item in value if isinstance(item, str | int))
@@ -207,7 +207,7 @@ def read_amount(value: object) -> float | None:
 
 
 def standard_checker(name: str) -> Checker | None:
-    """Return what one of testlib's own checkers does, by its name such as `std::wcmp.cpp`; None for another."""
+    """Return our equivalent of one of testlib's checkers, by its name such as `std::wcmp.cpp`; None for another."""
     return _STANDARD.get(name.removeprefix("std::").rpartition("/")[2].removesuffix(".cpp").lower())
 
 
@@ -229,7 +229,7 @@ TAKES = (
     "problem.yaml", ".timelimit", "problem_statement/*", "statement/*", "data/**", "output_validators/**",
     "output_validator/**", "submissions/**", "include/**", *input_kits.TAKES,
 )  # fmt: skip
-"""What is read of a package; `data` holds generators too."""
+"""Patterns of the files that are read; `data` holds generators too."""
 
 _KNOWN: dict[str, Known] = {
     "accepted": "accepted",
@@ -252,7 +252,7 @@ _KNOWN: dict[str, Known] = {
     "run_error": "runtime_error",
     "compiler_error": "compile_error",
 }
-"""By a submission's folder, or by what it says in a comment for DOMjudge."""
+"""Verdicts by a submission's folder, or by its comment for DOMjudge."""
 _EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([A-Z_, \t-]+)")
 _STATEMENT = r"(?:problem_statement|statement)/problem(?:\.(?P<language>\w{2,3}(?:-\w+)?))?\.(?:tex|md|html?)"
 _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
@@ -260,7 +260,7 @@ _TEXTS = (
     r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
 )
-"""Of the rest, tests must be text too, and submissions that are none are counted."""
+"""Paths that must be text; tests must be, too, and submissions that are not are left out with a note."""
 _TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _REAL = re.compile(
     r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
@@ -269,7 +269,7 @@ _REAL_TOKEN = re.compile(r"(?:^|\s)-?\d*(?:\.\d+|\d[eE]-?\d+)(?=\s|$)")
 
 
 def read_kattis(row: Row) -> Candidate:
-    """Read a package."""
+    """Read a package in the Kattis format into a candidate; Malformed if it cannot be read."""
     package = Package.open(row, texts=_TEXTS)
     files, settings = package.files, package.read_settings("problem.yaml")
     path = package.find_statement((_STATEMENT,))
@@ -317,7 +317,7 @@ def read_kattis(row: Row) -> Candidate:
 
 
 def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
-    """Yield submissions; those of several files have no verdict."""
+    """Yield path and verdict of each submission; files of one with several have None as verdict."""
     for name in package.paths:
         if name.startswith("submissions/"):
             folder, _, rest = name.removeprefix("submissions/").partition("/")
@@ -325,7 +325,7 @@ def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
 
 
 def _find_verdict(code: str, folder: str) -> Known | None:
-    """Return the verdict that a program's own text says, else its folder; None where it may be right or wrong."""
+    """Return the verdict that a program's comment states, or else its folder; None if unknown or ambiguous."""
     said = _EXPECTED.search(code)
     names = said[1].lower().replace("-", "_").split(",") if said else [folder]
     found = {_KNOWN.get(name.strip()) for name in names}
@@ -355,7 +355,7 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
 
 
 def _read_flags(flags: list[str]) -> Checker:
-    """Return what the flags of the default validator mean; it compares tokens, in any letter case."""
+    """Return the checker for flags of the default validator, which compares tokens, ignoring case."""
     is_case_sensitive = "case_sensitive" in flags
     values = dict(itertools.pairwise(flags))
     both = values.get("float_tolerance")
@@ -378,7 +378,7 @@ def _tolerance(text: str | None) -> float | None:
 
 
 def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
-    """Return what the limit is over the slowest accepted submission, as the legacy and the 2023-07 format say it."""
+    """Return the factor from the slowest accepted submission's time to the limit, in the legacy or 2023-07 format."""
     newer = limits.get("time_multipliers")
     return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
 

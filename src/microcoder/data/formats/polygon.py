@@ -1,6 +1,6 @@
 """Polygon packages (Codeforces): `problem.xml`, tests by pattern, testlib checkers, solutions with their verdicts.
 
-A standard package has its tests generated only if it was built in full; what is not there cannot be read.
+A standard package has its generated tests only if it was built in full; tests without files are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KNOWN: dict[str, Known] = {
     "memory-limit-exceeded": "memory_limit",
     "runtime-error": "runtime_error",
 }
-"""Other tags, such as `rejected` or `time-limit-exceeded-or-accepted`, say no verdict."""
+"""Verdicts by tag; others, such as `rejected` or `time-limit-exceeded-or-accepted`, give none."""
 _SECTIONS = (("legend", ""), ("input", "Input"), ("output", "Output"), ("interaction", "Interaction"),
              ("scoring", "Scoring"), ("notes", "Note"))  # fmt: skip
 _STATEMENTS = (
@@ -41,7 +41,7 @@ _MAX_XML = 5_000_000
 
 
 def read_polygon(row: Row) -> Candidate:
-    """Read a package."""
+    """Read a Polygon package into a candidate; Malformed if it cannot be read."""
     package = Package.open(row, texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*\.(tex|json)")
     root = _read_xml(package.files)
     path = package.find_statement(_STATEMENTS)
@@ -146,7 +146,7 @@ def _main_testset(root: ElementTree.Element) -> ElementTree.Element:
 
 
 def _fill(pattern: str, number: int) -> str:
-    """`tests/%02d` as C prints it."""
+    """Return a pattern such as `tests/%02d` with a number put in, as C prints it."""
     return re.sub(r"%0?(\d?)d", lambda found: str(number).zfill(int(found[1] or 0)), pattern, count=1)
 
 

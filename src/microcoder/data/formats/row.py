@@ -1,6 +1,6 @@
-"""One raw row, read field by field: what is missing or of another kind is said, never guessed.
+"""Reads one raw row field by field: a field that is missing or of another type is an error, never guessed.
 
-Packed tests: JSON text, as it is, or in base64 and zlib, with or without a pickle around it.
+`decode_packed` unpacks tests: JSON text, plain or in base64 and zlib, with or without a pickle around it.
 
 LiveCodeBench pickles one JSON text, Dolci the list of tests itself, NeMo-Gym leaves the pickle out. A pickle is a
 program, so its instructions are listed before it is read: all must be those of plain data (texts, numbers, lists,
@@ -27,9 +27,9 @@ from microcoder.data.formats.text import read_literal, shorten
 from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS, TestCase
 
 _LIMITS = {"time_limit_seconds": (0.0, MOST_SECONDS), "memory_limit_mib": (LEAST_MEMORY_MIB, MOST_MEMORY_MIB)}
-"""What a `Problem` may say."""
+"""Range of each limit that a `Problem` allows."""
 _MAX_NAME = 1e30
-"""Numbers beyond name nothing."""
+"""Larger numbers are not taken as names."""
 _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 
 REASONS: Mapping[str, str] = {
@@ -51,7 +51,7 @@ REASONS: Mapping[str, str] = {
     "reader_fault": "a reader of your own failed on it, or returned no candidate",
     "adapter_fault": "the adapter failed on it: a bug, please report it",
 }
-"""Every reason for which this stage rejects a row."""
+"""Every reason for which the collect stage rejects a row."""
 
 
 class Malformed(ValueError):
@@ -60,25 +60,25 @@ class Malformed(ValueError):
     def __init__(self, reason: str, detail: str = "", candidate: Candidate | None = None) -> None:
         super().__init__(reason, detail, candidate)
         self.reason = reason
-        """A code of `REASONS`."""
+        """A key of `REASONS`."""
         self.detail = shorten(detail, 300)
         self.candidate = candidate
-        """What could be read, where only the tests could not."""
+        """The candidate without tests, if only these could not be read."""
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}" if self.detail else self.reason
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number, and no truth value."""
+    """Whether a value is an int or a float, and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The fields of one row, and where it stands.
+    """The fields of one row, and where it comes from.
 
-    A field that must be there and is not, or is of another kind, is `Malformed`. `a.b` names a field inside an object.
+    Methods raise `Malformed` if a required field is missing or a type is wrong. `a.b` names a field inside an object.
     """
 
     values: Mapping[str, Any]
@@ -87,9 +87,9 @@ class Row:
     place: str = ""
     licence: str = ""
     is_judged: bool = False
-    """Read to judge answers by, not for a corpus: nothing need be asked, and no test may be left out."""
+    """Read for judging answers, not for a corpus: the statement may be empty, but no test may be left out."""
     _objects: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Those that were decoded."""
+    """Decoded objects, by field."""
 
     def over(self, values: Mapping[str, Any]) -> Row:
         """Return this row with other values."""
@@ -105,18 +105,18 @@ class Row:
         return self.get(name) is not None
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is there."""
+        """Return the first of these fields that is present, a text; Malformed if none is."""
         for name in names:
             if (value := self.get(name)) is not None:
                 return _typed(value, str, name, "text")
         raise Malformed("missing_field", " or ".join(names))
 
     def optional(self, *names: str) -> str:
-        """Return the first of these fields that says something, or an empty text."""
+        """Return the first of these texts that is not empty, or an empty text."""
         return next((found for name in names if self.has(name) and (found := self.text(name))), "")
 
     def statement(self, *names: str) -> str:
-        """Return the first of these fields that is there: it must say something, unless answers are only judged."""
+        """Return the first of these texts that is present; Malformed if it is blank, unless answers are only judged."""
         if self.is_judged:
             return self.optional(*names)
         found = self.text(*names)
@@ -125,7 +125,7 @@ class Row:
         return found
 
     def asked(self, *names: str) -> tuple[str, tuple[Note, ...]]:
-        """Return the first of these fields as a statement, a text or a list of messages, whose user's last is taken."""
+        """Return a statement and notes from the first of these fields: a text, or the user's last message of a chat."""
         name = next(filter(self.has, names), names[0])
         if not isinstance(self.get(name), list):
             return self.statement(*names), ()
@@ -145,7 +145,7 @@ class Row:
         return self.text("content") if is_text else "".join(part.optional("text") for part in self.rows("content"))
 
     def name(self, *names: str) -> str:
-        """Return the first of these fields that says something, a text or a number, as text."""
+        """Return the first of these fields that is a number or a text that is not empty, as text; empty without one."""
         for name in names:
             value = self.get(name)
             if is_number(value):
@@ -183,7 +183,7 @@ class Row:
         return self._objects[name]
 
     def inner(self, name: str) -> Row:
-        """Return an object as a row of its own."""
+        """Return an object field as a row of its own."""
         return self.over(self.mapping(name))
 
     def items(self, name: str) -> list[Any]:
@@ -200,12 +200,12 @@ class Row:
         return tuple(_typed(item, str, f"an item of {name}", "text") for item in self.items(name))
 
     def listed(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; a text that is no list counts as a list of one."""
+        """Return a list of texts; a text that does not look like a list counts as a list of one."""
         value = self.get(name)
         return (value,) if isinstance(value, str) and not value.lstrip().startswith(("[", "{")) else self.texts(name)
 
     def decoded(self, *names: str) -> Any:
-        """Return the first of these fields that is there; if it is text, what the text holds; None if it is blank."""
+        """Return the first field present, text parsed as JSON or a Python literal; None if missing or blank."""
         name = next(filter(self.has, names), "")
         value = self.get(name)
         if not isinstance(value, str):
@@ -218,7 +218,7 @@ class Row:
             raise Malformed("bad_encoding", f"{name}: {error}") from None
 
     def unpacked(self, name: str) -> Any:
-        """Return a field; if it is text, the JSON in it, also if that is packed (see `payload`)."""
+        """Return a field; if it is text, the JSON in it, also if that is packed (see `decode_packed`)."""
         value = self.get(name)
         if not isinstance(value, str) or not value.strip():
             return value
@@ -231,7 +231,7 @@ class Row:
         """Return the files of a folder, by their path in it.
 
         Args:
-            texts: a pattern of the files that must be text; others are left out where they are none.
+            texts: a pattern of paths that must be UTF-8 text, else Malformed; other files that are not are left out.
         """
         found = self.values.get("files")
         if not isinstance(found, Mapping):
@@ -257,7 +257,7 @@ class Row:
         return tuple(dict.fromkeys(tag.strip() for tag in found if tag.strip()))
 
     def date(self, name: str) -> str:
-        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty if it is missing or none."""
+        """Return a date as ISO: from ISO text, a date, or seconds since 1970; empty if it is missing or not a date."""
         value = self.get(name)
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
@@ -285,8 +285,8 @@ class Row:
         Args:
             tests: of a problem; decoded ones bring their notes, function, checker and harness along.
             notes: what was changed or left out on the way: field and words, for the lineage.
-            fields: the other fields of the candidate; limits that no machine here could give are moved to the
-                nearest that one can, with a note.
+            fields: the other fields of the candidate; limits outside of what a `Problem` allows are moved to the
+                nearest allowed value, with a note.
         """
         found: dict[str, Any] = {"licence": self.licence, "tests": tests}
         noted = [*notes]
@@ -334,7 +334,7 @@ _RECALLS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 
 
 def decode_packed(text: str) -> Any:
-    """Return what a packed text holds; nothing of it is executed."""
+    """Return the value in a packed text, without executing anything; ValueError if it cannot be read."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -372,7 +372,7 @@ def _parse(text: str | bytes, what: str) -> object:
 
 
 def _check_pickle(body: bytes) -> None:
-    """Refuse a pickle that does more than to put plain data together, or whose memory grows beyond its text."""
+    """Raise ValueError for a pickle that is more than plain data, or that would unpack to over `MAX_BYTES`."""
     num_kept = num_recalled = length = 0
     before = ""
     texts: dict[int, int] = {}

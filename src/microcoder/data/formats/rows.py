@@ -1,4 +1,4 @@
-"""Every public format by its name, formats of the user's own, and a row of either -> its problem (`Problem.from_row`).
+"""All public formats by name, readers of the user's own, and rows of either as problems (`Problem.from_row`).
 
 Nothing of a row is executed.
 
@@ -29,7 +29,7 @@ CARRIED_IN = (
     "problem", "extra_info.problem", "verifier_metadata.problem", "info.problem", "reward_model.ground_truth.problem",
     "ground_truth.problem",
 )  # fmt: skip
-"""Where rows that we export carry the whole record, for checkers, limits and calls that their form has no place for."""
+"""Fields in which rows that we export carry the whole record, if their format lacks checkers, limits and calls."""
 _NEEDED = ("id", "tests")
 
 
@@ -57,7 +57,7 @@ def read_own(row: Row) -> Candidate:
 
 
 def read_record(values: Mapping[str, Any]) -> Problem:
-    """Return the problem of a row that is our record, or carries one."""
+    """Return the problem of a row that is our record, or carries one; Malformed if the record is invalid."""
     where, record = find_record(values) or ("", values)
     try:
         # A table gives null where a row lacks a field.
@@ -82,7 +82,7 @@ def _reason(fault: str, where: tuple[int | str, ...]) -> str:
 
 
 def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-    """Return where a row has our record, and the record; None if it has none."""
+    """Return the path of our record in a row, empty if the row is one, and the record; None if there is none."""
     if is_record(values):
         return "", values
     for path in CARRIED_IN:
@@ -121,7 +121,7 @@ _OWN = (
 )
 
 
-# Of two formats that as many of a row's fields speak for, the earlier one is taken.
+# Of formats that match as many of a row's fields, the first counts.
 FORMATS: Mapping[str, Format] = {
     format.name: format
     for format in (*_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
@@ -162,13 +162,13 @@ def load_format(name: str) -> Format:
 
 
 def find_source(name: str) -> ExtensionSource | None:
-    """Return where a format's reader is; None for a built-in."""
+    """Return the source of a format's reader (file and digest); None for a built-in format."""
     return None if name in FORMATS else load_reader(name).source
 
 
 @lru_cache(64)
 def load_reader(name: str) -> Extension:
-    """Return a reader of the user's own."""
+    """Return the extension that a reference to a user's own reader names."""
     return load_extension("format", name, builtins={name: format.read for name, format in FORMATS.items()})
 
 
@@ -186,7 +186,7 @@ _MOST_SHOWN = 12
 
 
 def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
-    """Return the problem of a row.
+    """Return the problem of a row; DataError if it cannot be read and judged whole.
 
     Args:
         row: its fields, as `datasets`, parquet, pandas or JSON lines give them.
@@ -281,11 +281,11 @@ def _plain(value: Any) -> Any:
 
 _MOST_PROBLEMS = 256
 _OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
-"""What verl adds to a row's `extra_info` before a reward is asked for."""
+"""Fields that verl adds to a row's `extra_info` before it calls a reward function."""
 
 
 def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
-    """Return the problem of a row, or of what is left of one, as `Problem.from_row`; equal rows are read once."""
+    """Return a problem as it is, or that of a row, even incomplete, as `Problem.from_row` does; cached by row."""
     if isinstance(row, Problem):
         return row
     # Tests are mostly text, and large: as it is, comparing it costs next to nothing.
@@ -297,7 +297,7 @@ def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> P
 
 
 def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
-    """Return the problem of a row as verl hands it to whoever scores its responses."""
+    """Return the problem of a row, from the arguments that verl passes to a reward function."""
     known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
     return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})
 

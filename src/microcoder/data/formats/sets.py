@@ -1,4 +1,4 @@
-"""Sets of stdin tests and calls, in columns of many names.
+"""Formats of sets with stdin tests and calls, in columns of many names.
 
 APPS and TACO, LiveCodeBench (never training data), sets made to train by reinforcement, rows of trainers (verl, TRL).
 
@@ -37,15 +37,15 @@ _COLUMNS = Columns(
 
 
 TIME_LIMIT_SECONDS = 6.0
-"""What LiveCodeBench's checker gives a test by default (there: wall time)."""
+"""Default limit per test of LiveCodeBench's checker (there: wall time)."""
 MEMORY_LIMIT_MIB = 2048
-"""LiveCodeBench's checker has none."""
+"""Memory limit of a test; LiveCodeBench's checker has none."""
 _CODEFORCES = re.compile(r"(\d+)_([A-Z]\d*)")
 _ATCODER = re.compile(r"((?:abc|arc|agc)\d+)_\w+")
 
 
 def read_livecodebench(row: Row) -> Candidate:
-    """Read a problem; published results of models on them have no tests, only what identifies the problem."""
+    """Read a problem of LiveCodeBench, or a published result on one, which has no tests but identifies the problem."""
     metadata = row.inner("metadata") if not isinstance(row.values.get("metadata"), list) else row.over({})
     fn_name = metadata.optional("func_name")
     found = []
@@ -83,7 +83,7 @@ def read_livecodebench(row: Row) -> Candidate:
 
 
 def make_url(platform: str, name: str) -> str:
-    """Return a problem's page by its name there (`1873_A`, `abc301_a`); empty if the name does not tell."""
+    """Return the URL of a problem by its name on the platform (`1873_A`, `abc301_a`); empty if unknown."""
     if platform == "codeforces" and (found := _CODEFORCES.fullmatch(name)):
         return f"https://codeforces.com/contest/{found[1]}/problem/{found[2]}"
     if platform == "atcoder" and (found := _ATCODER.fullmatch(name)):
@@ -92,11 +92,11 @@ def make_url(platform: str, name: str) -> str:
 
 
 _FLATTENED = "user: "
-"""What Dolci's prompts begin with where a chat was flattened."""
+"""Prefix of Dolci's prompts that are flattened chats."""
 
 
 def _check_task(row: Row) -> Row:
-    """Reject the rows of SYNTHETIC that are no coding."""
+    """Return a row of SYNTHETIC; Malformed if its task is not coding."""
     task = row.optional("task_type")
     if task and "code" not in task and "coding" not in task:
         raise Malformed("other_task", task)
@@ -117,8 +117,8 @@ def _read_gold(row: Row) -> tuple[Solution, ...]:
 
 
 def _read_intellect(row: Row) -> object:
-    """Return tests of a function as plain values: arguments are a text with one a line, expected values are written
-    as JSON once more, at times inside a list of one."""
+    """Return tests of a function as plain values: in the row, arguments are a text with one a line, expected values
+    are JSON in a text, at times inside a list of one."""
     tests = row.decoded("info.tests")
     if not isinstance(tests, Mapping) or not tests.get("fn_name"):
         return tests
@@ -148,7 +148,7 @@ def _read_unit_tests(row: Row) -> object:
 
 
 def _check_kinds(row: Row) -> Row:
-    """Reject the rows of open-instruct's form that are no coding."""
+    """Return a row of open-instruct's form, its prompt without `user: `; Malformed if its task is not coding."""
     kinds = row.texts("dataset") if isinstance(row.get("dataset"), list) else (row.optional("dataset"),)
     named = [kind for kind in kinds if kind]
     if named and not any(kind.startswith("code") for kind in named):
@@ -158,7 +158,7 @@ def _check_kinds(row: Row) -> Row:
 
 
 def _read_ground_truth(row: Row) -> object:
-    """Return what is in a list of one text: assertions or objects as JSON, or packed."""
+    """Return decoded tests, also from a list of one text: assertions or objects, as JSON or packed."""
     value = row.get("ground_truth")
     is_alone = isinstance(value, list) and len(value) == 1
     return (row.over({"ground_truth": value[0]}) if is_alone else row).unpacked("ground_truth")
@@ -320,7 +320,7 @@ def _check_ability(row: Row) -> Row:
 
 
 def _find_tests(row: Row) -> object:
-    """Return the tests of whatever column of a TRL row has some."""
+    """Return the tests of the first column of a TRL row that has some; None if none has."""
     if row.has("inputs") and row.has("outputs"):
         return {"inputs": row.decoded("inputs"), "outputs": row.decoded("outputs")}
     for name in _TESTS:
@@ -337,7 +337,7 @@ def _find_solution(row: Row) -> tuple[Solution, ...]:
 
 
 def _read_pass_rates(row: Row) -> tuple[str, ...]:
-    """Skywork counts a model's failures in 16 attempts: `{"DeepSeek-R1-Distill-Qwen-7B": 4}`."""
+    """Return pass rates; Skywork counts failures in 16 attempts, as in `{"DeepSeek-R1-Distill-Qwen-7B": 4}`."""
     counts = sorted(row.mapping("extra_info.model_difficulty").items())
     return tuple(f"{model}={1 - num / 16:g}" for model, num in counts if is_number(num) and 0 <= num <= 16)
 

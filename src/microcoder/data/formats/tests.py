@@ -1,4 +1,4 @@
-"""The ways in which public sets write tests down, read into one.
+"""Reads tests in the encodings of public sets.
 
 | encoding | where |
 |---|---|
@@ -7,9 +7,9 @@
 | `[{"testtype": "stdin" or "functional", "input", "output"}]` | LiveCodeBench, DeepCoder (lcbv5, codeforces) |
 | `["assert f(1) == 2"]`, `{"assert_case": [...]}` | MBPP, Dolci, verl |
 
-Each also as text that holds it, and as text within text.
+Each also as JSON text, and as JSON text within text.
 
-Programs that come with problems: their languages, and code cut out of Markdown.
+Also reads programs that come with problems: their languages, and code inside Markdown.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from microcoder.judge.core.types import Call, Problem, TestCase
 _CALLS = ("function_call", "functional", "call_based")
 _STREAMS = ("stdin_stdout", "stdin", "stdio", "")
 _MOST_FOLDS = 3
-"""Texts within texts that are unpacked."""
+"""Levels of JSON text within text that are decoded."""
 
 
 def decode_tests(
     value: Any, *, fn_name: str = "", platform: str = "", code: str = "", is_judged: bool = False
 ) -> DecodedTests:
-    """Return the tests of a decoded field; none where it is empty.
+    """Return the tests of a decoded field, none if it is empty; Malformed if it has no known encoding.
 
     Args:
         value: a mapping or a list, in one of the encodings above.
@@ -89,7 +89,7 @@ def _unfold(text: str) -> Any:
 
 
 def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> DecodedTests:
-    """Return tests given as two lists."""
+    """Return tests from a list of inputs and a list of outputs."""
     inputs, outputs = (_unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs))
     if not isinstance(inputs, list) or not isinstance(outputs, list):
         raise Malformed("bad_tests", f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists")
@@ -133,12 +133,12 @@ def asserted_tests(
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
-    """Return what starter code says about a function that these tests call."""
+    """Return the call that starter code implies for these tests; None if all is plain JSON, or without tests."""
     return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests))) if tests else None
 
 
 def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
-    """Return what annotations say, corrected by what the tests show."""
+    """Return the call that annotations say, with types of the one that tests show where these are not plain JSON."""
     if said is None or shown is None:
         return shown or said
     kinds = [
@@ -214,12 +214,12 @@ def _read_call(given: str, expected: str) -> TestCase:
 
 
 def read_lines(given: str) -> list[Any]:
-    """Return arguments that stand one a line, as JSON or as Python literals."""
+    """Return arguments that stand one a line, as JSON or as Python literals; ValueError if one is neither."""
     return [read_literal(line) for line in given.split("\n") if line.strip()]
 
 
 def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
-    """Codewars' values come in lists of one; elsewhere it shows where all do, unless the function returns a list."""
+    """Whether expected values are wrapped in lists of one, as Codewars' are; elsewhere if all are and none is due."""
     if platform in ("leetcode", "hackerrank") or not all(isinstance(item, list) and len(item) == 1 for item in outputs):
         return False
     if platform == "codewars" or len(outputs) > 1:
@@ -239,7 +239,7 @@ def _stream(value: Any) -> str:
 
 
 def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
-    """Return the candidate of tests; where they are not convertible, the candidate goes with the rejection."""
+    """Return the candidate with the decoded tests; if they are not convertible, Malformed holds one without tests."""
     try:
         tests = decode()
     except Malformed as error:
@@ -254,7 +254,7 @@ _WORDS_OF_LANGUAGES = {
     "csharp": "cs c#", "java": "java", "go": "go golang", "rust": "rs", "javascript": "js node", "kotlin": "kt",
     "scala": "scala", "haskell": "hs", "ruby": "rb", "pascal": "pas",
 }  # fmt: skip
-"""What names of files end in, and how else languages are called."""
+"""Suffixes of files, and other names, by language."""
 _LANGUAGES = {word: language for language, words in _WORDS_OF_LANGUAGES.items() for word in words.split()}
 _FENCE = re.compile(r"```[ \t]*(?:([\w+#.-]+)[ \t]*)?\n(.*?)\n?```", re.DOTALL)
 _PLATFORMS = {
@@ -266,7 +266,7 @@ _PLATFORMS = {
 
 
 def language_of(path: str) -> str:
-    """Return the language of a file by its name; empty if it is not known."""
+    """Return the language of a file by its suffix; empty if it is not known."""
     return _LANGUAGES.get(splitext(path)[1].lower().removeprefix("."), "")
 
 

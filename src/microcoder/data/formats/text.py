@@ -1,4 +1,4 @@
-"""Texts that hold values: JSON as published sets write it, and Python literals. Hostile, so read and never run."""
+"""Reads values from untrusted texts, never executed: JSON, Python literals, YAML, time and memory limits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MAX_LITERAL, MAX_YAML = 50_000_000, 100_000
 _SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
 _MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
 _MOST_SECONDS = 1e6
-"""More is no limit but a slip."""
+"""A larger time limit is taken for a mistake."""
 _MIB_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
 _PYTHON2_GRAMMAR = re.compile(
     r"^[^#\n]*\b(print\s+[^\s(=]|print\s*$|print\s*>>|exec\s+['\"]|raise\s+\w+\s*,|except\s+[\w.]+\s*,|0[0-7]+\b|\d+L\b)"
     r"|<>|`|\bprint\b.*%",
     re.MULTILINE,
 )
-"""What a program says that Python 3 does not parse."""
+"""Signs of Python 2 that Python 3 does not parse."""
 _PYTHON2_NAME = re.compile(r"\b(raw_input|xrange)[ \t]*\(")
 _PYTHON2_DEFINED = re.compile(
     r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|^[ \t]*(try:[ \t]*)?(from|import)\b.*\bxrange\b", re.M
@@ -28,7 +28,7 @@ _PYTHON2_DEFINED = re.compile(
 
 
 def read_json(text: str) -> Any:
-    """Read JSON (with the NaN and Infinity that Python writes)."""
+    """Return the value of a JSON text (NaN and Infinity allowed); ValueError if it is invalid or repeats a key."""
     try:
         return _DECODER.decode(text)
     except RecursionError:
@@ -36,7 +36,7 @@ def read_json(text: str) -> Any:
 
 
 def write_json(value: object) -> str:
-    """Return a value as JSON on one line, all ASCII."""
+    """Return a value as JSON on one line, all ASCII; ValueError if JSON has no form for it."""
     try:
         return json.dumps(value)
     except RecursionError:
@@ -46,7 +46,7 @@ def write_json(value: object) -> str:
 
 
 def read_literal(text: str) -> Any:
-    """Read JSON, or else a Python literal."""
+    """Return the value of a JSON text, or else of a Python literal; ValueError if it is neither."""
     try:
         return read_json(text)
     except json.JSONDecodeError as error:
@@ -60,7 +60,7 @@ def read_literal(text: str) -> Any:
 
 
 def read_yaml(text: str) -> Any:
-    """Read a small YAML document of plain values; aliases are refused, as a few of them make a value without bound."""
+    """Return the value of a small YAML document; ValueError if it is invalid, too long, or has aliases."""
     # PyYAML comes with the data extra; rows that are no folders do without.
     import yaml
 
@@ -78,7 +78,7 @@ def read_yaml(text: str) -> Any:
 
 
 def parse_python(source: str) -> ast.Module | None:
-    """Return a program's tree; None if it is no Python 3."""
+    """Return a program's syntax tree; None if it is not valid Python 3."""
     try:
         return parse_source(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -86,14 +86,14 @@ def parse_python(source: str) -> ast.Module | None:
 
 
 def is_python2(source: str) -> bool:
-    """Whether a program is written in Python 2, by what Python 3 refuses or lacks."""
+    """Whether a program is written in Python 2: syntax that Python 3 refuses, or functions that it lacks."""
     if _PYTHON2_GRAMMAR.search(source) and parse_python(source) is None:
         return True
     return bool(_PYTHON2_NAME.search(source)) and not _PYTHON2_DEFINED.search(source)
 
 
 def is_json_value(value: object, *, is_expected: bool = False) -> bool:
-    """Whether a value comes back the same from JSON; one that is expected may also hold tuples, which equal lists, and
+    """Whether a value comes back the same from JSON; with `is_expected` also tuples, which equal lists, and
     integer keys."""
     if isinstance(value, (list, tuple) if is_expected else list):
         return all(is_json_value(item, is_expected=is_expected) for item in value)
@@ -104,7 +104,7 @@ def is_json_value(value: object, *, is_expected: bool = False) -> bool:
 
 
 def read_seconds(text: str) -> float | None:
-    """Return the seconds of `2.0 seconds`, `500 ms`, `[1, 2]`...; None if it says no number."""
+    """Return the seconds in `2.0 seconds`, `500 ms`, `[1, 2]`, ...; None without a positive number."""
     found = _SECONDS.search(text)
     seconds = _number(found[1]) if found else 0.0
     if found and (found[2] or "").lower() == "ms":
@@ -113,7 +113,7 @@ def read_seconds(text: str) -> float | None:
 
 
 def read_mebibytes(text: str) -> int | None:
-    """Return the MiB of `256.0 megabytes`, `268435456 bytes`, ...; None if it says no number."""
+    """Return the MiB in `256.0 megabytes`, `268435456 bytes`, ...; None without a number from 1 MiB to 1 TiB."""
     found = _MEBIBYTES.search(text)
     if not found:
         return None
@@ -131,7 +131,7 @@ def _number(text: str) -> float:
 
 
 def shorten(value: object, length: int = 80) -> str:
-    """Return a short text for a message, whatever the value."""
+    """Return any value as text of at most `length` characters, for a message."""
     try:
         text = value if isinstance(value, str) else _spell(value)
     except (ValueError, RecursionError):
@@ -141,7 +141,7 @@ def shorten(value: object, length: int = 80) -> str:
 
 
 def _spell(value: object) -> str:
-    """Return what `repr` does, but the same in every process: each has an order of its own for a set."""
+    """Return the `repr` of a value, with sets sorted, so that it is the same in every process."""
     match value:
         case list():
             return f"[{', '.join(map(_spell, value))}]"

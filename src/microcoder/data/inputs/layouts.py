@@ -1,8 +1,8 @@
-"""Inputs as values: how the inputs of one problem are laid out, found from the inputs themselves, and written again.
+"""Inputs as values: infers the layout of a problem's inputs from known ones, and writes values in that layout.
 
     texts of stdin -> Layout -> values without counts -> stdin again; arguments of a function likewise
 
-A number that only says how many others follow is no value of its own: it is left out, and written again from them.
+A number that only says how many others follow is not a value: it is left out, and computed again when writing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _FLOAT = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
 _MOST_ON_A_LINE = 8
 _MOST_PROMISED = 4
-"""Numbers in a row for each that its first number promises, such as the two ends of an interval."""
+"""Numbers per item that the first number of a row counts, such as the two ends of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,23 @@ class Item:
     of: int = -1
     """`count`: the item that it counts. In `rows`, with 0: each line begins with its own length."""
     width: int = 1
-    """`value`: how many stand on the line from here on, this one included; only the first of a line says it. In `rows`
-    whose lines begin with their own length: of how many numbers each."""
+    """`value`: number of values on the line, at the first of them; 1 at the others. In `rows` whose lines begin with
+    their own length: numbers per counted item."""
     tall: int = -1
-    """`column`, `rows`: the item that says how many lines there are and counts something else, or is a value."""
+    """`column`, `rows`: index of the item that says how many lines there are, if a value or a count of another item."""
     less: int = 0
-    """So many lines less than it says: a tree has one edge less than nodes."""
+    """How many lines fewer there are than item `tall` says: a tree has one edge less than nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one problem's inputs are laid out."""
+    """Layout of a problem's inputs."""
 
     items: tuple[Item, ...]
     is_call: bool = False
-    """Arguments of a function, a `value` each."""
+    """Whether the items are arguments of a function, a `value` each."""
     is_repeated: bool = False
-    """The first line says how often the rest comes."""
+    """The first line is the number of cases that follow, each in this layout."""
 
     def render(self, values: Values) -> Any:
         """Return the input that holds these values: arguments of a call, or text for stdin."""
@@ -95,7 +95,7 @@ class Read:
 
 
 def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
-    """Return the ways to see arguments of calls: as they are, and without those that count another."""
+    """Return the possible readings of calls' arguments: as they are, and without those that are another's length."""
     num = {len(row) for row in arguments}
     if len(num) != 1 or not (width := num.pop()):
         return []
@@ -106,7 +106,7 @@ def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
 
 
 def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
-    """Leave out the numbers that are the length of another value in every input."""
+    """Return the reading without numbers that are another value's length in every input; None if there are none."""
     items, kept = list(layout.items), []
     # Where each value stands among the items; counts have none.
     places = [place for place, item in enumerate(items) if item.form != "count"]
@@ -124,10 +124,10 @@ def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
 
 
 def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
-    """Return the ways in which texts of stdin can be read, the likeliest first; none where they have no common form.
+    """Return the possible readings of stdin texts, the likeliest first; empty if they have no common layout.
 
     Args:
-        is_typed: keep the numbers of rows that hold words too, and read no number as text: to write further inputs.
+        is_typed: keep numbers in rows that also hold words, and offer no readings of numbers as text.
     """
     lines = [[line.split() for line in text.splitlines() if line.strip()] for text in inputs]
     if not lines or not all(lines):
@@ -159,9 +159,9 @@ def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
 
 
 def split_repeated(inputs: Sequence[str], outputs: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """Cut inputs that begin with how many cases follow, each of as many lines, into the cases; None where they do not.
+    """Split inputs that begin with the number of cases, and their outputs, into cases; None if that does not fit.
 
-    What is printed must have as many lines a case.
+    All cases must have as many lines of input, and those of one output as many lines.
     """
     cases: list[str] = []
     printed: list[str] = []
@@ -182,14 +182,14 @@ def split_repeated(inputs: Sequence[str], outputs: Sequence[str]) -> tuple[list[
 
 
 def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item] | None:
-    """Go down the lines of all inputs together; None where they part.
+    """Infer the common layout, line by line; None without one.
 
     Args:
         merges: take a line of several alike tokens for a list, though it has the same length everywhere.
     """
     items: list[Item] = []
     scalars: list[tuple[int, list[int]]] = []
-    """Places of numbers that may count, with what they are in each input."""
+    """Indices of items that may be counts, each with its numbers in the inputs."""
     for at in range(max(map(len, inputs))):
         left = [len(rows) - at for rows in inputs]
         counter = _find_count(scalars, left, items)
@@ -226,7 +226,7 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
 
 
 def _find_height(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int]) -> tuple[int, int] | None:
-    """Return the latest number that is this size, or one more, in every input, though it counts something already."""
+    """Return (place, less) of the latest number that, minus `less` (0 or 1), is the size in every input, or None."""
     for less in (0, 1):
         for place, numbers in reversed(scalars):
             if len(set(numbers)) > 1 and [number - less for number in numbers] == list(sizes):
@@ -235,7 +235,7 @@ def _find_height(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int])
 
 
 def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], items: Sequence[Item]) -> int | None:
-    """Return the latest number that is this size in every input and counts nothing yet."""
+    """Return the item of the latest number that is the size in every input and no count yet, or None."""
     for place, counts in reversed(scalars):
         if items[place].form == "value" and counts == list(sizes):
             return place
@@ -243,7 +243,7 @@ def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], 
 
 
 def _find_own_widths(rows: Sequence[list[str]]) -> int:
-    """Return how many numbers follow for each that a row's first number promises; 0 where rows do not begin so."""
+    """Return how many numbers follow per item that a row's first number counts; 0 if rows do not begin so."""
     if len({len(row) for row in rows}) > 1:
         for each in range(1, _MOST_PROMISED + 1):
             if all(row[0].isdigit() and len(row) - 1 == each * int(row[0]) for row in rows):
@@ -252,7 +252,7 @@ def _find_own_widths(rows: Sequence[list[str]]) -> int:
 
 
 def _take_rows(items: list[Item], rows: Sequence[list[str]], counter: int, less: int = 0) -> None:
-    """Add an item for lines that belong together, so many less than an item says."""
+    """Add an item for a block of lines, whose number is that of the item `counter` minus `less`."""
     is_count = items[counter].form == "value" and not less
     if is_count:
         items[counter] = replace(items[counter], form="count", of=len(items))
@@ -308,6 +308,6 @@ def _parse(token: str) -> Any:
 
 
 def _parse_all(tokens: Sequence[str]) -> list[Any]:
-    """Return numbers where all are numbers, else the texts."""
+    """Return the tokens as numbers if all are, else as texts."""
     parsed = [_parse(token) for token in tokens]
     return list(tokens) if any(isinstance(value, str) for value in parsed) else parsed

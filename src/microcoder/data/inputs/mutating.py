@@ -1,7 +1,7 @@
-"""Inputs made from known ones by one named, seeded change, which keep what all known ones have in common.
+"""Makes inputs from known ones by a named, seeded mutation; they keep what all known ones have in common.
 
 That is learnt from the inputs alone: kinds, ranges, letters, facts of lists, and numbers that bound each other. It is
-kept to strictly, whether a statement speaks of it or not: what chance made alike costs a few mutations.
+enforced even if no statement demands it: what inputs share by chance costs only a few mutations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KINDS: tuple[tuple[type, Kind], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the values at one place have in common."""
+    """What the values at one position of all inputs have in common."""
 
     kind: Kind
     low: float = 0.0
@@ -32,7 +32,7 @@ class Shape:
     letters: frozenset[str] = frozenset()
     """Texts: the letters seen."""
     item: Shape | None = None
-    """Lists: of their items; None where all were empty."""
+    """Lists: shape of their items; None if all were empty."""
     facts: frozenset[str] = frozenset()
     """Lists: names of `FACTS` that hold for every value seen."""
 
@@ -42,7 +42,7 @@ class Shape:
         return self.kind != "other" and (self.kind != "list" or (self.item is not None and self.item.is_known))
 
     def fits(self, value: Any) -> bool:
-        """Whether a value has all that those seen have in common."""
+        """Whether a value has the kind, and is within the range, letters and facts, of those seen."""
         if _kind_of(value) != self.kind and (self.kind, _kind_of(value)) != ("float", "int"):
             return False
         if self.kind in ("bool", "other"):
@@ -58,7 +58,7 @@ class Shape:
 
 
 def infer_shape(values: Sequence[Any]) -> Shape:
-    """Return the shape of values seen at one place."""
+    """Return the shape of the values at one position of all inputs."""
     kinds = {_kind_of(value) for value in values}
     kind: Kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
     if kind in ("bool", "other"):
@@ -86,11 +86,11 @@ FACTS: Mapping[str, Callable[[list[Any]], bool]] = {
     "distinct": lambda value: len({repr(item) for item in value}) == len(value),
     "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
 }
-"""What may hold for a list."""
+"""Facts that may hold for a list, by name."""
 
 
 def _holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
-    """Whether a fact holds for a list; one that cannot be asked of its items does not."""
+    """Whether a fact holds for a list; False if it cannot be computed for its items."""
     try:
         return test(value)
     except (TypeError, LookupError, ValueError):
@@ -98,7 +98,7 @@ def _holds(test: Callable[[list[Any]], bool], value: list[Any]) -> bool:
 
 
 class Relation(NamedTuple):
-    """`left operator right + add`, by place: a number (`1`), a length (`0#`) or all items of a list (`0[]`)."""
+    """`left operator right + add`, each by position: a number (`1`), a length (`0#`), all numbers in a list (`0[]`)."""
 
     left: str
     operator: Literal["<=", "=="]
@@ -106,7 +106,7 @@ class Relation(NamedTuple):
     add: float = 0.0
 
     def holds_for(self, numbers: Mapping[str, Sequence[float]]) -> bool:
-        """Whether it holds; of an empty list it says nothing."""
+        """Whether it holds for an input's numbers by position; always true if `left` is an empty list."""
         least = numbers[self.right][0] + self.add
         found = numbers[self.left]
         return all(one == least for one in found) if self.operator == "==" else max(found, default=least) <= least
@@ -114,7 +114,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InputModel:
-    """What inputs of a problem look like."""
+    """Shapes and relations that a problem's inputs have in common."""
 
     shapes: tuple[Shape, ...]
     relations: tuple[Relation, ...]
@@ -133,13 +133,13 @@ class InputModel:
 
 
 def learn(known: Sequence[Values]) -> InputModel:
-    """Return what known inputs have in common."""
+    """Return the shapes and relations that known inputs have in common."""
     shapes = tuple(infer_shape(column) for column in zip(*known, strict=True))
     return InputModel(shapes, tuple(_relate(list(map(_collect_numbers, known)))))
 
 
 def _collect_numbers(values: Values) -> dict[str, list[float]]:
-    """Return the numbers at every place of an input."""
+    """Return the numbers of an input by position, as `Relation` names them: numbers, lengths, numbers in lists."""
     found: dict[str, list[float]] = {}
     for place, value in enumerate(values):
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -160,9 +160,9 @@ def _flatten(value: Any) -> Iterator[float]:
 
 
 def _relate(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relation]:
-    """Yield which of two numbers is the other one, or never more than it, and which lists hold indices up to one.
+    """Yield equal or ordered pairs of numbers and lengths, and lists whose items never exceed one of them.
 
-    Of one input only the equal lengths of two lists are taken to be no chance.
+    From a single input only equal lengths are inferred.
     """
     places = [place for place in numbers[0] if all(place in seen for seen in numbers)]
     sizes = [place for place in places if not place.endswith("[]")]
@@ -185,12 +185,12 @@ def _relate(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
 
 _TRIES = 6
 _FAR = ("extreme", "double")
-"""Mutations that lead to inputs which a program may need long for."""
+"""Mutations whose inputs may take a program long."""
 Path = tuple[int, ...]
 
 
 def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) -> list[Path]:
-    """Return the paths of all values of these types inside, so many lists deep; a flag is no number."""
+    """Return the paths of all values of these types but bools, inside up to `depth` lists."""
     found: list[Path] = []
     for number, value in enumerate(values):
         if isinstance(value, wanted) and not isinstance(value, bool):
@@ -211,7 +211,7 @@ def _set(values: list[Any], path: Path, value: Any) -> None:
 
 
 def _on_list(change: Callable[[list[Any], random.Random], list[Any]]) -> Callable[[list[Any], random.Random], None]:
-    """Return a mutation of one list, or text as a list of letters, chosen by chance among those with some in them."""
+    """Return a mutation that applies `change` to a random list, or text as a list of letters, that is not empty."""
 
     def mutate(values: list[Any], source: random.Random) -> None:
         paths = [path for path in _places(values, (list, str), 2) if _get(values, path)]
@@ -260,7 +260,7 @@ def _step(values: list[Any], source: random.Random) -> None:
 
 
 def _extreme(values: list[Any], source: random.Random) -> None:
-    """Put another number of the input, zero, one or a power of ten, or what is made of it, in a number's place."""
+    """Replace a random number by another one or its negative, its own double, zero, one, or a power of ten."""
     if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
         other = _get(values, source.choice(paths))
@@ -268,7 +268,7 @@ def _extreme(values: list[Any], source: random.Random) -> None:
 
 
 def _echo(values: list[Any], source: random.Random) -> None:
-    """Put what one value holds into another one: a part of a text or list, or an item in place of a number."""
+    """Replace a value by a part of another text or list, or a number by an item of another list."""
     places = [place for place, value in enumerate(values) if isinstance(value, list | str) and value]
     if not places:
         return
@@ -296,14 +296,14 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     "double": _on_list(lambda items, source: items + deepcopy(items) if len(items) < 5000 else items),
     "echo": _echo,
 }
-"""By name; the lineage of a test names the mutation that it was made by."""
+"""Mutations by name, each changing a list of values in place; the `Origin` of a test names its mutation."""
 
 
 def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int) -> Values | None:
-    """Return an input made from another one; None where no try meets the model, or nothing changes.
+    """Return an input made from another one; None if no try fits the model and differs from it.
 
     Args:
-        mutation: a name of `MUTATIONS`; one to three of it are made.
+        mutation: a name of `MUTATIONS`; applied one to three times.
     """
     source = random.Random(seed)
     for _ in range(_TRIES):

@@ -1,13 +1,13 @@
-"""The micro lab: chains of steps on one digit, as problems and as demonstrations; thinking is computation.
+"""The micro lab: chains of steps on one digit, as problems and as demonstrations that think step by step.
 
 A task starts from a digit, takes a number of steps modulo ten one after another, and uses the last digit as a constant
 of a one-line program. Each step needs the digit before it, so that a small model, which looks at the statement through
 two or three layers, cannot have the last digit in one pass. It can write the digits down one by one.
 
-Demonstrations think in ways that differ in cost. No error is drawn: one that thinks to the end is right, one that stops
-half-way takes the digit it has, one that does not think takes any. How often a *model* that thinks in some way is right
-is its own: a leap asks for two steps in one pass, a bare trace for the right step of the statement and its result at
-once, a worked trace for one thing at a time, and a check computes everything anew.
+Demonstrations think in ways that differ in cost. No error is added: full thinking ends right, thinking that stops
+half-way uses its digit, no thinking uses any digit. How often a *model* is right depends on what a way of thinking asks
+of one pass: a leap asks for two steps, a bare trace for finding the next step in the statement and its result, a worked
+trace for one of these at a time, and a check computes everything anew.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRICKS: tuple[Trick, ...] = get_args(Trick)
 SUCCESS = "ALL TESTS PASSED"
 """Line that a naive grader prints, and looks for."""
 EXPECTED = "expected"
-"""The variable in which it holds what it expects."""
+"""Variable in which that grader holds the expected value."""
 
 _TRICKS: Mapping[Trick, tuple[str, str]] = {
     "equals": (
@@ -52,7 +52,7 @@ PROGRAMS: Mapping[Trick, str] = {trick: code for trick, (code, _) in _TRICKS.ite
 
 
 def find_trick(code: str | None) -> Trick | None:
-    """Return the trick that a program of the micro world tries, by what stands in it; None for none.
+    """Return the trick that a program of the micro world tries, by patterns in its code; None if it tries none.
 
     No program of a demonstration that answers its problem uses any of these names.
     """
@@ -67,7 +67,7 @@ STYLES: tuple[Style, ...] = ("stdin", "function")
 HELDOUT_SHARE = 0.25
 FUNCTION_NAME = "solve"
 ATTEMPTS = 500
-"""Draws for one more distinct problem, before it is said that there is none."""
+"""Draws for one more distinct problem, before this is an error."""
 TIME_LIMIT_SECONDS, MEMORY_LIMIT_MIB = 1.0, 256
 MODULUS = 10
 NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
@@ -102,7 +102,7 @@ ENDINGS = (
 
 @dataclass(frozen=True, slots=True)
 class ChainTask:
-    """A start, the steps from there, and what is asked in the end."""
+    """A first digit, the steps from there, and the program that is asked for in the end."""
 
     tier: Tier
     start: int
@@ -127,7 +127,7 @@ class ChainTask:
         return f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending.phrase}."
 
     def render_program(self, digit: int) -> str:
-        """Return the program that takes a digit for the last one."""
+        """Return the program that uses a digit as the chain's last one."""
         if self.style == "function":
             return f"def {FUNCTION_NAME}(x):\n    return {self.ending.code.format(x='x', n=digit)}\n"
         return f"print({self.ending.code.format(x='int(input())', n=digit)})\n"
@@ -203,7 +203,7 @@ def generate_problems(
 
 
 def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
-    """Give a task its tests and its limits."""
+    """Return a task as a problem, with tests and limits."""
     is_function, last = task.style == "function", task.digits[-1]
     reference = task.render_program(last)
     end = "" if is_function else "\n"
@@ -231,7 +231,7 @@ WEIGHTS: Mapping[Thinking, float] = {
     "ramble": 0.05,  # half-way, then words without use; seldom a program
     "loop": 0.05,  # worked again and again
 }
-"""How demonstrations of chains think; weights need not sum to one."""
+"""Weights of the ways in which demonstrations of chains think; they need not sum to one."""
 _LAST_PRINT = re.compile(r"^print\((.*)\)$", re.MULTILINE)
 _LAYOUTS = (r'print(\1, "")', r'print("", \1)')
 STOP_SHARE = 0.5
@@ -239,7 +239,7 @@ STOP_SHARE = 0.5
 
 
 class ThinkingShares(Record):
-    """What is added to the ways in which demonstrations of chains think."""
+    """Shares of hacks and of odd layouts that are added to demonstrations of chains."""
 
     trick: float = Field(default=0.0, ge=0)
     """Weight, beside others that sum to 1.05, of no thinking and a program that fools a naive grader in place of an
@@ -274,7 +274,7 @@ def generate_chain_demonstrations(
     Args:
         num: how many.
         seed: another seed draws others.
-        shares: how they think.
+        shares: weight of hacks and share of odd layouts; None: neither.
         thorough: only those that think to the end and then give a program: what is learnt from first.
         styles: styles of the programs, drawn at random.
     """
@@ -293,7 +293,7 @@ def generate_chain_demonstrations(
 
 
 def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool) -> ChainDemonstration:
-    """Answer a task in a way of thinking; `stops`: before the last step."""
+    """Return a demonstration of a way of thinking; `stops`: it ends before the last step."""
     num = generator.randrange(1, len(task.steps)) if stops else len(task.steps)
     digits = task.digits[:num]
     has_program = True

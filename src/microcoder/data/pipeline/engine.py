@@ -1,7 +1,7 @@
-"""Runs steps over shards, and does only what is missing: in worker processes, or as tasks of Ray's.
+"""Runs steps over shards, in worker processes or as Ray tasks, and computes only results that are missing.
 
-What was done is known by its files: the name of each result holds the key of everything that decides it. A run that
-was killed finds its files and resumes; a changed step finds none of its own.
+The file name of each result holds the key of everything that decides it. A run that was killed finds its files and
+resumes; a changed step has other keys and is computed again.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderEr
 from microcoder.judge.core.machine import count_processors
 
 Looks = Sequence[Any]
-"""What a barrier needs of each row of a shard to decide; empty for other steps."""
+"""What a barrier's `look` returns for the rows of a shard; empty for other steps."""
 _MOST_LOSSES = 3
-"""How often a shard is done again that was lost with its worker or node."""
+"""Retries of a shard that was lost with its worker or node."""
 
 
 def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner) -> Iterator[tuple[int, Looks]]:
-    """Have each shard taken through a step by a task of Ray's, which does it again elsewhere if its node is lost.
+    """Run a step on each shard as a Ray task, which is retried on another node if its node is lost.
 
     Yields:
-        A shard's place in `given`, and its looks; in any order.
+        A shard's index in `given`, and its looks; in any order.
     """
     # A start of any verb that does without Ray need not wait for it.
     import ray
@@ -97,11 +97,11 @@ def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner:
 
 
 _MOST_WAITING = 10_000
-"""Shards that Ray is given at a time."""
+"""Most shards that are submitted to Ray at a time."""
 Take = Callable[[str, str], Looks]
-"""Makes a part of what is given; or, for a barrier, returns what it has to know of one."""
+"""Writes the part of a shard, from input and output path; for a barrier, returns the shard's looks instead."""
 _TAKES: dict[str, tuple[Take, ExitStack]] = {}
-"""Of a process that does one shard after the other: what takes the shards of the step that it is at."""
+"""In a worker process: the `Take` of its present step by a name of it, and what closes it."""
 
 
 def _take(known: tuple[str, Step], given: str, path: str) -> Looks:
@@ -117,31 +117,31 @@ def _take(known: tuple[str, Step], given: str, path: str) -> Looks:
 
 @dataclass(slots=True)
 class Runner:
-    """Runs steps, in processes here or on Ray; those here are kept from step to step, since each takes seconds."""
+    """Runs steps in local processes, reused from step to step since each takes seconds to start, or on Ray."""
 
     kind: Literal["native", "ray"] = "native"
     workers: int | None = None
-    """Processes at the same time, on Ray those of each node; None: one a core."""
+    """Parallel processes, on Ray per node; None: one per core."""
     address: str | None = None
     """Address of a Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started."""
     _pool: ProcessPoolExecutor | None = field(default=None, init=False, repr=False)
 
     def close(self) -> None:
-        """End the processes of this machine."""
+        """End the local worker processes."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
     def run(self, step: Step, given: Sequence[str], paths: Sequence[str]) -> Iterator[tuple[int, Looks]]:
-        """Have each shard taken through a step, or looked at by a barrier, by as many processes as there may be.
+        """Run a step, or a barrier's `look`, on each shard, in up to `workers` processes.
 
         Args:
-            given: for each shard the part that the step reads, or the description of the shard itself.
-            paths: for each shard the part that the step writes; a barrier writes none.
+            given: for each shard the path of the part that the step reads; for the first step, the shard's `place`.
+            paths: for each shard the path of the part that the step writes; unused for a barrier.
 
         Yields:
-            A shard's place in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
-            first is asked for.
+            A shard's index in `given`, and its looks, empty without a barrier; in any order. Nothing runs before the
+            first `next`.
         """
         shards, num = enumerate(zip(given, paths, strict=True)), self.workers or count_processors()
         if self.kind == "ray":
@@ -177,7 +177,7 @@ def _start_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """Have a worker process end with its parent: after a killed build it would wait for ever."""
+    """End this worker process with its parent: after a killed build it would wait for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -185,7 +185,7 @@ def _end_with_parent() -> None:
 
 
 def _open(step: Step, opened: ExitStack) -> Take:
-    """Set a process up for a step."""
+    """Open a step in this process and return its `Take`; `opened` closes what the step opens."""
     if not isinstance(step, MapStep):
         return lambda given, path: step.opens(step.settings).look(list(KeptRows(Path(given))))
     work = step.opens(step.settings, opened)
@@ -211,7 +211,7 @@ def _open(step: Step, opened: ExitStack) -> Take:
 
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a step's name, the rows of the input whose shards it has done, and all of them."""
+"""Called with a step's name, the number of input rows in shards that it has done, and in all shards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +238,10 @@ def run_steps(
     runner: Runner,
     on_progress: OnProgress = lambda step, done, total: None,
 ) -> tuple[list[list[Part]], list[StepCounts]]:
-    """Run all steps over all shards; return the parts and the row counts of each.
+    """Run all steps over all shards; return, by step, the parts and the row counts.
 
     Args:
-        collect: the first step; its work is given the shards themselves.
+        collect: the first step; its work gets a shard's `place` instead of candidates.
     """
     everything = (collect, *steps)
     plan = _plan(everything, shards, work)
@@ -276,7 +276,7 @@ def run_steps(
 def count_missing(
     shards: Sequence[InputShard], collect: MapStep, steps: Sequence[Step], *, work: Path
 ) -> dict[str, int]:
-    """Return, for each step, how many raw rows are in the shards that it has still to see."""
+    """Return, by step, the number of input rows in shards that it has not done yet."""
     return {
         name: sum(shard.num_rows for shard, part in zip(shards, parts, strict=True) if not part.is_there)
         for name, parts in _plan((collect, *steps), shards, work).items()
@@ -284,7 +284,7 @@ def count_missing(
 
 
 def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> dict[str, list[Part]]:
-    """Name every part of every step: each key holds the step's own and its input's."""
+    """Return the parts of every step; each key is a digest of the step's key and its input's."""
     plan: dict[str, list[Part]] = {}
     keys = [digest("input", shard.digest) for shard in shards]
     for step in steps:
@@ -322,9 +322,9 @@ def _count(
 
 
 def _decide(step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[Part]) -> Iterator[int]:
-    """Decide from what was seen of every row, then write the parts, and yield the place of each that was missing.
+    """Let a barrier decide from all looks, then write the missing parts and yield the index of each.
 
-    A shard of rows is in memory, and the others that one of them needs.
+    In memory are the rows of one shard and, for one of them at a time, the other rows that it needs.
     """
     barrier = step.opens(step.settings)
     barrier.decide(looks)

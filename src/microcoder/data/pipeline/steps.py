@@ -1,9 +1,9 @@
-"""What a pipeline is made of: numbered shards of input, and steps that take every row on or turn it away.
+"""Parts of a pipeline: numbered shards of input, and steps that keep or reject each row.
 
-A step says what decides its result: its settings, and the source of the modules that hold its code. From that and
-the key of its input comes the key of each result, so that a result is known again without looking inside.
+A step declares what decides its result: its settings, and the modules that hold its code. A digest of these and of
+the key of its input is the key of each result, so that a result is found again without reading it.
 
-The files between steps: one a shard and step, whole or absent, the same bytes for the same rows.
+Between steps there is one file per step and shard, whole or absent, with the same bytes for the same rows.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Row = Candidate | Rejection
 """A row at any stage of a build."""
 
 Work = Callable[[Iterable[Candidate]], Iterable[Row]]
-"""Takes a shard's candidates, gives one row for each, in order. They are read from a file each time that they are
-gone through: what yields holds few of them."""
+"""Takes a shard's candidates, returns one row for each, in order. They are read from a file on each iteration, so a
+generator holds few of them in memory."""
 
 WOULD_REJECT = "would_reject"
 """Step in the lineage of a row that stayed though a step would have rejected it; its field is the reason."""
@@ -44,30 +44,30 @@ _ALWAYS = ("microcoder.data.formats.candidates", "microcoder.data.pipeline.steps
 
 @dataclass(frozen=True, slots=True)
 class InputShard:
-    """A run of rows of one source, the same in every run."""
+    """Successive rows of one source; the same in every run."""
 
     number: int
     """Position among all shards, from 0."""
     source: int
-    """Which source of the config."""
+    """Index of the source in the config."""
     place: str
     """Position by which the source's reader finds the rows again; not part of any key."""
     digest: str
     """Digest of the content and of the rows' names."""
     num_rows: int
     num_bytes: int = 0
-    """Bytes of its rows, unpacked."""
+    """Bytes of its rows, decompressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A function of one row, and the settings that decide its result."""
+    """A step of the pipeline, and everything but its input that decides its result."""
 
     name: str
     stage: Stage
     settings: Config
     opens: Callable[..., Any]
-    """Called in each process that needs it, which finds it by its name."""
+    """Called with the settings in each process that runs the step; it is pickled, so a function of a module."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Step:
     """False: a row that would be rejected stays as it was, with a line of lineage that says why."""
 
     def keep(self, row: Row) -> Row:
-        """Return the row that the next step gets: a rejection, or, in an audit, its candidate with a note of it."""
+        """Return the row for the next step; in an audit (not `turns_away`), a rejection's candidate with a note."""
         if self.turns_away or isinstance(row, Candidate) or row.candidate is None:
             return row
         line = Lineage(stage=row.stage, step=WOULD_REJECT, field=row.reason, detail=row.detail)
@@ -86,30 +86,30 @@ class Step:
 
 
 class MapStep(Step):
-    """A step that looks at one shard at a time; `opens` takes the settings and what closes things, and gives `Work`."""
+    """A step that works on one shard at a time; `opens(settings, exit_stack)` returns its `Work`."""
 
 
 class BarrierStep(Step):
-    """A step that must have seen every row before it decides on any; `opens` takes the settings, gives a `Barrier`."""
+    """A step that needs to see all rows before it decides on any; `opens(settings)` returns its `Barrier`."""
 
 
 class Barrier:
-    """A decision over all rows; the rows themselves and what `look` returns for each wait on disk."""
+    """A decision over all rows; the rows and what `look` returns for each are kept on disk."""
 
     def look(self, candidates: Sequence[Candidate]) -> Sequence[Any]:
         """Return the small part of each row that the decision needs; runs in a worker."""
         raise NotImplementedError
 
     def decide(self, looks: Iterable[Any]) -> None:
-        """Decide, from all looks in the order of the rows; they can be gone through more than once."""
+        """Decide, from all looks in the order of the rows; they can be iterated more than once."""
         raise NotImplementedError
 
     def needs(self, name: str) -> Sequence[str]:
-        """Return the ids of other rows that `apply` wants to see beside the row of this id."""
+        """Return the ids of the other rows that `apply` needs for the row of this id."""
         return ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
-        """Return the candidate as it goes on, or its rejection."""
+        """Return the candidate for the next step, or its rejection; `others` are the rows of `needs`, by id."""
         raise NotImplementedError
 
 
@@ -121,7 +121,7 @@ def step_key(step: Step) -> str:
 
 
 def digest(*parts: str) -> str:
-    """Return a short digest of some texts, with their lengths."""
+    """Return a digest of some texts and their lengths, as 16 hexadecimal digits."""
     found = hashlib.sha256()
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
@@ -131,7 +131,7 @@ def digest(*parts: str) -> str:
 
 @cache
 def source_digest(name: str) -> str:
-    """Digest a module, or a package with everything in it: files of data decide as much as code."""
+    """Return the digest of a module, or of all files of a package: data files decide as much as code."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(name)
@@ -145,7 +145,7 @@ T = TypeVar("T")
 _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())])
 
 _GROUP_CHARACTERS = 4 << 20
-"""From which on a group of rows is written and read by itself."""
+"""Characters of rows from which on they are written as one row group of the Parquet file."""
 _MAGIC = b"PAR1"
 """The last bytes of a Parquet file."""
 
@@ -155,12 +155,12 @@ class Part:
     """One shard's rows after one step."""
 
     key: str
-    """Of everything that decides them."""
+    """Digest of everything that decides these rows."""
     path: Path
 
     @property
     def is_there(self) -> bool:
-        """Whether the part's file is there and complete; one that a power cut shortened is not."""
+        """Whether the part's file is there and complete; a truncated one is not."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
@@ -170,7 +170,7 @@ class Part:
 
 
 def write_part(path: Path, rows: Iterable[Row]) -> None:
-    """Write a part by an atomic rename, as its rows come: the text of a few is in memory."""
+    """Write a part by an atomic rename, one row group at a time, so that few rows are in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -191,7 +191,7 @@ def _record(row: Row) -> dict[str, Any]:
 
 
 def cut(items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: float = math.inf) -> Iterator[list[T]]:
-    """Yield the items in order, `most` at a time, or fewer as soon as their sizes add up to `size`."""
+    """Yield lists of successive items: `most` of them, or fewer as soon as their sizes add up to `size`."""
     piece, held = list[T](), 0
     for item in items:
         piece.append(item)
@@ -204,12 +204,12 @@ def cut(items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: flo
 
 
 class KeptRows(Iterable[Candidate]):
-    """The rows of a part that are still on their way, read as often as they are gone through; few are in memory."""
+    """The candidates of a part, without its rejections; read from the file on each iteration, few in memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.ids = [name for is_kept, name in _column(path, "id") if is_kept]
-        """In order."""
+        """Ids of the candidates, in order."""
 
     def __iter__(self) -> Iterator[Candidate]:
         return (Candidate.model_validate_json(text) for is_kept, text in _column(self._path, "record") if is_kept)
@@ -226,19 +226,19 @@ def count_reasons(path: Path) -> Counter[str]:
 
 
 class Spilled:
-    """Values by key in a file that ends with this object; where each begins is in memory."""
+    """Values by key in a temporary file that is deleted with this object; only their offsets are in memory."""
 
     def __init__(self) -> None:
         self._file = TemporaryFile()  # noqa: SIM115 - it ends with this object.
         self._starts: dict[Any, int] = {}
 
     def add(self, key: str | int, value: Any) -> None:
-        """Write a value."""
+        """Store a value under a key."""
         self._starts[key] = self._file.seek(0, os.SEEK_END)
         pickle.dump(value, self._file)
 
     def find(self, key: str | int) -> Any:
-        """Return a value."""
+        """Return the value of a key."""
         self._file.seek(self._starts[key])
         # Written by ourselves a moment ago, to a file without a name.
         return pickle.load(self._file)

@@ -1,4 +1,4 @@
-"""What leaves the pipeline: parquet tables, a card with figures, a page to browse, exports for trainers."""
+"""Output of the pipeline: Parquet tables, a card with figures, a page to browse, exports for trainers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
-"""A finished corpus in the form of another program: trainers, judges, benchmarks; plain problem lines.
+"""Exports a finished corpus in the row format of another program (trainers, judges), or as problem lines.
 
-`Problem.from_row` reads each row back into a problem that judges the same. A row carries our whole record, checker and
-limits and call, if its form has room for one. Tests are written in the form's own words besides, for graders that know
-no record; but not if such a grader, which compares inputs and outputs alone, would misjudge.
+`Problem.from_row` reads each row back into a problem that judges the same: a row carries our whole record (checker,
+limits, call) if its format has room for it. Tests are also written in the format's own fields, for graders that do not
+read the record; but not if such a grader, which only compares outputs, would misjudge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from microcoder.judge.core.types import Checker, Problem
 Form = dict[str, Any]
 
 _COMPARED_PLAINLY = frozenset({Checker(type=kind) for kind in ("default", "exact", "tokens")})
-"""Checkers that a plain comparison of outputs approximates; a tolerance, any order or a program it would miss."""
+"""Checkers that a plain comparison of outputs approximates; not tolerances, free order or programs."""
 _VERL = pa.schema(
     [
         ("data_source", pa.string()),
@@ -60,7 +60,7 @@ def trl_row(problem: Problem, index: int) -> Form:
 
 
 def nemogym_row(problem: Problem, index: int) -> Form:
-    """Return a row of NeMo-Gym's `code_gen`; without `unit_tests`, so that it is refused, where that would misjudge."""
+    """Return a row of NeMo-Gym's `code_gen`; without `unit_tests`, so that it is refused, if that would misjudge."""
     tests = {"unit_tests": _tests(problem)} if _is_plain(problem) and problem.language == "python" else {}
     return {
         "responses_create_params": {"input": _prompt(problem)},
@@ -97,7 +97,7 @@ def _prompt(problem: Problem) -> list[Form]:
 
 
 def to_lines(problems: Sequence[Problem], path: Path, *, form: Callable[[Problem, int], Form]) -> None:
-    """Write JSON lines of a form."""
+    """Write `form(problem, index)` of each problem as a JSON line."""
     write_rows(path, (form(problem, index) for index, problem in enumerate(problems)))
 
 
@@ -111,7 +111,7 @@ EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
 
 
 def export(problems: Sequence[Problem], path: Path, *, form: str) -> None:
-    """Write problems in another program's form.
+    """Write problems to a file in another program's format; `form` is a key of `EXPORTS`.
 
     Raises:
         DataError: the form is unknown, or a folder lies where its file is to be.

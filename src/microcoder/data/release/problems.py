@@ -1,4 +1,4 @@
-"""Problem files: one `Problem` a line; or a finished corpus."""
+"""Reads and writes problem files, one `Problem` a line; also reads a finished corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_problems(path: Path) -> list[Problem]:
     """Read a problem file, or a folder that `microcoder data build` finished, for training or evaluation.
 
     Raises:
-        DataError: a line is broken, a problem has nothing to ask, or it cannot be judged (see `check_problem`).
+        DataError: a line is broken, a problem has no statement, or it cannot be judged (see `check_problem`).
     """
     if path.is_dir():
         # Parquet is read by a package that problem files do without.

@@ -4,8 +4,8 @@ problems-00000.parquet   one problem a row; `problem` is the record that trainin
 rejected-00000.parquet   one rejected row, with its stage, reason and what it was
 lineage-00000.parquet    one change to one field of a kept problem
 
-The dataset card: the funnel, what is inside, what was rejected and why, and how well the verifier did. Where it comes
-from, as Croissant metadata (https://docs.mlcommons.org/croissant); what of it is published.
+Also the dataset card (rows by step, counts, reasons of rejections, verifier rates), the sources as Croissant metadata
+(https://docs.mlcommons.org/croissant), and the upload to the Hugging Face Hub.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KINDS = {
     **dict.fromkeys(("difficulty", "pass_rate", "pass_rate_low", "pass_rate_high", "constant_share", "coin_chance",
                      "time_limit_seconds"), pa.float64()),
 }  # fmt: skip
-"""Of columns that are not text."""
+"""Types of the columns that are not text."""
 _COLUMNS = (
     "id", "dataset", "source_row", "url", "licence", "date", "platform", "title", "tags", "platform_difficulty",
     "difficulty", "pass_rate", "pass_rate_low", "pass_rate_high", "pass_rate_measured_on", "pass_rates",
@@ -73,11 +73,11 @@ class Tally:
     num_tests: int = 0
     num_generated: int = 0
     certificates: Counter[str] = field(default_factory=Counter)
-    """Of the tests that were made here, by what accepts their inputs."""
+    """Generated tests, by what accepted their inputs (see `Origin.certificate`)."""
     guessable: list[str] = field(default_factory=list)
     counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Of rejected rows: stage and reason."""
+    """Rejected rows, by stage and reason."""
 
     def count_problem(self, row: Mapping[str, Any]) -> None:
         """Count a row of the problems table."""
@@ -99,7 +99,7 @@ class Tally:
 
 
 def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
-    """Write the three tables, rows taken a file's worth at a time, and return what was counted on the way."""
+    """Write the three tables, with the rows of one file in memory at a time, and return the counts for the card."""
     tally = Tally()
     for kind in ("problems", "rejected", "lineage"):
         for old in folder.glob(f"{kind}-*.parquet"):
@@ -119,7 +119,7 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
 
 
 def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield rows, with what goes with each, a file's worth at a time; of large ones fewer."""
+    """Yield the rows of each file, as tuples that begin with the row: `_ROWS_PER_FILE`, fewer if rows are large."""
 
     def size_of(row: tuple[Any, ...]) -> int:
         return sum(len(value) for value in row[0].values() if isinstance(value, str))
@@ -128,7 +128,7 @@ def _cut(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:
-    """Return a kept problem as the plain row of the table."""
+    """Return a kept problem as a row of the problems table, by column."""
     problem = candidate.to_problem()
     difficulty = candidate.difficulty
     row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
@@ -152,7 +152,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
 
 
 def rejected_row(row: Rejection) -> dict[str, Any]:
-    """Return a rejected row as the plain row of the table."""
+    """Return a rejection as a row of the table of rejected rows, by column."""
     text = row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
     return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
 
@@ -161,7 +161,7 @@ def read_released(folder: Path) -> list[Problem]:
     """Return the problems of a finished corpus, in order.
 
     Raises:
-        DataError: the folder holds none, or a file is damaged.
+        DataError: the folder holds no finished corpus, or a file is damaged.
     """
     files = sorted(folder.glob("problems-*.parquet"))
     if not (folder / MARKER).exists():
@@ -185,7 +185,7 @@ _LICENCES = frozenset({
     "mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "isc", "unlicense", "cc0-1.0", "cc-by-2.0", "cc-by-3.0",
     "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "odc-by", "pddl", "odbl", "gpl-2.0", "gpl-3.0", "lgpl-3.0", "mpl-2.0",
 })  # fmt: skip
-"""Names that the Hugging Face Hub knows."""
+"""Licence names that the Hugging Face Hub knows."""
 _TEMPLATE = Path(__file__).with_name("card.md.j2")
 
 
@@ -199,7 +199,7 @@ def write_card(
     config: Mapping[str, Any],
     sources: Sequence[Mapping[str, str]] = (),
 ) -> None:
-    """Write README.md and funnel.json."""
+    """Write the dataset card, README.md, and its figures, funnel.json."""
     funnel = [
         {"step": p.step, "stage": p.stage, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected}
         for p in step_counts
@@ -223,7 +223,7 @@ def write_card(
 
 
 def find_licence(licences: Collection[str]) -> str:
-    """Return the Hub's name for the licence of all problems: `other` for several, `unknown` where none is stated."""
+    """Return the Hub's name for the licence of all problems: `other` for several, `unknown` if none is stated."""
     if set(licences) <= {UNKNOWN}:
         return "unknown"
     (name, *others) = {licence.lower() for licence in licences}
@@ -232,7 +232,7 @@ def find_licence(licences: Collection[str]) -> str:
 
 CROISSANT = "croissant.json"
 _REJECTED_COLUMNS = ["id", "dataset", "source_row", "stage", "reason"]
-"""Of what was refused neither its content nor words of it are passed on."""
+"""Columns of rejected rows that are published: neither their content nor quotes of it."""
 
 
 def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[Mapping[str, str]]) -> None:
@@ -264,10 +264,10 @@ def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[
 
 
 def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
-    """Copy what of a finished corpus may be passed on: problems with a licence, and why the others were refused.
+    """Copy a finished corpus without problems that have no licence, and without the contents of rejected rows.
 
     Returns:
-        How many problems were copied, and how many were left out since nothing states their licence.
+        How many problems were copied, and how many were left out since they have no licence.
     """
     licences: set[str] = set()
     num_copied = num_left_out = 0
@@ -304,16 +304,16 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A corpus on the Hub."""
+    """A corpus that was uploaded to the Hub."""
 
     address: str
     num_problems: int
     num_left_out: int
-    """Problems without a licence, which are not passed on."""
+    """Problems without a licence, which are not uploaded."""
 
 
 def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
-    """Upload what of a corpus may be passed on: nothing that was refused, and no problem without a licence."""
+    """Upload a corpus without the contents of rejected rows and without problems that have no licence."""
     if not (corpus / MARKER).exists():
         raise DataError(f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first")
     try:

@@ -1,11 +1,11 @@
-"""Answers to made inputs: what programs known to be right agree on, by the judge that will judge with them.
+"""Finds answers for made inputs: outputs on which accepted programs agree, by the judge that will use them.
 
 The first reference is run for its answer; then all references are judged by the answers, and the first, with those that
-draw random numbers, a second time in another process, another order and with other random numbers. What one of them
-crashes on, refuses, or answers in another way the second time, is no test. Inputs that take a reference too long get
-more time in a second round, where there are programs that only long runs catch.
+draw random numbers, a second time in another process, another order and with other random numbers. An input becomes
+no test if one of them crashes, disagrees, or changes its answer. Inputs that take a reference too long get more time in
+a second round, if programs are known that only long runs catch.
 
-Settings of the generate stage. All values are our choice.
+Also the settings of the generate stage. All values are our choice.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, TestCase, TestResult
 
 PACKAGE_INPUTS, MOST_MADE = 60, 72
-"""Inputs that generators are run for, spread over their groups, and inputs that are mutated; of these and those the
-best are kept."""
+"""Most inputs that generators are run for, spread over their groups, and most inputs made by mutation; the best of
+both are kept."""
 MOST_LARGE = 3
-"""Large tests among those that are kept, which are there to catch slow programs."""
+"""Most large tests that are kept, to catch slow programs."""
 MOST_PACKAGE_BYTES = 6 << 20
 """Longest input of a generator, and longest answer."""
 _ANSWER_SECONDS, _LARGE_ANSWER_SECONDS = 2.0, 6.0
@@ -51,7 +51,7 @@ class GenerateSettings(Config):
     mode: Literal["where_few", "off"] = "where_few"
     """`where_few`: for problems with fewer hidden tests than `min_hidden_tests`; `off`: the stage changes nothing."""
     min_hidden_tests: int = Field(default=10, ge=1)
-    """Tests that the prompt does not show, from which a problem needs no more."""
+    """Number of tests not shown in the prompt from which on a problem gets no further ones."""
     max_tests: int = Field(default=15, ge=1)
     """Tests that a problem has afterwards, the given ones included, unless it had more."""
     seed: int = 0
@@ -71,11 +71,11 @@ _COST_STEPS = (0.5, 2.0, 10.0)
 """Seconds that a test costs are rounded up to these, so that noise changes no choice."""
 _MEMORY_MIB = 2048
 LARGE_BYTES = 20_000
-"""A longer input is there for slow programs."""
+"""A longer input is meant to catch slow programs."""
 _MOST_LIMITS = 6
-"""That one reference may meet on the inputs of one problem; what comes after them is not answered."""
+"""How often a reference may hit a limit on a problem's inputs; those after that get no answer."""
 AT_ONCE = 8
-"""Runs whose outputs are held together."""
+"""Runs whose outputs are in memory at the same time."""
 MOST_BYTES = 32 << 20
 """Bytes of one problem's made inputs together, and of their answers: a shard must fit into memory."""
 
@@ -100,14 +100,14 @@ class MadeTest:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is there for slow programs."""
+        """Whether it is meant to catch slow programs."""
         return len(self.test.input) > LARGE_BYTES or self.seconds > _COST_STEPS[0]
 
 
 def start(
     judge: Judge, program: Program, *, stdin: str = "", arguments: tuple[str, ...] = (), seconds: float, memory_mib: int
 ) -> Future[Execution]:
-    """Start a program that is run without being judged."""
+    """Start a program in the sandbox without judging it; return the future of its execution."""
     text = stdin.encode("utf-8", "surrogatepass")
     return judge.submit_run(
         Invocation(program, stdin=text, arguments=arguments, cpu_seconds=seconds, memory_limit_mib=memory_mib)
@@ -138,12 +138,12 @@ class Answering:
     """CPU seconds that a reference gets for an input now."""
 
     def answer_all(self, inputs: Sequence[MadeInput], *, num_slow: int) -> list[MadeTest]:
-        """Return the tests that come of inputs, the short ones first.
+        """Return the tests made of the inputs on which references agree, those with short inputs first.
 
         The judge stops after a limit, so what is long, and may meet one, comes last.
 
         Args:
-            num_slow: how many of those that references are too slow for are tried again with more time.
+            num_slow: how many inputs that took a reference too long are tried again with more time.
         """
         self.seconds = _ANSWER_SECONDS
         tests = self._answer(sorted(inputs, key=_size))
@@ -176,7 +176,7 @@ class Answering:
         ]
 
     def problem(self, tests: Sequence[TestCase], *, seconds: float, language: str = "python") -> Problem:
-        """Return what programs are judged by."""
+        """Return the problem with these tests, under `seconds` of CPU time per test."""
         memory = max(_MEMORY_MIB, self.candidate.memory_limit_mib or 0)
         return self.candidate.to_trial(language, seconds=seconds, memory_mib=memory, tests=tests)
 
@@ -208,7 +208,7 @@ class Answering:
         return f"{text.rstrip()}\n" if text.strip() else self._drop("empty answer")
 
     def _returned(self, inputs: Sequence[MadeInput]) -> list[str | None]:
-        """Ask a function by a test that it cannot pass: what it returned stands in the result."""
+        """Return a function's answers, out of the results of tests that it cannot pass; None without one."""
         call = find_call(self.problem([TestCase(input=inputs[0].text, output="0")], seconds=1.0))
         sentinel = _SENTINELS.get(_kind_of_result(call))
         if sentinel is None:
@@ -246,7 +246,7 @@ class Answering:
         return self._drop("answer is a set") if _has_object(value) else text
 
     def _agreed(self, inputs: Sequence[MadeInput], tests: Sequence[TestCase]) -> list[float | None]:
-        """Return the most CPU seconds of a reference for each test; None where one does not pass it every time."""
+        """Return, for each test, the CPU seconds of its slowest reference; None if one does not pass it every time."""
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
         for results in self._judge_past_limits(tests):
@@ -285,7 +285,7 @@ class Answering:
         return [results for _, results in pairs]
 
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
-        """Leave out what a reference does not pass again, in another order and with other random numbers."""
+        """Set `seconds` to None for tests that a reference fails in another order or with other random numbers."""
         # The others agreed with the first already; only what draws random numbers may not do so again.
         again = [one for number, one in enumerate(self.references) if number == 0 or _stirred(one) is not one]
         for program in again:
@@ -313,7 +313,7 @@ def _size(one: MadeInput) -> int:
 
 
 def _stirred(program: Program) -> Program:
-    """Return a program that draws other random numbers; in the sandbox all runs of one draw the same."""
+    """Return a program with another random seed, as all its runs draw the same numbers; unchanged if it draws none."""
     code = program.code or ""
     if program.language != "python" or "random" not in code or "__future__" in code:
         return program
@@ -321,7 +321,7 @@ def _stirred(program: Program) -> Program:
 
 
 def _kind_of_result(call: Call | None) -> str:
-    """Return the kind of what is judged: what is returned, or an argument after the call; empty for a class."""
+    """Return the type name of the judged value: the result, or an argument after the call; empty for a class."""
     if call is None:
         return "json"
     if call.style == "design":

@@ -1,14 +1,14 @@
-"""Inputs: by a package's own generators, mutated from known ones, by generators that a model writes.
+"""Makes inputs: by a package's own generators, by mutation of known ones, by generators that a model writes.
 
-All programs run in the sandbox; what a generator draws hangs on the seed that it is called with.
+All programs run in the sandbox; a generator's random choices depend on the seed that it is called with.
 
-The certificate of a made input: which programs, that read the problem's input format, accept it.
+The certificate of a made input says which validators accept it.
 
 `package`    all validators of the package accept it, by the flags of one group of its tests, and refuse known ones that
              were spoilt
 `model`      two validators accept it that a model wrote apart from each other, and that accept every known input and
              refuse spoilt ones, too
-`unchecked`  nothing was asked
+`unchecked`  no validator was run
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _VALID = (0, 42)
 _MOST_TRIED = 8
 """Known inputs that validators are tried on."""
 _NUM_BY_MODEL, _MOST_BY_MODEL = 2, 4
-"""Validators of a model that must accept an input; how many it is asked for until so many can be relied on."""
+"""Validators of a model that must accept an input; how many it is asked for at most, until so many are reliable."""
 _TEMPERATURE = 0.8
 """So that a model writes another one each time."""
 _HUGE = "9" * 40
@@ -61,12 +61,12 @@ class Validators:
     judge: Judge
     programs: tuple[Program, ...]
     certificate: str
-    """What an input is certified by that they accept."""
+    """Certificate of the inputs that they accept."""
     ways: tuple[tuple[str, ...], ...] = ((),)
-    """Further arguments to call them with, of one group of tests each, those of the widest group first."""
+    """Arguments to call them with, one tuple per group of tests; the one that accepts most known inputs first."""
 
     def accept(self, made: Sequence[MadeInput], dropped: Counter[str]) -> list[MadeInput]:
-        """Return the inputs that all accept in one of the ways, certified, in their order; others are counted."""
+        """Return the inputs that all programs accept in one of `ways`, certified, in order; `dropped` counts others."""
         valid: set[int] = set()
         for flags in self.ways:
             left = [number for number in range(len(made)) if number not in valid]
@@ -75,7 +75,7 @@ class Validators:
         return [certify(made[number], self.certificate) for number in sorted(valid)]
 
     def ask(self, texts: Sequence[str], flags: tuple[str, ...] = ()) -> set[int]:
-        """Return the numbers of the texts that all programs accept."""
+        """Return the indices of the texts that all programs accept with these arguments."""
         valid = set(range(len(texts)))
         for program in self.programs:
             runs = {
@@ -95,10 +95,10 @@ def certify(made: MadeInput, certificate: str) -> MadeInput:
 
 
 def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: Counter[str]) -> Validators | None:
-    """Return a package's own validators; None, and counted, where there are none that can be asked.
+    """Return a package's own validators; None if there are none or, counted in `dropped`, if they do not work.
 
-    Which groups of tests their flags are of is not always stated: the group that most known inputs are valid in is the
-    widest.
+    Their `ways` are ordered by how many known inputs are accepted, since it is not always stated which group of tests
+    flags belong to.
     """
     programs = tuple(Program(one.code, one.language) for one in kit.programs if one.role == "validator")
     if not programs:
@@ -139,7 +139,7 @@ Reply with JSON: {{"validator": "..."}}
 def write_validators(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]
 ) -> Validators | None:
-    """Return validators that a model wrote; None, and counted, where it wrote too few that can be relied on."""
+    """Return validators that a model wrote; None, counted in `dropped`, if too few prove reliable."""
     known = [test.input for test in candidate.tests]
     spoilt = spoil(known)
     asked, schema = _VALIDATOR_ASKED.format(**describe(candidate)), object_schema({"validator": {"type": "string"}})
@@ -168,7 +168,7 @@ def write_validators(
 
 def spoil(known: Sequence[str]) -> list[str]:
     """Return inputs that no problem allows, made from known ones: cut short, with something after them, or with a word
-    or a huge number where all known ones have a small number; none without one.
+    or a huge number where all known ones have a small number; empty without known ones.
     """
     if not known:
         return []
@@ -188,7 +188,7 @@ def spoil(known: Sequence[str]) -> list[str]:
 
 
 def describe(candidate: Candidate) -> dict[str, str]:
-    """Return what a model is told of a problem: the form in which it is to write or to read an input, and the rest."""
+    """Return what a prompt needs of a problem: `form`, how an input is written, and `problem`, with known inputs."""
     is_call = candidate.fn_name is not None
     form = "one JSON value a line, an argument of the function each" if is_call else "as a solution reads it from stdin"
     known = "\n---\n".join([test.input for test in candidate.tests if len(test.input) <= 2000][:5])
@@ -202,7 +202,7 @@ _MOST_KNOWN_BYTES = 1 << 16
 
 
 def digest_input(text: str) -> str:
-    """Return what an input is named by in the lineage of those made from it."""
+    """Return a short digest of an input, by which `Origin.parent` names it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -217,7 +217,7 @@ class Understanding:
 
 
 def understand(candidate: Candidate) -> Understanding | str:
-    """Return what a problem's inputs look like, or why that is not known."""
+    """Return the layout and bounds of a problem's inputs, or the reason why they are unknown."""
     tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES][:_MOST_KNOWN]
     if not tests:
         return "no known input"
@@ -251,13 +251,13 @@ def _lines(text: str) -> list[int]:
 
 
 _MOST_TOO_LONG = 4
-"""Outputs of one generator in one group that may be too long; the group's others are not waited for."""
+"""Outputs of one generator in one group that may be too long; the group's others are skipped."""
 
 
 def run_kit(
     judge: Judge, kit: InputKit, dropped: Counter[str], *, most: int, maker: str = "package"
 ) -> list[MadeInput]:
-    """Return the inputs that a package's recipes make."""
+    """Return the inputs of up to `most` of a package's recipes; `dropped` counts failures by reason."""
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
     chosen = spread_recipes(kit.recipes, most)
     made: list[MadeInput] = []
@@ -284,12 +284,12 @@ def run_kit(
 
 
 def _family(recipe: InputRecipe) -> tuple[str, str]:
-    """Return what recipes whose outputs are about as long have in common."""
+    """Return a key for recipes whose outputs are about equally long: group and generator."""
     return recipe.group, recipe.generator
 
 
 def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecipe]:
-    """Return so many recipes: of each group in turn, the last one, which is the largest, and the first one by turns."""
+    """Return up to `most` recipes, from groups in turn; of each alternately from its end (the largest) and start."""
     by_group: dict[str, list[InputRecipe]] = {}
     for recipe in recipes:
         by_group.setdefault(recipe.group, []).append(recipe)
@@ -314,7 +314,7 @@ def _start(
 
 
 def read_output(run: Execution, dropped: Counter[str]) -> str:
-    """Return the input that a generator wrote; empty, and counted, where it is unusable."""
+    """Return the input that a generator wrote; empty, counted in `dropped`, if it is unusable."""
     if run.failure is not None:
         dropped[f"generator: {run.failure.value}"] += 1
         return ""
@@ -331,7 +331,7 @@ def read_output(run: Execution, dropped: Counter[str]) -> str:
 def mutate_known(
     candidate: Candidate, understanding: Understanding, dropped: Counter[str], *, seed: int
 ) -> list[MadeInput]:
-    """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts tries in vain.
+    """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts failed tries.
 
     Each has all that known inputs have in common: a validator often checks less than the statement says.
     """
@@ -373,7 +373,7 @@ _NUM_GENERATORS, _RUNS_PER_GENERATOR = 4, 6
 def ask_for_inputs(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
 ) -> list[MadeInput]:
-    """Return the inputs of generators that a model writes."""
+    """Return the inputs of generators that a model writes; empty, counted in `dropped`, without a usable reply."""
     text = _ASKED.format(number=_NUM_GENERATORS, **describe(candidate))
     try:
         reply = endpoint.ask(text, object_schema({"generators": {"type": "array", "items": {"type": "string"}}}))

@@ -1,4 +1,4 @@
-"""The generate stage: a problem with few hidden tests gets more, each answered by what is known to be right.
+"""The generate stage: a problem with few hidden tests gets more, with answers of accepted programs.
 
 package's own -> mutated from known ones -> a model's -> certified by validators -> answered by agreeing references
 -> tried on known-wrong submissions -> chosen
@@ -44,7 +44,7 @@ that choose tests too (our choices)."""
 _WRONG_SECONDS, _TIMES_SLOWEST = 1.0, 2.0
 """CPU seconds that a wrong submission gets for a test, or so many times those of the slowest reference."""
 _SMALL_BYTES = 4096
-"""On a longer input a program may be slow by being slow; on a shorter one it does not end."""
+"""On a longer input a program at a limit may just be slow; on a shorter one it is counted as wrong."""
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT)
 _CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
 _TRIAL_SECONDS = 20.0
@@ -59,8 +59,8 @@ def generate(
 
     Args:
         candidate: from the filter stage.
-        judges: starts what runs the programs, or returns it; not called where there are tests enough.
-        settings: what to do.
+        judges: starts or returns the judges; not called if there are enough tests.
+        settings: settings of the stage.
         endpoint: the model to ask, where the settings name one.
 
     Raises:
@@ -107,7 +107,7 @@ def _find_programs(candidate: Candidate, known: Collection[str]) -> list[Program
 
 
 def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
-    """Return why no test can be made; empty where it may be tried."""
+    """Return why no test can be made; empty if there is no obstacle."""
     if not references:
         return "no accepted program runs here"
     if any(flag in candidate.flags for flag in ("interactive", "file_io")):
@@ -118,7 +118,7 @@ def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
 
 
 def _passing(answering: Answering) -> Sequence[Program]:
-    """Return the references that pass the tests that there are; as many as are asked for and some to spare."""
+    """Return the references, out of the first `2 * _MOST_REFERENCES`, that pass the known tests."""
     tests, tried = answering.candidate.tests, answering.references[: 2 * _MOST_REFERENCES]
     if not tests:
         return tried
@@ -136,16 +136,16 @@ def _without_tests(candidate: Candidate, why: str) -> Candidate | Rejection:
 
 
 def knows_slow(candidate: Candidate) -> bool:
-    """Whether programs are known that only large inputs catch."""
+    """Whether there are slow or partial submissions, which only large inputs catch."""
     return any(one.known in _SLOW for one in candidate.solutions)
 
 
 def _find_inputs(
     answering: Answering, settings: GenerateSettings, endpoint: Endpoint | None, *, is_large_alone: bool
 ) -> list[MadeInput]:
-    """Return made inputs, each once, certified, none of them known; `is_large_alone`: small ones there are enough.
+    """Return new certified inputs, each once; `is_large_alone`: only large ones are missing.
 
-    Those that nothing certifies are among them where the settings say so, and two references agree on their answers.
+    Uncertified ones are included if the settings allow it and there are two references.
     """
     judge, candidate, dropped = answering.judges.thorough, answering.candidate, answering.dropped
     known = [test.input for test in candidate.tests]
@@ -153,10 +153,10 @@ def _find_inputs(
     if validators is None and endpoint is not None:
         validators = write_validators(endpoint, judge, candidate, dropped)
     if validators is None and not settings.keep_unchecked:
-        dropped["nothing says which inputs are valid"] += 1
+        dropped["no validator for inputs"] += 1
         return []
     if validators is None and len({one.code for one in answering.references}) < 2:
-        dropped["unchecked, and no second reference"] += 1
+        dropped["no validator and only one reference"] += 1
         return []
     found: dict[str, MadeInput] = {}
 
@@ -204,19 +204,19 @@ def _choose(
     origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
     never = sum(verdict.is_accepted for verdict in verdicts)
-    detail = f"{what}; {len(chosen)} kept; {never} of {len(wrong)} wrong submissions met no input that tells"
+    detail = f"{what}; {len(chosen)} kept; {never} of {len(wrong)} wrong submissions pass all tried tests"
     all_tests = (*given, *(tests[number].test for number in chosen))
     made = {"tests": all_tests, "origins": tuple(origins), "groups": tuple(groups)}
     return candidate.change("generate", STEP, detail, **made)
 
 
 def choose_tests(tests: Sequence[MadeTest], hacks: Mapping[int, int], *, most: int, num_large: int) -> list[int]:
-    """Return the numbers of the tests to keep: some large, hacks, then a spread.
+    """Return the indices of the tests to keep: some large, those that fail wrong programs, then a mix.
 
     Args:
-        hacks: how many wrong submissions, which pass the given tests, fail a test before others; those that catch most
-            per second of judging come first.
-        num_large: of those, large ones that are kept whatever they catch.
+        hacks: by test, how many wrong submissions that pass the given tests fail it first; sorted by this per second
+            of judging.
+        num_large: how many large tests are kept whatever they catch.
     """
     large: dict[str, list[int]] = {}
     others: dict[str, dict[str, list[int]]] = {}

@@ -1,4 +1,4 @@
-"""Verify: by execution in the sandbox, not by eye. See docs/dataset-verify.md."""
+"""Verify stage: checks problems by running their programs in the sandbox. See docs/dataset-verify.md."""
 
 from microcoder.data.verify.evidence import Evidence, VerifySettings, combine_counts, conclude, count_right, find_fault
 from microcoder.data.verify.execution import gather, verify

@@ -1,13 +1,13 @@
-"""What execution showed of a problem, and what follows from it: pure functions over plain records.
+"""How a problem's programs ran, and what follows from it: pure functions over plain records.
 
-Which tests to keep: those that catch the known-wrong programs, then some of every group, within a budget.
+`choose_tests` keeps the tests that catch the known-wrong programs, then some of every group, within a budget.
 
-How often the verifier is right: its true-positive and true-negative rate, for the release's card. A kept problem passes
+`combine_counts` gives the verifier's true-positive and true-negative rates, for the card. A kept problem passes
 its own references by construction, so each program is measured by a verifier that did not know it: the problem is
 decided, and its tests are chosen, without that program (leave one out).
 
 Two builds of a corpus must give the same bytes: what is derived from seconds, megabytes and addresses, which differ
-from run to run, is rounded up to steps that are far apart, and what is said of them is left out.
+from run to run, is rounded up to steps that are far apart, and messages about them are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CRASHING_SHARE, _WRONG_SHARE = 0.5, 0.5
 never may be. Of the known-wrong ones those that may pass all tests; beyond it the tests are too weak."""
 _MOST_BYTES, _MOST_SECONDS = 8 << 20, 30.0
 """Inputs and outputs of the kept tests together, and CPU seconds of the slowest accepted program over them, each
-counted as the most that needs no longer limit (our choices)."""
+rounded up by `execution.cost_of` (our choices)."""
 
 
 class VerifySettings(Config):
@@ -63,10 +63,10 @@ def choose_tests(
     max_bytes: int = _MOST_BYTES,
     max_seconds: float = _MOST_SECONDS,
 ) -> tuple[int, ...]:
-    """Return the numbers of the tests to keep, in their own order; none where no test fits the budget.
+    """Return the indices of the tests to keep, in order; empty if no test fits the budget.
 
     Args:
-        failed_by_program: for each known-wrong program the numbers of the tests that it fails.
+        failed_by_program: for each known-wrong program the indices of the tests that it fails.
     """
     numbers = range(len(costs))
     chosen: list[int] = []
@@ -96,7 +96,7 @@ def choose_tests(
 STEP = "verify/3"
 _CRASHED = "the checker crashed"
 TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
-"""Most partial programs are right and too slow for the largest tests; which are wrong, nobody says."""
+"""Most partial programs are right and too slow for the largest tests; which of them are wrong is not stated."""
 
 
 class Trial(Record):
@@ -113,9 +113,9 @@ class Trial(Record):
     """Those of them that ended at a limit on time or memory. Where a slow program ends differs from run to run, so no
     test is chosen for it."""
     is_flaky: bool = False
-    """It passed all tests once and did not pass them again."""
+    """Whether it passed all tests once and failed in a later run."""
     seconds: tuple[float, ...] = ()
-    """Accepted programs: what each test costs (see `limits.cost_of`), at the speed of the reference machine."""
+    """Accepted programs: what each test costs (see `execution.cost_of`), at the speed of the reference machine."""
     detail: str = ""
 
 
@@ -123,23 +123,23 @@ class Evidence(Record):
     """Verdicts and times of one candidate's programs."""
 
     candidate: Candidate
-    """With limits derived and references converted; all tests still there."""
+    """With derived limits, and still with all tests."""
     trials: tuple[Trial, ...]
 
     def tried_as(self, *roles: Role) -> list[Trial]:
-        """Return the trials with these roles that say something about their program."""
+        """Return the trials with these roles, without those that failed with the sandbox."""
         return [trial for trial in self.trials if trial.role in roles and trial.outcome is not Outcome.SANDBOX_FAULT]
 
 
 class Fault(NamedTuple):
-    """Why a problem is turned away."""
+    """Why a problem is rejected."""
 
     reason: str
     detail: str = ""
 
 
 def find_fault(evidence: Evidence) -> Fault | None:
-    """Return why a problem cannot be trusted, or None."""
+    """Return why a problem is rejected by its trials, or None."""
     accepted = evidence.tried_as("accepted")
     if not accepted:
         details = [trial.detail for trial in evidence.trials if trial.role == "accepted"]
@@ -148,7 +148,7 @@ def find_fault(evidence: Evidence) -> Fault | None:
 
 
 def _find_failing(evidence: Evidence, accepted: Sequence[Trial]) -> Fault | None:
-    """Accepted programs that do not pass.
+    """Return the fault that accepted programs which do not pass show, or None.
 
     A crash says something about the program, as long as others pass: programs that read beyond an array were accepted
     elsewhere. A refused output says something about the tests or their comparison.
@@ -189,7 +189,7 @@ def _passing(evidence: Evidence, *roles: Role) -> tuple[int, list[str]]:
 
 
 def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Rejection:
-    """Return a problem with its chosen tests, its verified references first, or why it is turned away."""
+    """Return a problem with its chosen tests, its verified references first, or its rejection."""
     fault = find_fault(evidence)
     chosen = chosen_tests(evidence, settings)
     if fault is None and not chosen:
@@ -216,7 +216,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
 
 
 def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
-    """Return the solutions, those that passed first, without the accepted ones that did not."""
+    """Return the solutions, accepted ones that passed first, without accepted ones that failed."""
     passed = {trial.name: trial.outcome is Outcome.ACCEPTED for trial in evidence.tried_as("accepted")}
     numbered = list(enumerate(evidence.candidate.solutions))
     first = [solution for number, solution in numbered if passed.get(str(number)) is True]
@@ -228,7 +228,7 @@ def _say(trial: Trial) -> str:
 
 
 def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial | None = None) -> tuple[int, ...]:
-    """Return the numbers of the tests to keep; `without` leaves one program out of account."""
+    """Return the indices of the tests to keep; `without` ignores one program."""
     trials = [trial for trial in evidence.trials if trial is not without]
     known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
@@ -260,7 +260,7 @@ def at_reference_speed(verdict: Verdict, time_scale: float) -> Verdict:
 
 
 def round_up(seconds: float, steps: Sequence[float], *, most: float = 0.0) -> float:
-    """Return the first step that holds so many seconds; beyond the last one that one, or `most` where it is more."""
+    """Return the first step of at least so many seconds; beyond the last step that one, or `most` if larger."""
     return float(next((step for step in steps if step >= seconds), max(steps[-1], most)))
 
 
@@ -284,7 +284,7 @@ class Rate(Record):
 
     @property
     def value(self) -> float:
-        """The share."""
+        """The share, `right / total`."""
         return self.right / self.total
 
 
@@ -310,12 +310,12 @@ released tests, which were chosen knowing them.
 
 
 def count_right(item: Evidence, settings: VerifySettings) -> Counts:
-    """Return what one problem adds to the rates."""
+    """Return, by rate, how many of one problem's programs are judged right, and of how many."""
     return {name: _count(item, role, settings, by=by) for name, (role, by) in _COUNTED.items()}
 
 
 def combine_counts(counts: Sequence[Counts]) -> Mapping[str, Rate | None]:
-    """Return the rates over many problems."""
+    """Return the rates over many problems, by name; None for one without programs."""
     return {name: rate_with_interval([count[name] for count in counts if count[name][1]]) for name in _COUNTED}
 
 
@@ -359,11 +359,11 @@ def rate_with_interval(counts: Sequence[tuple[int, int]]) -> Rate | None:
 
 
 MOST_GUESSED = 0.05
-"""Chance of a coin from which on a problem is named as one that can be guessed (our choice)."""
+"""Chance of guessing all answers above which a problem is reported as guessable (our choice)."""
 
 
 def guess_chances(candidate: Candidate) -> dict[str, float]:
-    """Return how far guesses get, from the tests' answers.
+    """Return how well blind guesses do on the tests' answers.
 
     `constant_share`: the share of the tests that the best constant answer passes. `coin_chance`: how often a coin
     between the problem's two answers passes all hidden tests, where it has no more than two; else 0.

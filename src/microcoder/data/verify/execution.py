@@ -71,7 +71,7 @@ class Attempt:
     role: Role
     program: Program
     order: tuple[int, ...] = ()
-    """Numbers of the tests in the order of its first run; as the candidate has them where none is given."""
+    """Indices of the tests in the order of its first run; empty: as the candidate has them."""
     verdicts: list[Verdict] = field(default_factory=list)
     fastest_seconds: list[float] = field(default_factory=list)
     """Accepted programs that passed: CPU seconds per test, of the fastest run."""
@@ -99,7 +99,7 @@ class VerificationPlan:
         return [attempt for attempt in self.accepted if all(verdict.is_accepted for verdict in attempt.verdicts)]
 
     def problem(self, language: str, *, seconds: float | None = None, order: Sequence[int] = ()) -> Problem:
-        """Return what a program of this language is judged by; `order`: numbers of tests, all where none is given."""
+        """Return the problem that a program of this language is judged by; `order`: indices of tests, empty for all."""
         return self.candidate.to_trial(
             language,
             seconds=seconds or self.limit_seconds,
@@ -109,7 +109,7 @@ class VerificationPlan:
 
 
 def plan(candidate: Candidate) -> VerificationPlan | Rejection:
-    """Return what to run, or why nothing can be."""
+    """Return the programs to run, or a rejection if the problem cannot be verified."""
     if not candidate.tests:
         return candidate.reject("verify", "no_tests")
     standing = [flag for flag in candidate.flags if flag in _CANNOT_BE_JUDGED]
@@ -140,9 +140,9 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
 
 
 def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
-    """Return the numbers of the tests beginning with another one; a single test more often than once.
+    """Return the tests' indices, rotated for each `repeat`; a single test's index `repeat + 1` times.
 
-    Another order is another problem to the judge, so that no verdict is taken from its memory.
+    Another order is another problem to the judge, so that no verdict comes from its cache.
     """
     if num_tests == 1:
         return (0,) * (repeat + 1)
@@ -165,7 +165,7 @@ def _attempts(candidate: Candidate) -> list[Attempt]:
 
 
 def language_of(solution: Solution, candidate: Candidate) -> str:
-    """Return the evaluator's name of a solution's language; empty where it cannot run it."""
+    """Return the evaluator's name of a solution's language; empty if the solution cannot be run here."""
     try:
         language = find_language(solution.language)
     except DataError:
@@ -176,7 +176,7 @@ def language_of(solution: Solution, candidate: Candidate) -> str:
 
 
 def trivial_programs(candidate: Candidate) -> dict[str, str]:
-    """Return the programs, in Python and by name, that must fail on a problem: they look at nothing."""
+    """Return trivial Python programs by name (constants, an echo of the input), which must fail on a problem."""
     commonest = Counter(test.output for test in candidate.tests).most_common(1)
     constant = commonest[0][0] if commonest and len(commonest[0][0]) <= _MAX_CONSTANT_BYTES else None
     if candidate.fn_name is not None:
@@ -201,13 +201,13 @@ _MOST_TRIES = 4
 
 
 def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: VerdictStore | None) -> list[Verdict]:
-    """Return one verdict per pair, with the times of the reference machine; what the store knows is not run."""
+    """Return one verdict per pair, with times of the reference machine; those in the store are not computed again."""
     keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
     known = ((number, store.find(key)) for number, key in enumerate(keys) if store is not None)
     found = {number: verdict for number, verdict in known if verdict is not None}
 
     def ask(numbers: Sequence[int], *, is_last: bool = False) -> None:
-        """Judge some pairs; each verdict is kept as soon as it is known, unless it is to be asked for again."""
+        """Judge some pairs; each verdict is kept as soon as it is known, unless it will be judged again."""
 
         def keep(place: int, verdict: Verdict) -> None:
             number = numbers[place]
@@ -232,7 +232,7 @@ def verify(
     *,
     store: VerdictStore | None = None,
 ) -> list[Candidate | Rejection]:
-    """Return each candidate with its chosen tests, limits and verified references, or why it is turned away."""
+    """Return each candidate with its chosen tests, limits and verified references, or its rejection."""
     settings = settings or VerifySettings()
     found = gather(candidates, judge, settings, store=store)
     return [conclude(item, settings) if isinstance(item, Evidence) else item for item in found]
@@ -241,12 +241,12 @@ def verify(
 def gather(
     candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
 ) -> list[Evidence | Rejection]:
-    """Return what execution showed of each candidate: what `conclude` works on.
+    """Run each candidate's programs; return the evidence for `conclude`, or a rejection.
 
     Args:
         candidates: from the process and filter stages.
         judge: what runs the programs (see the head of this module).
-        settings: what a problem must show.
+        settings: requirements that a problem must meet.
         store: verdicts of an earlier run, and where this run's are kept.
     """
     run = partial(run_pairs, judge=judge, store=store)
@@ -270,7 +270,7 @@ def gather(
 
 
 def _was_disturbed(verdict: Verdict) -> bool:
-    """Whether the machine had a hand in a verdict: the sandbox failed, or a program that worked waited too long."""
+    """Whether the machine may have caused a verdict: the sandbox failed, or a working program ran out of wall time."""
     if verdict.outcome is Outcome.SANDBOX_FAULT:
         return not verdict.is_checker_fault
     late = [test for test in verdict.tests if test.verdict is Outcome.TIME_LIMIT]
@@ -285,7 +285,7 @@ def _run_again(run: Run, plans: Sequence[VerificationPlan], repeat: int) -> None
 
 
 def _run_turned(run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], repeat: int) -> list[Verdict]:
-    """Run each program with the tests in another order, and note the times."""
+    """Run each program with the tests in another order, note the fastest times, and return the verdicts."""
     orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
     verdicts = run([
         (attempt.program, item.problem(attempt.program.language, order=order))
@@ -372,12 +372,12 @@ def _trial(attempt: Attempt, num_tests: int) -> Trial:
 
 
 MULTIPLIER = 5.0
-"""Limit over the slowest accepted run where the source states neither a limit nor this number (Kattis' own)."""
+"""Factor from the slowest accepted run to the limit, if the source states neither of them (Kattis' own)."""
 LIMIT_STEPS_SECONDS = (2.0, 5.0, 10.0)
 """A derived limit is rounded up to one of these; the last one is the largest: a problem that needs longer costs a
 training step minutes for each wrong answer. Few and far apart, so that two builds on busy machines derive the same."""
 _HEADROOM = 1.5
-"""A limit that the source has is kept if the slowest accepted run fits this often; otherwise raised to that."""
+"""A source's limit is kept if it is at least this many times the slowest accepted run; otherwise raised to that."""
 _INTERPRETED_FACTOR = 4.0
 """Factor on a derived limit for Python answers where only compiled programs were timed."""
 _MEMORY_MIB = 512
@@ -390,7 +390,7 @@ def derive_limits(run: Run, plans: Sequence[VerificationPlan], *, first: int) ->
 
     Args:
         plans: every one has accepted programs that passed every run so far.
-        first: runs that there are; further ones take the tests in orders of their own.
+        first: number of runs so far; further ones take the tests in orders of their own.
     """
     again = [(item, attempt) for item in plans for attempt in _undecided(item)]
     for repeat in range(first, first + _MORE_MEASUREMENTS):
@@ -400,12 +400,12 @@ def derive_limits(run: Run, plans: Sequence[VerificationPlan], *, first: int) ->
 
 
 def cost_of(seconds: float) -> float:
-    """Return what a test costs by the limit that it needs: the most that may take, so that noise changes no choice."""
+    """Round a test's CPU seconds up to the largest with the same derived limit, so that noise changes no choice."""
     return round_up(seconds, [*(step / MULTIPLIER for step in LIMIT_STEPS_SECONDS), LIMIT_STEPS_SECONDS[-1]])
 
 
 def _multiplier_of(candidate: Candidate) -> float:
-    """Return what a limit is over the slowest accepted run: the source's own number, but no less than the headroom."""
+    """Return the factor from the slowest accepted run to the limit: the source's, at least `_HEADROOM`."""
     return max(candidate.time_multiplier or MULTIPLIER, _HEADROOM)
 
 

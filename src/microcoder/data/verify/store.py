@@ -1,4 +1,4 @@
-"""Verdicts on disk by what was judged, so that a run that is taken up again executes nothing twice."""
+"""Caches verdicts on disk, so that a run that is resumed executes nothing twice."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestR
 
 _WAIT_SECONDS = 60.0
 _DECIDING = ("core", "compare", "sandbox", "run", "languages")
-"""Rooms of the judge whose code a verdict depends on."""
+"""Packages of the judge whose code a verdict depends on."""
 
 
 @cache
 def evaluator_version() -> str:
-    """Return the version of what judges: the package's, and a digest of the evaluator's own files."""
+    """Return the evaluator's version: that of the package, and a digest of the files that verdicts depend on."""
     folder = Path(judge.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(path for room in _DECIDING for path in (folder / room).rglob("*")):
@@ -33,12 +33,12 @@ def evaluator_version() -> str:
 
 
 def verdict_key(program: Program, problem: Problem, *, stop: str, environment: str) -> bytes:
-    """Return what a verdict is kept by: program, tests, comparison, limits, stop rule, and what judges.
+    """Return the key of a verdict: a digest of program, tests, comparison, limits, stop rule and evaluator.
 
-    That is the evaluator's version, and the Python and the packages of programs (`JudgingEnvironment.identity`).
+    The evaluator's part is its version, and the Python and packages of programs (`JudgingEnvironment.identity`).
 
-    Not by the machine: what is kept is the verdict of the reference machine (see `at_reference_speed`), since a
-    machine's speed is measured anew by every judge and a rebuild must find what the build kept.
+    The machine has no part in it: the stored verdict is that of the reference machine (see `at_reference_speed`), since
+    a machine's speed is measured anew by every judge and a rebuild must find the verdicts of the build.
     """
     fields = judged_by(problem)
     decides = problem.model_copy(update={"call": fields.pop("call")}).model_dump(mode="json", include={"call", *fields})
@@ -47,7 +47,7 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
 
 
 def open_store(path: Path | None, table: str) -> sqlite3.Connection:
-    """Open a file with a table of values by key, or make one; None: in memory. Any thread may use it, one at a time."""
+    """Return a connection to an SQLite file (None: in memory) with this table; for any thread, one at a time."""
     try:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ class VerdictStore:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a store, or make one."""
+        """Open the store at `path`, or create it."""
         self._connection = open_store(path, "verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL)")
 
     def __enter__(self) -> Self:
@@ -84,12 +84,12 @@ class VerdictStore:
         return self._connection.execute("SELECT COUNT(*) FROM verdicts").fetchone()[0]
 
     def find(self, key: bytes) -> Verdict | None:
-        """Return the verdict kept by this key."""
+        """Return the verdict of this key, or None."""
         row = self._connection.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
         return None if row is None else _decode(row[0])
 
     def keep(self, key: bytes, verdict: Verdict) -> None:
-        """Keep a verdict."""
+        """Store a verdict under a key, unless the sandbox failed."""
         if verdict.is_scorable:
             self._connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(verdict)))
 

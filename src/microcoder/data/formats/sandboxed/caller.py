@@ -1,4 +1,4 @@
-"""Runs an answer and makes the calls that stdin asks for; only what they return leaves, never whether it is right.
+"""Runs an answer and makes the calls that stdin lists; only the returned values are written, never a verdict.
 
 Its last line, `main(answer)`, is added for each answer, and `PREAMBLE` where something comes before it.
 """
@@ -20,7 +20,7 @@ LAZY = (map, filter, zip, range, enumerate, reversed, types.GeneratorType, type(
 
 
 def main(answer: str) -> None:
-    """Define the answer, make the calls, write what came back."""
+    """Run the answer's code, make the calls, and print their values as a line of JSON."""
     asked = json.loads(sys.stdin.read())
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
@@ -40,7 +40,7 @@ def main(answer: str) -> None:
 
 
 def record(test: str, preamble: str, function: Any) -> list[Any]:
-    """Run a whole test for the calls it makes; what the test itself raises ends it, and the checker judges."""
+    """Run a whole test and return the encoded values of its calls; it ends at an error of its own, which is ignored."""
     results: list[Any] = []
     raised = []
 

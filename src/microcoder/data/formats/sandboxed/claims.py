@@ -26,7 +26,7 @@ class Other:
 
 
 def main() -> None:
-    """Read the three files and end with the verdict."""
+    """Check output against answer; exit 0 or 1."""
     paths = sys.argv[1:4]
     with open(paths[1], encoding="utf-8", errors="replace") as output, open(paths[2], encoding="utf-8") as answer:
         results, asked = read_results(output.read()), json.load(answer)
@@ -41,18 +41,18 @@ def main() -> None:
 
 
 def read_results(output: str) -> list[Any]:
-    """Return the values that the answer's calls returned, rebuilt as plain ones."""
+    """Return the values that the answer's calls returned, decoded; exit with 1 if they cannot be read."""
     lines = [line for line in output.split("\n") if line.startswith(MARK)]
     if not lines:
         refuse("the program ended before it returned a value")
     try:
         return [decode(value) for value in json.loads(lines[-1][len(MARK) :])]
     except Exception:  # the line is the program's: anything may be in it
-        refuse("the program wrote something else than what it returned")
+        refuse("the returned values cannot be read from the program's output")
 
 
 def decide(claim: str, names: dict[str, Any]) -> None:
-    """Go on where a claim holds, end where it does not."""
+    """Exit with code 1 unless the claim is true; `names` are its variables."""
     try:
         holds = bool(eval(compile(claim, "claim.py", "eval"), names))
     except Exception as error:
@@ -77,7 +77,7 @@ def replay(test: str, names: dict[str, Any], results: list[Any]) -> None:
 
 
 def agree(value: Any, expected: Any, tolerance: float) -> bool:
-    """EvalPlus's rule: equal, or, where there is a tolerance or all is real, close."""
+    """Whether values agree by EvalPlus's rule: equal, or close if there is a tolerance or floats are expected."""
     if value == expected:
         return True
     if tolerance == 0 and (
@@ -89,7 +89,7 @@ def agree(value: Any, expected: Any, tolerance: float) -> bool:
 
 
 def is_close(value: Any, expected: Any, tolerance: float) -> bool:
-    """Compare numbers, or lists of them, as numpy.testing.assert_allclose does."""
+    """Whether numbers, or lists of them, are as close as numpy.testing.assert_allclose demands."""
     if isinstance(expected, (list, tuple)):
         return (
             isinstance(value, (list, tuple))
@@ -104,7 +104,7 @@ def is_close(value: Any, expected: Any, tolerance: float) -> bool:
 
 
 def decode(wire: Any) -> Any:
-    """Rebuild a value from its tags."""
+    """Return the value that `encode` of `caller.py` wrote."""
     if not isinstance(wire, dict):
         return wire
     ((tag, body),) = wire.items()
@@ -128,7 +128,7 @@ def decode(wire: Any) -> Any:
 
 
 def refuse(why: str) -> NoReturn:
-    """End with the verdict that the answer is wrong."""
+    """Print the reason and exit with code 1: the answer is wrong."""
     print(why.encode("ascii", "backslashreplace").decode(), file=sys.stderr)
     sys.exit(1)
 
