@@ -1,4 +1,4 @@
-"""The problems of a run with their prompts, training and held-out; and what a run hands to its engine.
+"""The problems of a run with their prompts, training and held-out; and the inputs of its engine.
 
 Engines translate and decide nothing.
 """
@@ -43,7 +43,7 @@ class Tasks:
 
     @property
     def problems(self) -> list[Problem]:
-        """All that programs are judged by."""
+        """All problems: training, then held-out."""
         return [task.problem for task in (*self.train, *self.heldout)]
 
     def as_record(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Tasks:
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return the problems of a config with their prompts."""
+    """Return a config's problems with their prompts; DataError if training, held-out or few-shot ones coincide."""
     train, heldout, left_out = _read_problems(config.problems)
     if shared := find_shared(heldout, train):
         raise DataError(
@@ -117,7 +117,7 @@ def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class EngineInputs:
-    """The model, problems, judge and run directory that an engine is given."""
+    """The inputs of an engine: config, model, problems, judge, run directory, observer."""
 
     config: TrainConfig
     policy: Any
@@ -129,7 +129,7 @@ class EngineInputs:
 
 
 def load_engine(config: TrainConfig) -> Any:
-    """Return the module of a recipe's engine; nothing of torch is imported before.
+    """Import and return the module of a recipe's engine, which imports torch.
 
     It has `is_main_process`, `wait_for_everyone`, `describe_machine`, `load_policy`, `train`, `probe`, `export_model`.
     """
