@@ -102,7 +102,7 @@ def _ask_own(extension: Extension, rewards_G: Sequence[float | None]) -> list[fl
             raise extension.fault(f"returned {advantage!r:.80} as an advantage; return finite numbers")
         if reward is None and advantage:
             raise extension.fault(
-                f"returned {advantage:g} where the reward is None: nothing is known of that response, or it is "
-                "in no baseline; return 0"
+                f"returned {advantage:g} where the reward is None: that response is unscored, or masked out of "
+                "the baseline; return 0"
             )
     return [float(advantage) for advantage in advantages_G]

@@ -470,7 +470,7 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
         row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
         row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
         row("a pass", "", cut.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
-        *(f"cannot act: {idea}" for idea in find_idle(config)),
+        *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
 
 
