@@ -35,7 +35,7 @@ VERBS = {
     "study": "Run controlled experiments and test the paper's claims with them.",
     "serve": "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.",
 }
-"""By name: what a verb does. A module of its name has a function of its name, but for those of `_PLACES`."""
+"""Verb -> its line of help. Module and function have the verb's name, except for those of `_PLACES`."""
 _PLACES = {"data": "data:app", "eval": "eval:evaluate", "init": "train:init", "report": "view:report"}
 
 CONFIGS = {
@@ -43,7 +43,7 @@ CONFIGS = {
     "eval": "microcoder.eval.config:EvalConfig",
     "data build": "microcoder.data.build.config:BuildConfig",
 }
-"""By command: the configuration whose keys it takes as flags."""
+"""Command -> the configuration class whose keys it takes as flags."""
 
 USUAL_KEYS = {"train": (
     *("engine", "num_steps", "seed", "model.path", "model.lora.rank", "problems.train", "problems.heldout"),
@@ -64,7 +64,7 @@ USUAL_KEYS = {"train": (
     *("difficulty.selection.by", "generate.mode", "generate.endpoint.base_url", "generate.endpoint.model"),
     *("verify.runs", "verify.max_tests"),
 )}  # fmt: skip
-"""Keys that `--help` lists, where it does not list all; `--help-all` does."""
+"""Command -> the keys that `--help` lists; `--help-all` lists all."""
 
 _NUMBERS = {int: "a whole number", float: "a number"}
 USER_ERROR = 2
