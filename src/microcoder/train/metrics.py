@@ -86,7 +86,7 @@ class StepMetrics:
     doses: Mapping[str, float] = metric(
         "Share of the advantages taken: {}", "share", chart="dose", default_factory=dict
     )
-    """Share of the step's summed |advantage| that each mechanism removed: `mask`, `penalty`, `mismatch`
+    """Share of the step's summed absolute advantages that each mechanism removed: `mask`, `penalty`, `mismatch`
     and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
@@ -111,7 +111,7 @@ class StepMetrics:
         is_rare=True,
         default=None,
     )
-    """Share, of a sample of accepted programs of which some tests are run again, that was not accepted again; None
+    """Some tests of a sample of the accepted programs are run again: the share of these programs that then fails; None
     if the sample is empty."""
     anew_share: float = 0.0
     """Share of rollouts judged anew, twice and with one process per test, since a repeated test ended differently: by

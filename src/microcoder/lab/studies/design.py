@@ -29,7 +29,7 @@ MICRO, QUICK = "micro", "quick"
 MIN_SEEDS = 3
 LEAST_REACHED = 0.05
 LEAST_GAIN = 0.12
-"""Gain in held-out accuracy below which training claims "cannot appear here"; of the reference level."""
+"""Gain in held-out accuracy of the reference level, below which training claims "cannot appear here"."""
 STUDIES = Path("studies")
 INSIGHTS = tuple(
     f"{aspect}{number + 1}"

@@ -19,7 +19,7 @@ from microcoder.train.runs import RunDirectory
 
 
 class Observer:
-    """Receives the events of a run or an evaluation and ignores them; subclasses may show them, but not change it."""
+    """Receives the events of a run or an evaluation and ignores them; subclasses show them, and change no result."""
 
     def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
         """A phase of a step or run has begun; `done` of `total` units of work, if `advance` counts them."""
