@@ -1,7 +1,7 @@
-"""The command line: a file for each verb or two that belong together, each a thin edge over the library.
+"""The command line: a module for each verb, or for two related ones, each a thin layer over the library.
 
-A verb's module is imported when that verb is called, so that the list of verbs costs none of their imports. The line
-beside a verb in that list therefore stands here; a test compares it with the verb's own.
+A verb's module is imported when that verb is called, so that `microcoder --help` imports none of them. The verbs' lines
+of help are therefore repeated here; a test compares them with the verbs' own.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _print_keys(given: Sequence[str]) -> None:
 
 
 def _explain(error: CycloptsError, given: Sequence[str]) -> str:
-    """Return the error as a sentence; the library names at most eight commands after an unknown one, this all."""
+    """Return the error as a sentence; for an unknown command with all commands, of which the library names eight."""
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.argument.name
         is_bare = any(one in given for one in error.argument.names)

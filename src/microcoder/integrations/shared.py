@@ -113,7 +113,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the judge's options with what the mode needs.
+    """Return the judge's options; for mode `fraction` with `stop="never"`.
 
     Raises:
         ConfigError: the mode is unknown, or the options leave out tests that it counts.
@@ -145,7 +145,7 @@ def text_of(completion: str | Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_figures(verdict: Verdict) -> dict[str, float | str]:
-    """Return every field of a verdict as plain values, the same keys for all; for frameworks that average figures."""
+    """Return a verdict as plain values, the same keys for all, without its list of tests; for frameworks' metrics."""
     ran = verdict.tests
     return {
         "outcome": str(verdict.outcome),

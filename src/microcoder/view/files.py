@@ -161,7 +161,7 @@ class ProblemTests:
             return self._known
 
     def find(self, problem_id: str) -> Asked | None:
-        """Return a problem, or None if no place has it."""
+        """Return the problem of an id, or None if there is none."""
         read = self.names().get(problem_id)
         return read() if read else None
 

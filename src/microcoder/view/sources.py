@@ -283,7 +283,7 @@ class EvaluationSource(LineSource):
         self._verdict_begins: dict[int, int] = {}
 
     def read(self, record: Row) -> Row:
-        """Return a sample's response, program and tests; the prompt is the statement, if the benchmark is here."""
+        """Return a sample's response, program and tests; the prompt is the statement, if the benchmark can be read."""
         sample = line_at(self._samples, self._sample_begins[record["row"]])
         begin = self._verdict_begins.get(record["row"])
         verdict = line_at(self._verdicts, begin) if begin is not None else {}

@@ -83,7 +83,7 @@ class JudgedStudy:
 def judge_studies(
     files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
-    """Judge studies as one family of claims; all arguments but `files`, the studies, are as in `plan_runs`."""
+    """Return studies with verdicts on their claims as one family; the other arguments are those of `plan_runs`."""
     return correct(
         judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
         for file in files
@@ -114,7 +114,7 @@ def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
 
 
 def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedStudy:
-    """Read what is finished of a study's planned work and judge each claim by itself."""
+    """Read the finished part of a study's planned work; return it with an uncorrected verdict on each claim."""
     histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
     measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
     done = [work for work in works if work.is_finished]
@@ -210,7 +210,7 @@ def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
 
 
 def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
-    """Return unit -> effect between the levels; units that lack a level are left out."""
+    """Return unit -> difference between the contrast's levels; units that lack a level are left out."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == contrast.metric and row.level in contrast.levels:

@@ -59,7 +59,7 @@ class Contrast(Config):
     """Metric of the runs that is each level's dose, measured up to the time `at` which the metric is read: the effect
     is then the slope over it."""
     direction: Direction = "higher"
-    """What is claimed of the difference."""
+    """Claimed sign of the difference; `same`: that it is small."""
     least: float = Field(default=LEAST_REACHED, gt=0)
     """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that would matter. Of a
     check, the mean over seeds under which the claim cannot appear here."""
@@ -140,7 +140,7 @@ class Claim(Config):
     spread: Spread | None = None
     undecidable: Undecidable | None = None
     construction: str = ""
-    """Why the sign could not have been otherwise here, if so; the verdict is then "by construction"."""
+    """The reason why no other sign was possible here, if so; the verdict is then "by construction"."""
     note: str = ""
     """A caveat for readers of the verdict."""
 
@@ -205,7 +205,7 @@ class Level(Config):
     """One setting of the factor."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its rest."""
+    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its remainder."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """By scale: keys that override `set`, such as steps and lengths."""
     says: str = ""
@@ -236,7 +236,7 @@ class Study(Config):
     baseline: Path
     """Recipe of the micro lab, from the study's folder."""
     reference: str = ""
-    """The level that is the baseline, or the one that others are seen against; none without levels."""
+    """The level that is the baseline, or the one that others are compared with; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     first_look: int | None = None
     """Number of seeds at which a study was registered to be looked at; no less than all, since all are run."""

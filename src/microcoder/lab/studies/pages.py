@@ -285,7 +285,7 @@ def _name_sides(contrast: Contrast) -> tuple[str, str]:
 
 
 def format_value(value: float, unit: Unit) -> str:
-    """Return a number of a unit, without the unit: points for shares."""
+    """Return a signed number as text without its unit, shares in percentage points."""
     if not math.isfinite(value):
         return "any" if value > 0 else "-any"
     # The order in which a processor adds is not to decide which way a half is rounded.
@@ -297,7 +297,7 @@ def format_value(value: float, unit: Unit) -> str:
 
 
 def format_amount(value: float, unit: Unit) -> str:
-    """Return a size with its unit: `2 points`."""
+    """Return a size as text with its unit: `2 points`."""
     return f"{100 * value if unit == 'share' else value:.3g}{_SUFFIX[unit]}"
 
 

@@ -355,7 +355,7 @@ def _last_part(path: object) -> str:
 
 
 def count_masked(history: History) -> tuple[int, int, int]:
-    """Return how many rollouts were trained on, and how many of them were truncated and masked."""
+    """Return the numbers of all training rollouts, of the truncated and of the masked ones."""
     nums = [sum(step.outcomes.values()) for step in history.steps]
     truncated = sum(round(step.truncated_share * num) for step, num in zip(history.steps, nums, strict=True))
     return sum(nums), truncated, sum(sum(step.masked.values()) for step in history.steps)

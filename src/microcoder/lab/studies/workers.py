@@ -26,7 +26,7 @@ _MEMORY_GIB_PER_PROCESS = 1.5
 
 
 def default_jobs() -> int:
-    """Return one process per core, limited by memory."""
+    """Return the default number of processes: one per core, limited by memory."""
     gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return max(1, min(count_processors(), int(gib / _MEMORY_GIB_PER_PROCESS)))
 

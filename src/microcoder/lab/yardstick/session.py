@@ -118,7 +118,7 @@ class CaseResult:
     what: str = ""
     """Description of a miss."""
     is_unsteady: bool = False
-    """Whether the judge gave another answer when it was asked again; then it is no miss."""
+    """Whether the judge was wrong at first and right on the second try; then it is not a miss."""
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values."""

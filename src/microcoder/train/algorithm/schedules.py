@@ -42,8 +42,8 @@ def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop:
     """Return the steady decline over the last `window_steps` values, or None.
 
     Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
-    below -0.7), so that noise and a single jump are none. Steps without a value are left out; half of the window must
-    have one.
+    below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
+    must have one.
     """
     if len(values) < window_steps:
         return None

@@ -45,7 +45,7 @@ def list_losses(
 
 
 REWARD_DRAW = "reward-"
-"""Separates the random draw of a response's rewards from that of its mask."""
+"""Prefix that makes the random draw of a response's rewards independent of its mask's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def score_rollouts(
     seed: int,
     step: int,
 ) -> list[list[ScoredRollout]]:
-    """Judge a step's rollouts and decide their advantages.
+    """Judge a step's rollouts; return them with rewards, masks and advantages, in the shape given.
 
     Args:
         rollouts_P_G: G responses to each of P problems.
@@ -128,7 +128,7 @@ def score_heldout(
     judge: BatchJudge,
     extract: Extractor = USUAL,
 ) -> list[list[ScoredRollout]]:
-    """Judge held-out samples: rewards, but no advantages."""
+    """Judge held-out samples; return them with rewards, but without advantages."""
     judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=extract)
     return [
         [score_apart(*judged, problem.tier, index) for index, judged in enumerate(judged_G)]
@@ -165,7 +165,7 @@ def judge_rollouts(
 
 
 def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[ScoredRollout]:
-    """Decide penalties, masks and advantages of the responses to one problem."""
+    """Return the responses to one problem with their penalties, masks and advantages."""
     masking, limit = rules.masking, rules.max_response_tokens
     penalties_G = [masking.penalise(one.rollout, one.worth.total or 0.0, max_response_tokens=limit) for one in judged_G]
     rewards_G = [

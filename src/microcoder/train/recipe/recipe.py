@@ -213,7 +213,7 @@ class ExtractorConfig(Config):
 
 
 def build_extractor(config: ExtractorConfig) -> Extractor:
-    """Return a recipe's extractor."""
+    """Return a recipe's function that extracts programs from responses."""
     return load_extractor(config.name, config.options)
 
 
@@ -250,8 +250,8 @@ class EvaluationConfig(Config):
     """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
     continue_truncated: int = Field(default=0, ge=0)
-    """Truncated training responses of each step that go on to twice the limit and are judged, at most, of the masked,
-    the punished and the rest each: did the mask deserve it? (docs/algorithms.md)"""
+    """Most truncated training responses per step, of the masked, the punished and the rest each, that are continued to
+    twice the limit and judged, to see whether the mask was right (docs/algorithms.md)."""
 
 
 class CheckpointConfig(Config):

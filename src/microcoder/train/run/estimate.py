@@ -133,7 +133,7 @@ ASLEEP_GIB = 3.0
 """GPU memory that vLLM or SGLang keeps while weights are trained (graphs, buffers): assumed, not measured."""
 ASSUMED_PROMPT_TOKENS = 1024
 CHARACTERS_PER_TOKEN = 3.0
-"""Of statements, on the low side: Qwen's tokenizer makes one token of about 3.5 characters of English and code."""
+"""Characters per token of statements, on the low side: with Qwen's tokenizer about 3.5 in English and code."""
 _GIB = 2**30
 
 
@@ -143,10 +143,10 @@ class MemoryTable:
 
     parts: Mapping[str, float]
     total: float
-    """Less than the sum where the sampler and the update take turns."""
+    """All in all; less than the sum of the parts if sampler and update take turns."""
     prompt_tokens: int
     device_gib: float | None
-    """None: unknown, as is whether it fits."""
+    """Memory of the GPU; None: unknown, and so whether the run fits."""
     cached_responses: int | None
     """Full-length responses in vLLM's cache; None without vLLM, or without a device."""
 

@@ -127,7 +127,7 @@ def choose_asked(problems: Sequence[ItemT], settings: DiversityTemperature, *, s
 
 
 def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint]) -> Probe:
-    """Choose a temperature, write the probe, and return it."""
+    """Choose a temperature, write the probe to `probe.json`, and return it."""
     probe = Probe(tuple(points), choose_temperature(points, settings), settings.converged_diversity)
     write_json(run.probe, asdict(probe))
     return probe

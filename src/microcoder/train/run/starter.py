@@ -54,7 +54,7 @@ class Wishes:
     algorithm: str = _USUAL
     """microcoder-grpo, grpo, dr-grpo, dapo, mask-all, or another name in recipes/algorithms."""
     engine: str = "trl"
-    """`trl`, or `verl` for a Ray cluster: then the command is printed that verl takes for the recipe."""
+    """`trl`, or `verl` for a Ray cluster; then the verl command for the recipe is printed, too."""
     format: str | None = None
     """Row format of a Hub dataset: trl, verl, taco, deepcoder, ...; by default inferred from its name."""
 

@@ -26,7 +26,7 @@ from microcoder.train.runs import RunDirectory
 
 
 class Task(NamedTuple):
-    """A problem and the prompt that asks it."""
+    """A problem and its prompt."""
 
     problem: Problem
     prompt: Prompt
@@ -47,7 +47,7 @@ class Tasks:
         return [task.problem for task in (*self.train, *self.heldout)]
 
     def as_record(self) -> dict[str, Any]:
-        """Return a digest of the problems and their prompts, which a resumed run must share."""
+        """Return numbers and a digest of the problems and prompts, which a resumed run must share."""
         digest = hashlib.sha256()
         for task in (*self.train, *self.heldout):
             digest.update(task.problem.model_dump_json().encode())

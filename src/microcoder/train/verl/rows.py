@@ -136,7 +136,7 @@ def _as_list(data: Any, name: str, size: int) -> list[Any]:
 
 
 def decide(groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: int) -> list[list[ScoredRollout]]:
-    """Decide the advantages of a step's groups, each under its own limit, by the functions that every engine calls."""
+    """Return a step's groups with rewards and advantages, each under its own limit, by the common `decide_group`."""
     decided_P_G = []
     for group in groups:
         own = replace(rules, max_response_tokens=group[0].max_response_tokens)
@@ -158,7 +158,7 @@ def score_sessions(groups: Sequence[Sequence[SampledResponse]]) -> list[list[Sco
 
 
 def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> Any:
-    """Write columns of one tensor a row, in verl's nested form; return the batch."""
+    """Write columns of one tensor per row, in verl's nested form; return the batch."""
     nested = {}
     for name, rows in columns.items():
         offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import torch
 
 ESTIMATORS = "microcoder_"
-"""Our advantages among verl's estimators: this, and the name of `microcoder.train.algorithm.advantages`."""
+"""Prefix of our advantages among verl's estimators; a name in `algorithm.advantages.ADVANTAGES` follows."""
 
 
 class PluginSettings(Config):
@@ -65,11 +65,11 @@ class PluginSettings(Config):
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
     extractor: ExtractorConfig = ExtractorConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
-    """Judge of each of verl's reward workers; a `url` asks a service."""
+    """Judge of each of verl's reward workers, or with a `url` a judge service."""
     problems: Path | None = None
     """JSON-lines file of the problems, if rows hold only the id of theirs, `extra_info.problem_id`."""
     seeded_sampling: bool = False
-    """Give each request a seed, a hash of run, step, problem and sample. vLLM then draws row by row: slower."""
+    """Give each request a seed, a hash of `seed`, step, problem and sample. vLLM then draws row by row: slower."""
     evaluation_seed: int = 1_000_003
     """Seed of validation and probe."""
     run_dir: Path | None = None
