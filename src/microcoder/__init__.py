@@ -1,6 +1,6 @@
 """MicroCoder: reinforcement learning of coding models.
 
-Four parts, each usable alone: `microcoder.judge`, `microcoder.train`, `microcoder.data`,
+Four parts that can be used separately: `microcoder.judge`, `microcoder.train`, `microcoder.data`,
 `microcoder.lab.studies`. This package itself needs neither torch nor a GPU.
 """
 

@@ -12,7 +12,7 @@ def lend(
 
     Args:
         package: its `__name__`.
-        names_of: what it offers, by the module below it where that is defined.
+        names_of: submodule -> the names that the package offers from it.
     """
     module_of = {name: module for module, names in names_of.items() for name in names}
 

@@ -63,7 +63,7 @@ def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest
     (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys))
     assert idle in said
     main(["train", "-c", "micro", "--dry-run", *(word for key, value in keys.items() for word in (f"--{key}", value))])
-    assert f"cannot act: {said}" in capsys.readouterr().out
+    assert f"has no effect: {said}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_the_first_page_says_what_happened_and_leads_there(page: Browser, url: s
     steps = re.fullmatch(r"Mean reward: .* largest rise \+.* from step (\d) to (\d)\. rollouts of these steps", reward)
     assert steps
     assert truncated.startswith("Truncated in training: ")
-    assert doses.startswith("Doses: of all |advantage| the mask took ")
+    assert doses.startswith("Share of |advantage| removed: mask ")
     page.run("document.querySelector('#story a').click()")
     page.wait("document.querySelector('.rows a')")
     assert page.run("document.getElementById('filter-step').value") == f"{steps[1]}-{steps[2]}"

@@ -1,7 +1,7 @@
-"""The command line: a file for each verb or two that belong together, each a thin edge over the library.
+"""The command line: a module for each verb, or for two related ones, each a thin layer over the library.
 
-A verb's module is imported when that verb is called, so that the list of verbs costs none of their imports. The line
-beside a verb in that list therefore stands here; a test compares it with the verb's own.
+A verb's module is imported when that verb is called, so that `microcoder --help` imports none of them. The verbs' lines
+of help are therefore repeated here; a test compares them with the verbs' own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VERBS = {
     "study": "Run controlled experiments and test the paper's claims with them.",
     "serve": "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.",
 }
-"""By name: what a verb does. A module of its name has a function of its name, but for those of `_PLACES`."""
+"""Verb -> its line of help. Module and function have the verb's name, except for those of `_PLACES`."""
 _PLACES = {"data": "data:app", "eval": "eval:evaluate", "init": "train:init", "report": "view:report"}
 
 CONFIGS = {
@@ -43,7 +43,7 @@ CONFIGS = {
     "eval": "microcoder.eval.config:EvalConfig",
     "data build": "microcoder.data.build.config:BuildConfig",
 }
-"""By command: the configuration whose keys it takes as flags."""
+"""Command -> the configuration class whose keys it takes as flags."""
 
 USUAL_KEYS = {"train": (
     *("engine", "num_steps", "seed", "model.path", "model.lora.rank", "problems.train", "problems.heldout"),
@@ -64,7 +64,7 @@ USUAL_KEYS = {"train": (
     *("difficulty.selection.by", "generate.mode", "generate.endpoint.base_url", "generate.endpoint.model"),
     *("verify.runs", "verify.max_tests"),
 )}  # fmt: skip
-"""Keys that `--help` lists, where it does not list all; `--help-all` does."""
+"""Command -> the keys that `--help` lists; `--help-all` lists all."""
 
 _NUMBERS = {int: "a whole number", float: "a number"}
 USER_ERROR = 2
@@ -160,7 +160,7 @@ def _print_keys(given: Sequence[str]) -> None:
 
 
 def _explain(error: CycloptsError, given: Sequence[str]) -> str:
-    """Return the error as a sentence; the library names at most eight commands after an unknown one, this all."""
+    """Return the error as a sentence; for an unknown command with all commands, of which the library names eight."""
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.argument.name
         is_bare = any(one in given for one in error.argument.names)

@@ -1,4 +1,4 @@
-"""`microcoder audit-judge`: how good is a judge of programs?"""
+"""`microcoder audit-judge`: a benchmark of judges of programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`microcoder data`: from raw problem sets to a corpus, and from a corpus to other programs.
+"""`microcoder data`: build a corpus from raw problem sets, export and publish it.
 
-`microcoder data audit`: what is wrong with a published set?
+`microcoder data audit` checks a published set.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def audit(
     packages: str = STANDARD,
     unsafe_sandbox: Flag = False,
 ) -> None:
-    """Report what a build would turn away of a published dataset, and why; turns nothing away. Resumes.
+    """Report which rows of a dataset a build would reject, and why; rejects nothing. Resumable.
 
     Failing references, wrong programs that pass, tests shown in the statement, missing checkers and licences, lost
     bounds, duplicates, benchmark contamination. See docs/dataset-audit.md. Without a source it lists the formats.
@@ -264,7 +264,7 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
 
 
 def require_data() -> None:
-    """Check that the packages of the data extra and pandoc are installed."""
+    """Raise ConfigError unless the packages of the data extra and pandoc are installed."""
     missing = [name for name in ("pyarrow", "ftfy", "py3langid") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")

@@ -1,4 +1,4 @@
-"""What commands share: keys of a configuration as flags; bars on a terminal and lines that stay anywhere else."""
+"""Shared by commands: config keys as flags; progress, as bars on a terminal and as lines anywhere else."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ DryRun = Annotated[bool, Parameter(negative="", help="Print the resolved config,
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]
 
 _OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--json")
-"""Of the commands that take configuration keys as flags."""
+"""Options of the commands that take configuration keys as flags."""
 
 
 def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
-    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping."""
+    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping; raises ConfigError for others."""
     overrides: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -52,7 +52,7 @@ def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def print_resolved(config: Mapping[str, Any]) -> None:
-    """Print a resolved configuration, a key a line."""
+    """Print a resolved configuration, one key per line."""
     for key, value in flatten(config).items():
         print(f"{key} = {json.dumps(value)}")
 
@@ -66,12 +66,12 @@ _MOST_SECONDS_OF_SILENCE = 30.0
 
 
 class LineDisplay:
-    """Lines that stay. Once its reader has gone it falls silent: it never stops a command."""
+    """Prints lines to stderr. If stderr is closed, it stops printing; it never stops a command."""
 
     _is_muted = False
 
     def note(self, text: str) -> None:
-        """Show one line that stays."""
+        """Print one line, above the bars if there are any."""
         if self._is_muted:
             return
         try:
@@ -88,7 +88,7 @@ class LineDisplay:
 class _Step:
     name: str
     first: int
-    """What was done of it before."""
+    """Units of it that earlier commands did."""
     started: float = field(default_factory=lambda: time.monotonic())
     done: int = 0
     total: int = 0
@@ -98,7 +98,7 @@ class _Step:
 
 
 class StepDisplay(LineDisplay, Observer):
-    """A bar for each step of the work; elsewhere a line when more of it is done, and at least twice a minute."""
+    """On a terminal a bar for each step of the work; elsewhere a line on progress, and at least twice a minute."""
 
     def __init__(self, *, unit: str = "") -> None:
         """Start without bars; `unit` is what is counted, such as `rows`."""
@@ -124,13 +124,13 @@ class StepDisplay(LineDisplay, Observer):
             self._bars.stop()
 
     def phase(self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None) -> None:
-        """Begin a step; `counts` are of what was done of it before."""
+        """Begin a step; `done` and, by kind, `counts` are the units that earlier commands did."""
         with self._lock:
             self._steps[name] = _Step(name, done, counts=Counter(counts or {}))
             self.show(name, done, total)
 
     def advance(self, label: str) -> None:
-        """Count one more of the step that was begun last, of this kind."""
+        """Count one more unit of the step that was begun last; `label` is its kind."""
         with self._lock:
             assert self._latest is not None
             self._latest.counts[label] += 1
@@ -188,17 +188,17 @@ def _open_bars() -> Bars:
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
-    """Return how many there are of each kind, the most frequent first."""
+    """Return counts by kind as text, the most frequent first."""
     return ", ".join(f"{count} {label}" for label, count in Counter(counts).most_common())
 
 
 def describe_seconds(seconds: float) -> str:
-    """Return seconds in the unit that people would use."""
+    """Return a duration as text, in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 def printable(text: str) -> str:
-    """Return a text as one line without control characters; the columns of a table keep their places."""
+    """Return a text as one line without control characters; other runs of spaces, as in a table, are kept."""
     return re.sub(" *\0[\0 ]*", " ", "".join(c if c.isprintable() else "\0" for c in text))

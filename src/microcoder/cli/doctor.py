@@ -1,4 +1,4 @@
-"""`microcoder doctor`: what this machine can do, and whether its sandbox holds."""
+"""`microcoder doctor`: this machine's isolation, speed and languages, and the sandbox's self-test."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def doctor(*, json: Json = False, options: Annotated[SandboxFlags, Parameter(nam
 
 
 def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
-    """Return everything that is known about this machine, as plain JSON values."""
+    """Return versions, languages, isolation and self-test of this machine as JSON values; `ok` if all is well."""
     found: dict[str, Any] = {
         "microcoder": microcoder.__version__,
         "python": platform.python_version(),
@@ -78,7 +78,7 @@ def _version(package: str) -> str | None:
 
 
 def describe(found: dict[str, Any]) -> list[str]:
-    """Return the lines that people are shown of what `examine` found."""
+    """Return the result of `examine` as lines of text."""
     lines = [
         f"microcoder {found['microcoder']}, Python {found['python']}, {found['system']}, "
         f"{found['processors']} processors, {found['user']}",

@@ -26,7 +26,7 @@ class SandboxFlags:
     """Run even if the sandbox lacks isolation. Only for programs that you trust."""
 
     def read(self, **further: Any) -> JudgeOptions:
-        """Return these and further options of a judge."""
+        """Return these and further options as `JudgeOptions`."""
         mine = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "languages"}
         return JudgeOptions.read({**mine, **further})
 
@@ -35,14 +35,14 @@ class SandboxFlags:
         return Judge(self.read(**further))
 
     def add_languages(self) -> None:
-        """Make the languages of the files known."""
+        """Register the languages of the files."""
         for path in self.languages:
             add_language(path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgeFlags(SandboxFlags):
-    """Options of judging beside the sandbox's: workers, stop rule, priority."""
+    """Options of judging besides the sandbox's: workers, stop rule, priority."""
 
     workers: int | None = None
     """Programs judged in parallel; by default one per processor."""

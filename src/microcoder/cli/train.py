@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from microcoder.train.run.probe import Probe
 
 _NUM_RECENT = 10
-"""Steps that the time left is estimated from."""
+"""Number of latest steps from which the time left is estimated."""
 
 
 def train(
@@ -105,7 +105,7 @@ def default_run_directory(config: Sequence[Path]) -> Path:
 
 
 def require_training() -> None:
-    """Check that torch and TRL are installed."""
+    """Raise ConfigError unless TRL is installed."""
     if importlib.util.find_spec("trl") is None:
         raise ConfigError(f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}")
 

@@ -1,8 +1,6 @@
-"""Responses of a model: from a server that speaks OpenAI's chat completions, or of a model in this process.
+"""Questions and answers of an evaluation: prompts, responses of a server or of a model in this process, answer files.
 
-The questions of a config: which problems, and the messages that ask them.
-
-Answers from a file, one row or many for a problem, in the fields that samplers write:
+An answer file has one row or several for a problem, in the fields that samplers write:
 
 | fields                                                        | what is judged                                    |
 |---------------------------------------------------------------|---------------------------------------------------|
@@ -79,7 +77,7 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
 
 
 def build_asker(config: EvalConfig) -> Asker:
-    """Return the prompt style of an evaluation, by the same code as training."""
+    """Return an evaluation's function from problems to prompts, built by the same code as in training."""
     if config.prompt.style != "published":
         return shared.build_asker(config.prompt)
     if config.prompt.options:
@@ -91,7 +89,7 @@ _IDS = Question.id_columns
 _RESPONSES = ("response", "responses", "completion", "completions")
 _CODES = ("solution", "code_list", "code", "program")
 _ANSWERS = (*_CODES[:2], *_RESPONSES, *_CODES[2:])
-"""Of a row with several, the first: EvalPlus and LiveCodeBench mean these two, beside which responses are a record."""
+"""Fields with an answer; of several in a row the first counts: beside the first two, responses are only a record."""
 _FORMS = "lines of {problem_id, response} or {problem_id, code}, or another form of docs/evaluation.md#answers"
 
 
@@ -105,7 +103,7 @@ class Generations:
 
 
 def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:
-    """Read the answers to some questions; `extract` takes programs out of whole responses."""
+    """Read the answers to the questions; `extract` takes programs out of responses. DataError if some are missing."""
     rows = _read_rows(config.path)
     found = list(_read_answers(rows, questions, config, extract))
     samples = [sample for sample in found if sample is not None]
@@ -224,7 +222,7 @@ def ask_endpoint(
     *,
     chat_template_options: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
-    """Yield a response to each request as it arrives."""
+    """Send requests to a server, several at a time; yield each with its response, in the order of arrival."""
     shared_keys: dict[str, Any] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
@@ -270,7 +268,7 @@ def generate_locally(
     chat_template_options: Mapping[str, Any],
     note: Callable[[str], None],
 ) -> Iterator[tuple[ResponseRequest, Completion]]:
-    """Yield a response to each request, batch by batch; the model is loaded first."""
+    """Load the model, and yield each request with its response, batch by batch."""
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         raise ConfigError(
             "generating with a local model needs torch and transformers, which are not installed; "

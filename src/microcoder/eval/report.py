@@ -1,6 +1,6 @@
-"""Folder -> figures and tables, for one evaluation or two.
+"""The folder of an evaluation, and its results: figures and tables of one evaluation, or the difference of two.
 
-The folder of an evaluation: what was asked, what was answered, what was judged. Everything is read from it again.
+The folder holds questions, answers and verdicts; results are computed from these files only.
 
     manifest.json     config, digest, problems, versions, machine, isolation
     questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date
@@ -13,7 +13,7 @@ The folder of an evaluation: what was asked, what was answered, what was judged.
 An interrupted evaluation resumes from the complete lines. If a pair of problem and sample has two verdicts, because the
 first was a sandbox error, the later one counts.
 
-Platform x difficulty: mean accuracy and pass@k with intervals, and the paired difference of two runs.
+Tables are by platform and difficulty: mean accuracy and pass@k with intervals, or the paired difference of two runs.
 """
 
 from __future__ import annotations
@@ -96,20 +96,20 @@ class EvaluationFolder(WorkFolder):
         return self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
 
     def check_place(self) -> None:
-        """Check that the folder is empty or an evaluation, and writable."""
+        """Raise DataError unless the folder is writable, and empty or an evaluation's."""
         check_writable(self.root, DataError)
         ours = {self.manifest.name, self.questions.name, self.lock_file.name}
         if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
             raise DataError(f"{self.root} is not empty and holds no evaluation; use another folder")
 
     def read_manifest(self) -> Row:
-        """Return the manifest."""
+        """Return the manifest; raises DataError if the folder has none."""
         if not self.manifest.exists():
             raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
         return read_json(self.manifest, what="manifest")
 
     def read_questions(self) -> list[Row]:
-        """Return the row of each problem."""
+        """Return the rows of questions.jsonl, one per problem."""
         return read_rows(self.questions)
 
     def read_samples(self) -> dict[Key, Sample]:
@@ -137,7 +137,7 @@ _ORDER = ("atcoder", "leetcode", "codeforces", "easy", "medium", "hard")
 
 
 def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
-    """Return which samples of which problem were accepted; None if the sandbox failed."""
+    """Return, by problem id, whether each sample was accepted; None if the sandbox failed on it."""
     solved: dict[str, list[bool | None]] = {}
     for (problem_id, _), row in sorted(verdicts.items()):
         outcome = row["verdict"]
@@ -154,8 +154,8 @@ def accuracy_grid(
 
     Args:
         questions: rows of questions.jsonl.
-        solved: of each problem, which samples are right.
-        ks: of pass@k.
+        solved: problem id -> whether each sample is right.
+        ks: values of k in pass@k.
         before: another evaluation: then the mean change from it, problem by problem, over the problems of both.
     """
     known = solved.keys() if before is None else solved.keys() & before.keys()
@@ -187,7 +187,7 @@ def _values(questions: Sequence[Row], field: str) -> list[str]:
 
 
 def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
-    """Return the figures of an evaluation from its files, as far as it has come.
+    """Return the results of an evaluation, finished or not, computed from its files.
 
     Raises:
         DataError: the folder holds no evaluation, or no verdict yet.
@@ -226,7 +226,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
 
 
 def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
-    """Return what changed from one evaluation to another, over the problems that both judged.
+    """Return the difference of accuracy and pass@k between two evaluations, over the problems that both judged.
 
     Raises:
         DataError: one holds no evaluation, or they share no problem.
@@ -251,7 +251,7 @@ def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Seque
 
 
 def render_results(results: Row) -> str:
-    """Return the tables of an evaluation as text that is Markdown, too."""
+    """Return the results of an evaluation as plain text that is also Markdown."""
     low, high = results["samples_per_problem"]["min"], results["samples_per_problem"]["max"]
     each = f"{low}" if low == high else f"{low} to {high}"
     generation = results["generation"]
@@ -278,7 +278,7 @@ def render_results(results: Row) -> str:
 
 
 def render_comparison(results: Row) -> str:
-    """Return the tables of a comparison as text that is Markdown, too."""
+    """Return the results of a comparison as plain text that is also Markdown."""
     lines = [
         f"{results['before']} -> {results['after']}: {results['num_problems']} problems of both, paired; "
         "points of percent with 95 % intervals, * where the interval excludes zero"

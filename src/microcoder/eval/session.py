@@ -118,7 +118,7 @@ class _Evaluation:
         write_rows(folder.questions, map(question_record, self.questions))
 
     def read_answers(self) -> list[Sample]:
-        """Return the answers of a file of them; none where a model gives them."""
+        """Return the answers of the config's file; empty if a model generates them."""
         generation = self.config.generation
         if not isinstance(generation, GenerationFile):
             return []
@@ -128,7 +128,7 @@ class _Evaluation:
         return found.samples
 
     def collect_samples(self, saved: list[Sample]) -> None:
-        """Write the saved answers, or have the model give those that are not there yet."""
+        """Write the saved answers, or generate and write those that are still missing."""
         folder, config, sampling = self.folder, self.config, self.config.sampling
         done, extract = folder.read_samples(), build_extractor(config.extractor)
         if isinstance(config.generation, GenerationFile):
@@ -160,7 +160,7 @@ class _Evaluation:
             self.observer.advance(sample.extraction)
 
     def judge_samples(self) -> None:
-        """Judge what has no verdict yet, some problems at a time."""
+        """Judge the samples without a verdict, some problems at a time to bound memory."""
         samples, judged = self.folder.read_samples(), self.folder.judged()
         pending: dict[str, list[Sample]] = {}
         for key, sample in sorted(samples.items()):

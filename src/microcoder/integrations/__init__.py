@@ -1,4 +1,4 @@
-"""Integrations: the judge inside the programs in which people train and evaluate. Each file imports only its own.
+"""Integrations of the judge into other frameworks for training and evaluation; each file imports only its own.
 
-`shared` has the one judge of a process, which all integrations of that process ask. See docs/integrations/.
+`shared` has the one judge of a process, which all integrations of that process use. See docs/integrations.md.
 """

@@ -18,7 +18,7 @@ from microcoder.judge.core.types import Outcome, Problem
 
 @scorer(metrics=[mean(), stderr()])
 def code_judge(mode: Mode = "all", **judge: Any) -> Scorer:
-    """Score the program of a response; a sandbox that failed leaves the sample unscored.
+    """Return a scorer of the programs in responses; if the sandbox fails, the sample stays unscored.
 
     Args:
         mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.
@@ -41,7 +41,7 @@ def code_judge(mode: Mode = "all", **judge: Any) -> Scorer:
 
 
 def to_sample(row: dict[str, Any], format: str | None = None) -> Sample:
-    """Return a sample that asks a row's problem and carries it for the scorer."""
+    """Return a sample with the prompt of a row's problem; its metadata holds the problem, for the scorer."""
     problem: Problem = to_problem(row, format)
     record = problem.model_dump(mode="json", exclude_defaults=True)
     return Sample(input=instruct(problem), id=problem.id, target=problem.reference or "", metadata={"problem": record})
@@ -49,11 +49,11 @@ def to_sample(row: dict[str, Any], format: str | None = None) -> Sample:
 
 @task
 def code(path: str, format: str | None = None, mode: Mode = "all") -> Task:
-    """Ask and judge the rows of a file: LiveCodeBench, HumanEval+, MBPP+, our own problem lines, see docs/rows.md.
+    """Return a task of a file's rows: LiveCodeBench, HumanEval+, MBPP+, our own problem lines, see docs/rows.md.
 
     Args:
         path: JSON lines or JSON.
-        format: of the rows; left out, their fields say it.
+        format: row format; None to detect it by the rows' fields.
         mode: how programs are scored.
     """
     dataset = json_dataset(path, lambda row: to_sample(row, format))

@@ -19,7 +19,7 @@ from microcoder.lab.studies.effects import pass_at_k
 KS = (1, 5, 10, 20, 40, 50, 75, 100, 125, 150, 200, 500, 1000)
 _MESSAGES = {-2: "Wrong Answer", -3: "Time Limit Exceeded", -4: "Runtime Error"}
 Result = tuple[list[bool | int], dict[str, Any]]
-"""A code a test, and what LiveCodeBench calls metadata."""
+"""One code per test, and a program's metadata in LiveCodeBench's form."""
 
 
 def run_test(sample: Mapping[str, Any], test: str | None = None, debug: bool = False, timeout: float = 6) -> Result:
@@ -28,8 +28,8 @@ def run_test(sample: Mapping[str, Any], test: str | None = None, debug: bool = F
     Args:
         sample: `input_output`, the JSON of `inputs`, `outputs` and `fn_name`.
         test: the program; LiveCodeBench passes none if it has none.
-        debug: says more in LiveCodeBench; here nothing.
-        timeout: CPU seconds a test.
+        debug: ignored.
+        timeout: CPU seconds per test.
 
     Raises:
         EvaluatorFault: the sandbox failed.
@@ -38,7 +38,7 @@ def run_test(sample: Mapping[str, Any], test: str | None = None, debug: bool = F
 
 
 def check_correctness(sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True) -> Result:
-    """Return what `run_test` does; no further process and no global limit are needed here."""
+    """Same as `run_test`: it needs no process or global timeout around it."""
     return run_test(sample, generation, debug, timeout)
 
 
@@ -50,10 +50,10 @@ def codegen_metrics(
     timeout: float = 6,
     debug: bool = False,
 ) -> list[Any]:
-    """Return pass@k, codes by problem and generation, and metadata as JSON; the judge decides on its processes.
+    """Return pass@k, codes by problem and generation, and metadata as JSON; `num_process_evaluate` is ignored.
 
     Raises:
-        EvaluatorFault: the sandbox failed, twice; no figure counts such a program as wrong.
+        EvaluatorFault: the sandbox failed twice on a program; no figure counts such a program as wrong.
     """
     pairs = [(index, code) for index, codes in enumerate(generations_list) for code in codes]
     found = _run([samples_list[index] for index, _ in pairs], [code for _, code in pairs], timeout)
@@ -101,7 +101,7 @@ def to_problem(sample: Mapping[str, Any], timeout: float) -> Problem:
 
 
 def describe(verdict: Verdict, problem: Problem) -> Result:
-    """Return a verdict as LiveCodeBench puts it.
+    """Return a verdict as LiveCodeBench's codes and metadata.
 
     Raises:
         EvaluatorFault: the sandbox failed.

@@ -26,7 +26,7 @@ def ask(doc: Mapping[str, Any]) -> str:
 
 
 def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dict[str, float]:
-    """Return the score of a row's responses; nan, which `nanmean` ignores, if the sandbox failed on all."""
+    """Return `pass_at_1` (nan, which `nanmean` ignores, if the sandbox failed on all) and shares of unscored etc."""
     problem = to_problem(doc)
     responses = [text for result in results for text in ([result] if isinstance(result, str) else result)]
     programs = [extract_program(text, language=problem.language) for text in responses]

@@ -1,4 +1,4 @@
-"""An OpenEnv environment: `reset` asks a problem, `step` judges the response; `make_app` serves it."""
+"""An OpenEnv environment: `reset` returns a problem, `step` judges the response; `make_app` serves it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
 
     @property
     def state(self) -> State:
-        """Number of answers judged since the last `reset`."""
+        """OpenEnv's state; `step_count` is the number of answers judged since the last `reset`."""
         return self._state
 
 
@@ -81,11 +81,11 @@ def make_app(corpus: Path | None = None, judge: Mapping[str, Any] | None = None)
     """Return OpenEnv's server, an ASGI application; `uvicorn --factory` calls this without arguments.
 
     Args:
-        corpus: a folder of `microcoder data build` or a file of rows; None for what MICROCODER_CORPUS says.
-        judge: options of `Judge`, or the `url` of a service; None for what MICROCODER_JUDGE says, a JSON object.
+        corpus: a folder of `microcoder data build` or a file of rows; None: read from MICROCODER_CORPUS.
+        judge: options of `Judge`, or the `url` of a service; None: read from MICROCODER_JUDGE, a JSON object.
 
     Raises:
-        ConfigError, DataError: what is wrong with one of them.
+        ConfigError, DataError: the corpus or an option is missing or wrong.
     """
     found = corpus or os.environ.get(CORPUS)
     if not found:

@@ -1,5 +1,5 @@
-"""What integrations share: the judge of a process (started on first use, closed at exit, not inherited by forks), how
-its verdicts become scores, and where problems to ask come from."""
+"""Shared by integrations: the judge of a process (started on first use, closed at exit, not inherited by forks),
+scores of its verdicts, and reading of corpora."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class _State:
     judge: Judging | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "microcoder-judge"))
-    """Runs blocking work off the event loop: starting the judge, reading tests, waiting for a place."""
+    """Runs blocking work off the event loop: starting the judge, reading tests, waiting for a free worker."""
 
 
 _state = _State()
 
 
 class SharedJudge:
-    """The judge of this process; every instance asks the same one."""
+    """The judge of this process; all instances share one `Judge` or client."""
 
     def judge(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge each program against the problem at the same position; raises like `Judge.judge`."""
@@ -55,7 +55,7 @@ def shared_judge(**options: Any) -> SharedJudge:
 
     Args:
         options: those of `Judge`, or `url`, that of a service (`microcoder serve`) to ask in place of a judge here.
-            What is left out is as an earlier caller asked for, or as `Judge` has it.
+            Omitted options keep the value of an earlier caller, or `Judge`'s default.
 
     Raises:
         ConfigError: an option is unknown, or the process's judge has another value of it.
@@ -86,7 +86,7 @@ def _open(options: Mapping[str, Any]) -> Judging:
     if url is None:
         return Judge(**{name: value for name, value in options.items() if name != "url"})
     if others := sorted(options.keys() - {"url", "stop"}):
-        raise ConfigError(f"{others[0]} belongs to the service at {url}; start it with that, and leave it out here")
+        raise ConfigError(f"{others[0]} is an option of the service at {url}; pass it to `microcoder serve` instead")
     from microcoder.judge.fleet.http import JudgeClient
     from microcoder.train.run.judging import TOKEN_VARIABLE
 
@@ -103,7 +103,7 @@ def _close() -> None:
 
 
 def _forget() -> None:
-    """In a forked child, the judge is the parent's: its threads are not here, its sandboxes answer the parent."""
+    """Start without a judge in a forked child: the parent's threads do not exist here, its sandboxes answer it."""
     global _state
     _state = _State(dict(_state.options))
 
@@ -113,7 +113,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the judge's options with what the mode needs.
+    """Return the judge's options; for mode `fraction` with `stop="never"`.
 
     Raises:
         ConfigError: the mode is unknown, or the options leave out tests that it counts.
@@ -145,7 +145,7 @@ def text_of(completion: str | Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_figures(verdict: Verdict) -> dict[str, float | str]:
-    """Return every field of a verdict as plain values, the same keys for all; for frameworks that average figures."""
+    """Return a verdict as plain values, the same keys for all, without its list of tests; for frameworks' metrics."""
     ran = verdict.tests
     return {
         "outcome": str(verdict.outcome),
@@ -161,16 +161,16 @@ def as_figures(verdict: Verdict) -> dict[str, float | str]:
 
 
 def fault_of(verdict: Verdict) -> EvaluatorFault:
-    """Return the error of a sandbox that failed, for frameworks without a score that is none."""
+    """Return the error of a sandbox that failed, for frameworks that have no score of None."""
     return EvaluatorFault(f"the sandbox failed, so the program has no verdict: {verdict.detail}")
 
 
 def read_corpus(path: Path, *, format: str | None = None) -> list[Problem]:
-    """Return the problems of a corpus, each of which can be asked and judged, as `microcoder eval` reads them.
+    """Return the problems of a corpus, as `microcoder eval` reads them; DataError if one has no statement.
 
     Args:
         path: a folder that `microcoder data build` finished, or a file of rows: JSON lines, a JSON list, Parquet.
-        format: what the rows are (docs/rows.md); None to recognise each by its fields.
+        format: row format (docs/rows.md); None to detect it by each row's fields.
     """
     from microcoder.data.benchmarks import ProblemFile  # what reads rows; most who ask for a score read none
 

@@ -47,7 +47,7 @@ class CodeEnv(BaseTextEnv):
         """Judge an answer.
 
         Raises:
-            EvaluatorFault: the sandbox failed each time; a reward of 0 would say that the program is wrong.
+            EvaluatorFault: the sandbox failed each time; a reward of 0 would mean that the program is wrong.
         """
         program = extract_program(action, language=self.problem.language)
         verdict = self._judge.judge([program], [self.problem])[0]
@@ -62,7 +62,7 @@ class CodeEnv(BaseTextEnv):
         return BaseTextEnvStepOutput(observations=[], reward=float(verdict.is_accepted), done=True, metadata=metadata)
 
     def get_metrics(self) -> dict[str, float]:
-        """Return the verdict's numbers."""
+        """Return `accepted` and `tests_passed_share` of the last answer; empty before `step`."""
         return self._metrics
 
 

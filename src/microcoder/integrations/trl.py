@@ -22,11 +22,11 @@ class CodeReward:
     __name__ = "code_reward"
 
     def __init__(self, mode: Mode = "all", *, format: str | None = None, **judge: Any) -> None:
-        """Set how programs are scored; the judge starts with the first program.
+        """Set the options; the judge starts with the first program.
 
         Args:
             mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.
-            format: which of docs/rows.md's formats the data set's columns are; None to recognise it.
+            format: row format of the data set's columns (docs/rows.md); None to detect it.
             judge: options of `Judge`, such as `workers`, or `url`; a process has one judge.
 
         Raises:

@@ -1,8 +1,8 @@
 """The judge as the reward function of a stock verl; see docs/integrations.md.
 
-verl knows no reward that is none, so a sandbox that failed is asked again, and then either ends the run or, with
-`on_fault=leave_out` beside one of our advantage estimators (`algorithm.adv_estimator=microcoder_grpo`), leaves its
-group: in no mean, in no deviation, no gradient.
+verl has no reward of None, so a program on which the sandbox failed is judged again. If that fails too, it ends the
+run or, with `on_fault=leave_out` and one of our advantage estimators (`algorithm.adv_estimator=microcoder_grpo`), the
+response is left out of its group: of mean, deviation and gradient.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ async def compute_score(
     """Return `score` and every field of the verdict, the same keys for all; verl makes metrics of figures.
 
     Args:
-        data_source: of the row, as `ground_truth` and `extra_info`; docs/rows.md says what these may hold.
+        data_source: the row's, like `ground_truth` and `extra_info`; docs/rows.md lists what these may hold.
         solution_str: the response.
         ground_truth: the tests.
-        extra_info: what else belongs to the problem; `problem` may hold our whole record.
+        extra_info: further fields of the problem; `problem` may hold our whole record.
         mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.
-        on_fault: after the last attempt.
+        on_fault: what to do if the last attempt fails: `raise`, or `leave_out`, a score of nan.
         rejudge: how often a program is judged again that the sandbox failed on.
         reward_router_address: verl's reward model; not used here.
         reward_model_tokenizer: likewise.
@@ -71,5 +71,5 @@ async def compute_score(
 
 
 def compute_score_sync(**row: Any) -> dict[str, float | str]:
-    """Return what `compute_score` does, for verl's manager `remote`, whose workers wait for one program at a time."""
+    """Same as `compute_score`, for verl's manager `remote`, whose workers wait for one program at a time."""
     return asyncio.run(compute_score(**row))

@@ -1,7 +1,7 @@
 """The only module that knows metric names: one row a step, one row an evaluation.
 
-A metric is declared once, where its row is defined: `metric` says how it is named, in what chart it is drawn and how it
-stands in the terminal's line. Terminal, page and studies read that. `summarise_step` says what it is of the rollouts.
+A metric is declared once, where its row is defined: `metric` gives its title, its chart and its text in the terminal's
+line, for terminal, page and studies. `summarise_step` computes it from the rollouts.
 
 Everything but `seconds` is a function of the config and its seed, so two runs of one config write equal rows.
 """
@@ -34,7 +34,7 @@ class Shown:
     is_rare: bool
     label: str
     name: str = ""
-    """Of its field."""
+    """Name of its field in the row."""
 
 
 def metric(
@@ -43,12 +43,12 @@ def metric(
     """Declare a field of a row as a metric that is shown.
 
     Args:
-        title: of its chart; `{}` is the key where the field is a mapping, which has a chart a key.
+        title: its chart's title; a mapping has one chart per key, which stands for `{}`.
         unit: how the page writes its values.
-        chart: the chart's name in links and studies; a step's and an evaluation's metric of one chart lie over each
-            other. Empty: it is not drawn.
-        line: its words in the terminal's line: `{}` is its value, another field in braces that field's. Empty: none.
-        is_rare: whether it is left out of the line where it is 0, and of the page where it always is.
+        chart: the chart's name in links and studies; metrics of steps and evaluations with the same name are drawn
+            in one chart. Empty: it is not drawn.
+        line: its text in the terminal's line; `{}` is its value, `{name}` that of another field. Empty: not shown.
+        is_rare: whether it is left out of the line if it is 0, and of the page if it is 0 in every row.
         label: the name of its curve; empty: "training" or "held out".
         default: the field's `default` or `default_factory`.
     """
@@ -68,7 +68,7 @@ class StepMetrics:
     length_mean: float = metric(
         "Response length (tokens)", "count", chart="length", line="length {:.0f} of {max_response_tokens}"
     )
-    """Response tokens."""
+    """Mean response tokens."""
     length_max: int
     max_response_tokens: int = metric("Limit of response tokens", "count", chart="length", label="limit")
     truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
@@ -82,11 +82,11 @@ class StepMetrics:
     masked_effective_share: float = metric(
         "Masked share", "share", chart="masked", label="with an advantage to lose", default=0.0
     )
-    """Share of rollouts that were masked and had an advantage to lose: of the others it would have been 0 anyway."""
+    """Share of rollouts that were masked and whose advantage would not have been 0 anyway."""
     doses: Mapping[str, float] = metric(
         "Share of the advantages taken: {}", "share", chart="dose", default_factory=dict
     )
-    """What each idea took of the step's absolute advantages, as a share of all before: `mask`, `penalty`, `mismatch`
+    """Share of the step's summed absolute advantages that each mechanism removed: `mask`, `penalty`, `mismatch`
     and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
@@ -111,11 +111,11 @@ class StepMetrics:
         is_rare=True,
         default=None,
     )
-    """Share of rewards that do not repeat: of the sample of accepted programs of which some tests were run again, those
-    that were not accepted again; None if the sample is empty."""
+    """Some tests of a sample of the accepted programs are run again: the share of these programs that then fails; None
+    if the sample is empty."""
     anew_share: float = 0.0
-    """Share of rollouts judged anew, a process a test, twice, since a repeated test ended otherwise: by luck, or by a
-    bug of ours."""
+    """Share of rollouts judged anew, twice and with one process per test, since a repeated test ended differently: by
+    chance in the program, or by a bug of ours."""
     uncounted: Mapping[str, float] = metric(
         "Accepted programs with a run that did not count: {}", "share", chart="uncounted", default_factory=dict
     )
@@ -135,8 +135,8 @@ class StepMetrics:
         is_rare=True,
         default=0.0,
     )
-    """How many steps older than the newest the weights of a response were, where sampling runs ahead; of several
-    weights the oldest."""
+    """Mean age, in steps behind the newest, of the (oldest) weights that a response was sampled from; above 0 only
+    where sampling runs ahead of training."""
     staleness_max: int = metric(
         "Age of the sampler's weights (steps)", "number", chart="staleness", label="oldest", is_rare=True, default=0
     )
@@ -188,27 +188,27 @@ class EvaluationMetrics:
 
 @cache
 def shown_metrics(row: type) -> tuple[Shown, ...]:
-    """Return the metrics that a kind of row declares, in their order."""
+    """Return the shown metrics of a row class, in the order of its fields."""
     declared = ((one.name, one.metadata.get("shown")) for one in fields(row))
     return tuple(replace(shown, name=name) for name, shown in declared if shown)
 
 
 def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
-    """Return the parts of a row's line on a terminal, as its metrics are declared; `-` is not known."""
+    """Return the parts of a row's terminal line, a text per shown metric; `-` stands for an unknown value."""
     figures = {one.name: _Figure(getattr(row, one.name)) for one in fields(row)}
     shown = (one for one in shown_metrics(type(row)) if one.line and (getattr(row, one.name) or not one.is_rare))
     return [one.line.format(figures[one.name], **figures) for one in shown]
 
 
 def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[str, float]:
-    """Return the numbers of a row but for its step, as an engine's loggers name them: `prefix` and a path."""
+    """Return a row's numbers, without its step, for an engine's loggers; named `prefix` and keys joined by `/`."""
     numbers = {key: value for key, value in flatten(row.as_row()).items() if isinstance(value, int | float)}
     return {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items() if key != "step"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A value of a row that is formatted as a number is: each of a mapping's after its key."""
+    """Formats a row's value like a number; a mapping as keys with values, None or an empty mapping as `-`."""
 
     value: Any
 
@@ -232,16 +232,16 @@ def summarise_step(
     filtered_P_G: Groups = (),
     num_filtered: int = 0,
 ) -> StepMetrics:
-    """Return a step's row but for its alarms.
+    """Return a step's metrics row, still without alarms.
 
     Args:
         scored_P_G: the rollouts that are trained on, of all processes.
         step: the training step, from 1.
-        temperature: of sampling.
+        temperature: the sampling temperature.
         max_response_tokens: the limit of this step.
         optimizer: means over the step's updates.
         seconds: wall time by phase.
-        filtered_P_G: groups that dynamic filtering left out; counted, and in no other figure and no file.
+        filtered_P_G: groups that dynamic filtering dropped; in `filtered_groups` and `sampled_accuracy` only.
         num_filtered: number of groups that the engine has dropped itself.
     """
     samples = [sample for group in scored_P_G for sample in group]
@@ -283,7 +283,7 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
     """Return the row of an evaluation.
 
     Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored sample
-    is in no mean.
+    is left out. Raises EvaluatorFault if no sample was scored.
     """
     samples = [sample for group in scored_P_G for sample in group]
     accuracies: dict[str, list[float]] = {}
@@ -314,7 +314,7 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
 
 
 def _of_any(scored_P_G: Groups) -> dict[str, Any]:
-    """Return what rows of steps and evaluations say alike."""
+    """Return the fields that rows of steps and evaluations share."""
     samples = [sample for group in scored_P_G for sample in group]
     counted = Counter(sample.verdict.outcome for sample in samples)
     return {
@@ -368,14 +368,14 @@ def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
 
 
 def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
-    """Return the share of rewards that do not repeat, of the sample that was run again (None: there was none)."""
+    """Return the share of programs run again that were not accepted again (None: none was run again)."""
     found = [{run.reason for run in verdict.uncounted} & {Repeat.PROBE, Repeat.PROBE_DIFFERS} for verdict in verdicts]
     probed = [Repeat.PROBE_DIFFERS in reasons for reasons in found if reasons]
     return sum(probed) / len(probed) if probed else None
 
 
 def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return a step's figures on sampler and trainer; empty if nothing was measured."""
+    """Return a step's figures on the mismatch of sampler and trainer; empty if nothing was measured."""
     seen = [sample.mismatch for sample in samples if sample.mismatch]
     if not seen:
         return {}

@@ -1,4 +1,4 @@
-"""A rollout with all decisions about it, the row of it that the files hold, and what is measured of groups of them."""
+"""Scored rollouts, their rows in the rollout files, and statistics of them: diversity, advantage that was removed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class SamplerMismatch:
     logp_difference: float
     """Mean over its tokens of the absolute difference."""
     ratio: float
-    """Mean over its tokens of exp(trainer's - sampler's); of a whole response's correction, that one."""
+    """Mean over its tokens of exp(trainer's - sampler's); the response's one ratio if it is corrected as a whole."""
     ratio_max: float
     weight: float
-    """What its loss is multiplied by, mean over its tokens: the ratio, bounded; 0 if nothing is left of it."""
+    """Factor on its loss, mean over its tokens: the bounded ratio; 0 if all of it is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ScoredRollout:
     program: Program
     verdict: Verdict
     reward: float | None
-    """What the advantage is computed from: the weighted sum of the rewards (the paper's alone: 0 or 1), plus
+    """What the advantage is computed from: the weighted sum of the rewards (with the paper's reward 0 or 1), plus
     `length_penalty`; None if the sandbox failed: unscored."""
     advantage: float
     """What enters the loss; 0 where masked or unscored."""
@@ -38,7 +38,7 @@ class ScoredRollout:
     """Why the advantage was set to zero: the truncation mask, or the sampler's mismatch; empty when it was not."""
     tier: str | None
     sample_index: int
-    """Place among the samples of its problem, from 0."""
+    """Index among the samples of its problem, from 0."""
     length_penalty: float = 0.0
     """Length or truncation penalty on the reward; 0 or negative."""
     mismatch: SamplerMismatch | None = None
@@ -48,9 +48,9 @@ class ScoredRollout:
     counts: bool = True
     """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
     lost: Mapping[str, float] = field(default_factory=dict)
-    """What was taken of its advantage by `mask`, `penalty`, `mismatch` and `clip`; without a key: nothing."""
+    """Advantage that `mask`, `penalty`, `mismatch` and `clip` removed; a missing key means none."""
     staleness: int = 0
-    """How many steps older than the newest weights the oldest that it was sampled from were."""
+    """Age of the oldest weights that it was sampled from, in steps behind the newest."""
 
 
 def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
@@ -88,13 +88,13 @@ def has_signal(rewards_G: Sequence[float | None]) -> bool:
 
 
 def measure_doses(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return what each idea took of a step, as shares of all |advantage| before; by the sign of what was taken.
+    """Return the share of a step's summed |advantage| that each mechanism removed, by mechanism and sign.
 
-    A masked response of a group in which all rewards are equal loses nothing: its advantage is 0 anyway. So what an
-    idea does to an update is the advantage that it takes, and not the number of responses that it touches.
+    A masked response of a group in which all rewards are equal loses nothing: its advantage is 0 anyway. So the effect
+    on an update is measured by the advantage that is removed, not by the number of responses.
 
-    `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were spared. Ideas that
-    took nothing have no key.
+    `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were spared. Mechanisms
+    that removed nothing have no key.
     """
     taken: dict[str, float] = {}
     total = 0.0

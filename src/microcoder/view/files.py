@@ -1,6 +1,6 @@
-"""Single rows of Parquet files and of JSON lines, of which a large one is never in memory whole.
+"""Reads single rows of Parquet and JSON-lines files, without loading a large file whole.
 
-Where a test's input and expected output come from: the rollout files do not repeat them.
+Also reads problems, for the tests' inputs and expected outputs, which rollout files do not repeat.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 64
 
 
 def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
-    """Return those of a row's columns that the file has."""
+    """Return the columns `names` of a row, those that the file has; raises DataError."""
     try:
         with pq.ParquetFile(path) as file:
             left = row
@@ -48,7 +48,7 @@ def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
 
 
 def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    """Return those of some columns, or of their parts (`tests.list.element.detail`), that a file has."""
+    """Return those of `names`, columns or parts of them (`tests.list.element.detail`), that a file has."""
     held = set(file.schema_arrow.names) | {file.schema.column(place).path for place in range(len(file.schema))}
     return [name for name in names if name in held]
 
@@ -58,8 +58,8 @@ def read_lines(path: Path, *, is_foreign: bool = False) -> Iterator[tuple[int, R
 
     Args:
         path: the file; without it there are no lines.
-        is_foreign: whether others wrote it: lines that are no JSON object are passed over, and the last one may
-            lack its end. Of ours, a damaged line is an error, and an unfinished one is left for the next look.
+        is_foreign: whether others wrote it: lines that are not a JSON object are skipped, and the last one may lack
+            its line end. Of ours, a damaged line is an error, and one without line end is not yielded yet.
     """
     if not path.exists():
         return
@@ -77,7 +77,7 @@ def read_lines(path: Path, *, is_foreign: bool = False) -> Iterator[tuple[int, R
 
 
 def line_at(path: Path, begin: int) -> Row:
-    """Return the line that begins at a byte."""
+    """Return the JSON line that begins at byte `begin`; raises DataError."""
     try:
         with _open(path) as file:
             file.seek(begin)
@@ -87,7 +87,7 @@ def line_at(path: Path, begin: int) -> Row:
 
 
 def stamp_of(*paths: Path) -> list[tuple[int, int]]:
-    """Return what changes with files: when each was written, and its size; zeros where there is none."""
+    """Return the modification time (ns) and size of each file, to detect changes; zeros for a missing one."""
     known = [path.stat() if path.exists() else None for path in paths]
     return [(status.st_mtime_ns, status.st_size) if status else (0, 0) for status in known]
 
@@ -111,7 +111,7 @@ _MICRO_KEYS = ("seed", "tiers", "styles")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A problem as its file has it."""
+    """A problem as its file holds it."""
 
     tests: Sequence[Mapping[str, str]]
     """Each an `input` and an `output`."""
@@ -120,22 +120,22 @@ class Asked:
     """The program, if the file is one of submissions."""
     checker: str
     origin: str
-    """Where this was read, for the reader to judge."""
+    """Where it was read, for display."""
 
 
 Find = Callable[[], Asked]
 Place = Callable[[], Iterable[tuple[str, Find]]]
-"""Names of problems, each with what reads it."""
+"""A function that yields the names of problems, each with a function that reads the problem."""
 
 
 class ProblemTests:
-    """Problems by id, read when they are asked for: a release of a benchmark is larger than memory."""
+    """Problems by id, each read when needed: a release of a benchmark is larger than memory."""
 
     def __init__(self, places: Sequence[Place] = (), *, missing: str = "") -> None:
-        """Name the places.
+        """Keep the places; nothing is read yet.
 
         Args:
-            places: where problems are.
+            places: functions that list problems.
             missing: the message in place of tests, if the file that a run names is not here.
         """
         self._places = list(places)
@@ -145,11 +145,11 @@ class ProblemTests:
 
     @property
     def is_empty(self) -> bool:
-        """There is no place to look."""
+        """Whether there are no places to read problems from."""
         return not self._places
 
     def names(self) -> Mapping[str, Find]:
-        """Return the problems that the places have; `missing` says which cannot be read any more."""
+        """Return a reader per problem name; if a file cannot be read, `missing` says why."""
         with self._lock:
             if self._known is None:
                 self._known = {}
@@ -161,13 +161,13 @@ class ProblemTests:
             return self._known
 
     def find(self, problem_id: str) -> Asked | None:
-        """Return a problem, or None if no place has it."""
+        """Return the problem of an id, or None if there is none."""
         read = self.names().get(problem_id)
         return read() if read else None
 
 
 def tests_of_files(files: Sequence[Path]) -> ProblemTests:
-    """Return the tests of files that a reader has named."""
+    """Return the problems of files given by --problems; DataError if one is missing or holds none."""
     for file in files:
         if not file.exists():
             raise DataError(f"--problems {file} does not exist; check the path")
@@ -183,7 +183,7 @@ def tests_of_files(files: Sequence[Path]) -> ProblemTests:
 
 
 def tests_of_run(config: Mapping[str, Any]) -> ProblemTests:
-    """Return where a training run's tests are, as its config says."""
+    """Return the problems of a training run, by the files or the generator in its config."""
     problems = config.get("problems") or {}
     if problems.get("kind") == "micro":
         return ProblemTests([partial(_generate, problems)])
@@ -192,7 +192,7 @@ def tests_of_run(config: Mapping[str, Any]) -> ProblemTests:
 
 
 def tests_of_evaluation(benchmark: Mapping[str, Any]) -> ProblemTests:
-    """Return where an evaluation's tests are, as the `benchmark` of its config says."""
+    """Return the problems of an evaluation, by the `benchmark` of its config."""
     path, plus = benchmark.get("path"), benchmark.get("plus")
     named = [Path(name) for name in (path, plus) if isinstance(name, str)]
     return _tests_here(named[:1] if all(name.exists() for name in named) else named, lambda _: partial(_ask, benchmark))
@@ -207,7 +207,7 @@ def _tests_here(named: Sequence[Path], place: Callable[[Path], Place]) -> Proble
 
 
 def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
-    """Problems of the micro lab; a config of another version raises."""
+    """Yield the problems of the micro lab; a config of another version raises."""
     shared = {key: problems[key] for key in _MICRO_KEYS if key in problems}
     for split, number in (("train", "num_train"), ("heldout", "num_heldout")):
         for problem in generate_problems(split=split, num_problems=int(problems[number]), **shared):
@@ -215,7 +215,7 @@ def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
 
 
 def _ask(values: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
-    """Problems of a benchmark; a config of another version raises."""
+    """Yield the problems of a benchmark; a config of another version raises."""
     benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
     if isinstance(benchmark, ProblemFile):
         yield from _read_file(benchmark.path)
@@ -229,7 +229,7 @@ def _of_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[s
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
-    """Problems or submissions of ours, LiveCodeBench, or rows of any known format; other rows are passed over."""
+    """Yield problems or submissions of ours, of LiveCodeBench, or of any known row format; other rows are skipped."""
     if is_livecodebench(path):
         yield from _of_questions(LiveCodeBench(path=path).read(on_broken=lambda _: None), path)
     elif path.is_dir():
@@ -244,7 +244,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
-    """Lines by where they begin, so that a large file is not held."""
+    """Yield the names of lines with readers that seek to the line, so that a large file is not kept in memory."""
     for begin, row in read_lines(path, is_foreign=True):
         names = [row["id"]] if _is_own(row) else [name for name, _ in _recognise(row)]
         yield from ((name, partial(_read_line, path, begin)) for name in names)

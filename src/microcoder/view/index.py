@@ -1,4 +1,4 @@
-"""Light columns of all rollouts of a run, in memory: what a list, its filters and its maps are made of.
+"""The index of a run: small columns of all rollouts in memory, for lists, filters and maps; and search in texts.
 
 The columns travel to the page as they are (`Index.pack`), and the page filters them (`static/columns.js`), from a
 server as from a bundle: there is one implementation of the filters.
@@ -41,7 +41,7 @@ class Index:
     """Rollouts in order of step, split and row."""
 
     words: Mapping[str, Sequence[str]]
-    """Column -> its words; a rollout's code is a place in it."""
+    """Column -> its words; a rollout's code in that column is an index into them."""
     columns: Columns
     version: int = 0
     """Changes with the content."""
@@ -50,12 +50,12 @@ class Index:
         return len(self.columns["row"])
 
     def count(self, column: str) -> dict[str, int]:
-        """Count the words of a column; words that do not occur are left out."""
+        """Return how often each word of a column occurs; words that do not occur are left out."""
         counts = np.bincount(self.columns[column], minlength=len(self.words[column]))
         return {word: int(count) for word, count in zip(self.words[column], counts, strict=True) if count}
 
     def find(self, name: str) -> int | None:
-        """Return the place of `split/step/row`; None if there is no such rollout."""
+        """Return the position of the rollout `split/step/row`; None if there is no such rollout."""
         split, _, rest = name.partition("/")
         step, _, row = rest.partition("/")
         if not (step.isdecimal() and row.isdecimal()) or max(len(step), len(row)) > 9:
@@ -66,7 +66,7 @@ class Index:
         return next(map(int, np.flatnonzero(found)), None)
 
     def record(self, place: int) -> dict[str, Any]:
-        """Return a rollout's light columns as plain JSON values; None is unknown or unscored."""
+        """Return the columns of the rollout at a position as plain JSON values; None is unknown or unscored."""
         columns = self.columns
         record: dict[str, Any] = {name: self.words[name][columns[name][place]] for name in WORDS}
         record |= {name: None if columns[name][place] == UNKNOWN else int(columns[name][place]) for name in INTEGERS}
@@ -75,7 +75,7 @@ class Index:
         return {"id": f"{record['split']}/{record['step']}/{record['row']}", **record}
 
     def pack(self) -> bytes:
-        """Return the whole as one piece: a length, a JSON header of so many bytes, then the columns, little-endian."""
+        """Return the index as bytes: the JSON header's length (uint32), the header, the columns, little-endian."""
         arrays = {name: _narrow(name, self.columns[name], len(self.words.get(name, ()))) for name in _NAMES}
         head: dict[str, Any] = {"version": self.version, "num": len(self), "words": dict(self.words)}
         head["columns"] = [[name, array.dtype.name] for name, array in arrays.items()]
@@ -98,7 +98,7 @@ def _narrow(name: str, column: NDArray[Any], num_words: int) -> NDArray[Any]:
 
 
 class IndexBuilder:
-    """Puts an index together from files that come and go."""
+    """Builds an index from the columns of files, which can be added and removed."""
 
     def __init__(self) -> None:
         self._codes: dict[str, dict[str, int]] = {name: {} for name in WORDS}
@@ -112,7 +112,7 @@ class IndexBuilder:
         return np.fromiter((known.setdefault(word or "", len(known)) for word in words), dtype=np.int32)
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Take the light values of rows as a file's columns; what a row lacks is unknown."""
+        """Set a file's columns from its rows; a value that a row lacks is unknown."""
         columns: dict[str, Any] = {name: self.encode(name, [row.get(name) for row in rows]) for name in WORDS}
         for names, unknown, kind in (
             (INTEGERS, UNKNOWN, np.int32),
@@ -151,7 +151,7 @@ Texts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """Rollouts that lie together, in the order of the index."""
+    """Consecutive rollouts of the index, with a function that reads their texts."""
 
     num_rows: int
     read: Callable[[], Texts]
@@ -159,7 +159,7 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """What is looked for. Without a capital letter it ignores case."""
+    """A text or regular expression to search for; it ignores case unless it has a capital letter."""
 
     text: str
     is_regex: bool = False
@@ -168,19 +168,19 @@ class Needle:
 
     @property
     def ignores_case(self) -> bool:
-        """`\\S` is no capital letter."""
+        """Whether case is ignored: there is no capital letter, not counting those of escapes such as `\\S`."""
         return not re.search(r"[A-Z]", re.sub(r"\\.", "", self.text) if self.is_regex else self.text)
 
     @property
     def pattern(self) -> str:
-        """As RE2 wants it, without groups that it would have to report."""
+        """The regular expression for RE2, without capturing groups."""
         if not self.is_regex:
             return re.escape(self.text)
         return _GROUPS.sub(lambda found: "(?:" if found[0].startswith("(") else found[0], self.text)
 
 
 def find_texts(parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
-    """Return for each rollout of some parts whether it holds the needle."""
+    """Return whether each rollout of the parts holds the needle; DataError for a needle that cannot be searched."""
     if len(needle.text) > _LONGEST_NEEDLE:
         raise DataError(f"the search has {len(needle.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
     if needle.field and needle.field not in FIELDS:
@@ -202,7 +202,7 @@ def _find_in(part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
 
 
 def quote_texts(parts: Sequence[IndexPart], needle: Needle, places: Sequence[int]) -> list[dict[str, str] | None]:
-    """Return the first hit of each rollout with the text around it; None if there is none."""
+    """Return the first hit in the rollout at each of `places`, with the text around it; None if there is none."""
     ends = np.cumsum([part.num_rows for part in parts])
     read = cache(lambda number: parts[number].read())
     quotes = []
@@ -214,7 +214,7 @@ def quote_texts(parts: Sequence[IndexPart], needle: Needle, places: Sequence[int
 
 
 def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
-    """Return the distinct strings of texts that a needle matches, in order, for a reader to find them by."""
+    """Return the distinct strings of texts that a needle matches, in order, to be highlighted."""
     found: dict[str, None] = {}
     for rest in map(_whole, texts):
         for _ in range(4 * _MOST_MATCHES):

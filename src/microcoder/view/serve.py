@@ -1,19 +1,19 @@
-"""The runs that a viewer has open; a folder that shows them without a server; and the server.
+"""The viewer: the opened runs, a static copy of its page (a bundle), and the local server.
 
-The folder opens from disk, or lies on any web host.
+A bundle is a folder that opens from disk or from any web host.
 
-Pages opened from disk may not fetch, but may load scripts: each piece of data is a script that hands over one value.
+Pages opened from disk may not fetch, but may load scripts: each piece of data is a script that passes one value.
 
     index.html, *.css, *.js      the page
     data/runs.js                 runs with their curves
-    data/KEY/overview.js         what the report of a training run says
-    data/KEY/index.js            light columns of all rollouts (`Index.pack`, in base64)
+    data/KEY/overview.js         the report of a training run
+    data/KEY/index.js            small columns of all rollouts (`Index.pack`, in base64)
     data/KEY/rows-N.js           texts and tests of `ROWS_A_CHUNK` rollouts
     data/KEY/tests-N.js          inputs and expected outputs of `PROBLEMS_A_CHUNK` problems
 
-Requests -> JSON values: what the server sends and the bundle holds. A long text is cut, and says how long it is.
+Server and bundle hold the same JSON values. Long texts are cut, with their full length given.
 
-The page on this machine: the standard library's server, bound to the loopback, which only ever reads.
+The server is that of the standard library, bound to the loopback, and only reads files.
 
 Another site's page must not read runs through the visitor's browser: a request is refused when its Host is another
 name (DNS rebinding) or when the browser says that another site sent it. Paths are looked up in two tables and never
@@ -56,7 +56,7 @@ class Collection:
     sources: dict[str, RunSource] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> RunSource:
-        """Return a run."""
+        """Return the run of a key; raises DataError if there is none."""
         try:
             return self.sources[key]
         except KeyError:
@@ -67,7 +67,7 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     """Open runs; problem files say where tests' inputs and expected outputs are, when a run does not.
 
     Raises:
-        DataError: a path is none of the things that can be opened, or a problem file is missing or holds no problem.
+        DataError: a path is no run, corpus or file of verdicts, or a problem file is missing or holds no problem.
     """
     tests = tests_of_files(problem_files) if problem_files else None
     sources: dict[str, RunSource] = {}
@@ -111,7 +111,7 @@ _SCRIPT = b'<script src="data/runs.js" defer></script>'
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The place and size of a bundle on disk."""
+    """The page and the size of a bundle on disk."""
 
     page: Path
     num_rollouts: int
@@ -119,7 +119,7 @@ class Bundle:
 
 
 def write_bundle(collection: Collection, folder: Path) -> Bundle:
-    """Write runs as a folder, in place of a bundle that is there already.
+    """Write the viewer's page with some runs into a folder, replacing a bundle that is there already.
 
     Raises:
         DataError: the folder holds something else.
@@ -132,10 +132,10 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
 def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
     """Write the report of a run, finished or not, into its folder: a bundle that opens on the overview.
 
-    Tests' inputs are left out, and texts of rollouts from a size on: `microcoder view` has them.
+    Returns its page. Inputs of tests are left out, and rollouts' texts beyond 16 MB: `microcoder view` shows them.
 
     Raises:
-        DataError: a folder is not a run, one of its files is damaged, or runs to compare asked other problems.
+        DataError: a folder is not a run, one of its files is damaged, or runs to compare have other problems.
     """
     history = read_history(run_directory)
     if history.manifest.get("kind") == "evaluation":
@@ -213,14 +213,14 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
 
 
 def describe_run(key: str, source: RunSource) -> Row:
-    """Return what the page shows of a run as a whole."""
+    """Return what the page shows of a run as a whole: name, kind, state, facts, notices, charts, tables."""
     about = source.about()
     lists = {name: list(getattr(about, name)) for name in ("facts", "notices", "charts", "tables")}
     return {"key": key, "name": source.name, "kind": source.kind, "state": about.state, **lists}
 
 
 def show_overview(collection: Collection, words: Words) -> Row:
-    """Return what the report of a training run says, compared with the other open runs on the same problems."""
+    """Return the report of a training run, compared with the other open runs on the same problems."""
     source = collection[words.get("run", "")]
     if not isinstance(source, TrainingSource):
         raise DataError(f"run={words.get('run', '')!r} is not a training run, so there is no report on it")
@@ -229,17 +229,17 @@ def show_overview(collection: Collection, words: Words) -> Row:
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
-    """Return for each run what changes whenever it has something new: an open page asks every few seconds."""
+    """Return by run a text that changes with its content; an open page polls this every few seconds."""
     return {key: source.stamp() for key, source in collection.sources.items()}
 
 
 def send_index(collection: Collection, words: Words) -> bytes:
-    """Return the light columns of a run."""
+    """Return the packed index of a run (`Index.pack`)."""
     return collection[words.get("run", "")].index().pack()
 
 
 def search_texts(collection: Collection, words: Words) -> Row:
-    """Return which rollouts hold a text: a bit each, in the order of the index of that version."""
+    """Return which rollouts hold a text: `bits`, one per rollout in the order of the index of that `version`."""
     source = collection[words.get("run", "")]
     index = source.index()
     mask = find_texts(source.parts(index), _read_needle(words))
@@ -248,7 +248,7 @@ def search_texts(collection: Collection, words: Words) -> Row:
 
 
 def show_quotes(collection: Collection, words: Words) -> Row:
-    """Return the first hit in each of some rollouts, named by their places in the index."""
+    """Return the first hit in each of some rollouts, given by their positions in the index."""
     source = collection[words.get("run", "")]
     places = [int(place) for place in re.findall(r"\d{1,9}", words.get("places", ""))][:_MOST_QUOTES]
     return {"quotes": quote_texts(source.parts(source.index()), _read_needle(words), places)}
@@ -317,7 +317,7 @@ def show_text(collection: Collection, words: Words) -> Row:
 
 
 def finite(value: Any) -> Any:
-    """Return a JSON value without the numbers that JSON has no word for."""
+    """Return a JSON value in which NaN and infinities are replaced by None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -337,7 +337,7 @@ ANSWERS: dict[str, Answer] = {
     "/api/test": show_test,
     "/api/text": show_text,
 }
-"""Every request there is."""
+"""Path of a request -> the function that answers it."""
 
 
 def _read_needle(words: Words) -> Needle:
@@ -377,7 +377,7 @@ def _cut(text: object, longest: int, name: str, cut: dict[str, int]) -> str | No
 
 ADDRESS = "127.0.0.1"
 HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
-"""Names under which a browser on this machine, or at the other end of an ssh tunnel, asks."""
+"""Host names of requests from a browser on this machine, or at the other end of an ssh tunnel."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -409,7 +409,7 @@ class ViewerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{ADDRESS}:{self.server_address[1]}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -442,7 +442,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: requests are the reader's own."""
+        """Log nothing: all requests are the user's own."""
 
     @property
     def _viewer(self) -> ViewerServer:
@@ -488,7 +488,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def encode(value: Any) -> str:
-    """Return JSON in ASCII: lone surrogates and line separators travel as escapes."""
+    """Return a value as JSON in ASCII, so lone surrogates and line separators are escaped; NaN becomes null."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:

@@ -1,12 +1,12 @@
-"""One run as the viewer sees it, whether a training run, an evaluation, a corpus or a file of verdicts.
+"""The sources of the viewer: one opened run each, with an index of its rollouts and their texts.
 
-What sources made of JSON lines share: light values by line, an index when lines were added.
+`CorpusSource`: the problems that `microcoder data build` kept, and the rows that it rejected, each with its reason.
 
-A corpus: the problems that `microcoder data build` kept, and the rows that it turned away, each with its reason.
+`EvaluationSource`: samples.jsonl and verdicts.jsonl of a folder that `microcoder eval` wrote, joined by sample.
 
-An evaluation: samples.jsonl and verdicts.jsonl of a folder that `microcoder eval` wrote, joined by sample.
+`VerdictSource`: a file that `microcoder judge` wrote; the programs are in the submission file, if it is given.
 
-A file of verdicts that `microcoder judge` wrote; the programs are in the submission file, if it is named.
+Training runs are in `training_source`.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What is known of a run as a whole, as plain JSON values."""
+    """Facts, notices, charts and tables about a run as a whole, as plain JSON values."""
 
     state: str
     """Such as `finished` or `24 steps so far`."""
     facts: Sequence[tuple[str, str]] = ()
     notices: Sequence[str] = ()
-    """What a reader must know before trusting what is shown."""
+    """Warnings that a reader must know before trusting the figures."""
     charts: Sequence[Row] = ()
     tables: Sequence[Row] = ()
     """Each a title, column names and rows of texts."""
 
 
 def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
-    """Return a table of how many there are of each word, the most frequent first."""
+    """Return a table of counts by word, the most frequent first; `words` and `counted` are its column titles."""
     rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
     return {"title": title, "columns": [words, counted], "rows": rows}
 
 
 class RunSource(ABC):
-    """One opened run; its files, which may grow, are looked at again at most once a second."""
+    """One opened run; its files, which may grow, are checked for changes at most once a second."""
 
     kind: str
     name: str
@@ -79,7 +79,7 @@ class RunSource(ABC):
         self._lock = threading.Lock()
 
     def index(self) -> Index:
-        """Return the light columns of all rollouts; files that were added to or rewound are read again."""
+        """Return the index of all rollouts; files that grew or were rewound are read again."""
         with self._lock:
             if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
                 if self._refresh():
@@ -93,7 +93,7 @@ class RunSource(ABC):
 
     @abstractmethod
     def _refresh(self) -> bool:
-        """Put what is new into the builder; return whether anything was."""
+        """Put what is new in the files into the builder; return whether anything was new."""
 
     @abstractmethod
     def parts(self, index: Index) -> list[IndexPart]:
@@ -110,17 +110,17 @@ class RunSource(ABC):
 
     @abstractmethod
     def about(self) -> RunInfo:
-        """Return what is known of the run as a whole."""
+        """Return facts, notices, charts and tables about the run as a whole."""
 
 
 _ROWS_A_PART = 256
 
 
 class LineSource(RunSource):
-    """A run whose rollouts are lines; a subclass says which files, and how a line is read."""
+    """A run with one rollout per line or row; a subclass defines the files, and how a line is read."""
 
     split: str
-    """The one split of such a run."""
+    """The split of all its rollouts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class LineSource(RunSource):
         return self._stamp == before
 
     def parts(self, index: Index) -> list[IndexPart]:
-        """Return the texts of all rollouts, some lines a part."""
+        """Return the texts of all rollouts, in parts of some lines each."""
         num, read = len(index), functools.partial(self._read_texts, index)
         return [IndexPart(min(_ROWS_A_PART, num - i), functools.partial(read, i)) for i in range(0, num, _ROWS_A_PART)]
 
@@ -155,11 +155,11 @@ class LineSource(RunSource):
 
     @abstractmethod
     def _take_lines(self) -> bool:
-        """Read what was added to the files into `_lights`; return whether anything was."""
+        """Read the rows of the files into `_lights` if the files changed; return whether they did."""
 
 
 def light_verdict(row: Row) -> Row:
-    """Return the columns of the page's list for a row with a verdict: reward, outcome, tests passed and in all."""
+    """Return a row's columns for the page's list: reward (None if the sandbox failed), verdict, test counts."""
     outcome = row.get("verdict")
     reward = None if outcome == Outcome.SANDBOX_FAULT else float(outcome == Outcome.ACCEPTED)
     return {"reward": reward, **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")}}
@@ -176,7 +176,7 @@ _FACTS = _HEAVY[7:]
 
 
 class CorpusSource(LineSource):
-    """Each problem as a rollout: its statement, how the source had it, a solution, its tests."""
+    """A built corpus, each problem as a rollout: its statement, the source's text, a solution, its tests."""
 
     kind = "corpus"
     split = "corpus"
@@ -188,7 +188,7 @@ class CorpusSource(LineSource):
         self.tests = tests_of_files([root])
         self._root = root
         self._files: list[tuple[Path, int]] = []
-        """Each with the rows before it."""
+        """Files, each with the number of rows in the files before it."""
 
     def read(self, record: Row) -> Row:
         """Return a problem's texts."""
@@ -203,7 +203,7 @@ class CorpusSource(LineSource):
                     yield from map(_as_rollout, batch.to_pylist())
 
     def about(self) -> RunInfo:
-        """Return how many rows were kept, and why the others were not."""
+        """Return the run's facts with a table: how many rows were kept, and why the others were not."""
         table = tabulate_counts("Rows by what became of them", "reason", "rows", self.index().count("verdict"))
         return RunInfo("finished", [("folder", str(self._root))], (), (), [table])
 
@@ -263,7 +263,7 @@ def _parse(text: str | None) -> Any:
 _SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
 _UNJUDGED = "not judged yet"
 _WIRE = "\x1eresults "
-"""What a harness puts before the values that calls returned."""
+"""Prefix of the values that calls returned, in the output of a harness."""
 
 
 class EvaluationSource(LineSource):
@@ -283,7 +283,7 @@ class EvaluationSource(LineSource):
         self._verdict_begins: dict[int, int] = {}
 
     def read(self, record: Row) -> Row:
-        """Return a sample's response, program and tests; the prompt is the statement, if the benchmark is here."""
+        """Return a sample's response, program and tests; the prompt is the statement, if the benchmark can be read."""
         sample = line_at(self._samples, self._sample_begins[record["row"]])
         begin = self._verdict_begins.get(record["row"])
         verdict = line_at(self._verdicts, begin) if begin is not None else {}
@@ -295,11 +295,11 @@ class EvaluationSource(LineSource):
         return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
 
     def stamp(self) -> str:
-        """Return what changes with the lines, and when the results are written."""
+        """Return a text that changes with the lines, and when the results are written."""
         return f"{super().stamp()} {(self._root / 'results.json').exists()}"
 
     def about(self) -> RunInfo:
-        """Return the table of accuracies by platform and difficulty."""
+        """Return state, config and tables: accuracy by platform and difficulty, samples by verdict."""
         path = self._root / "results.json"
         results = read_json(path, what="results") if path.exists() else None
         tables = [_grid(results)] if results else []
@@ -354,7 +354,7 @@ def _percent(value: object) -> str:
 
 
 class VerdictSource(LineSource):
-    """Verdicts of submissions."""
+    """A file of verdicts on submissions."""
 
     kind = "verdicts"
     split = "judged"
@@ -373,7 +373,7 @@ class VerdictSource(LineSource):
             )
 
     def read(self, record: Row) -> Row:
-        """Return a submission's tests, and its program and statement if the submission file is named."""
+        """Return a submission's tests, and its program and statement if the submission file is given."""
         row = line_at(self._path, self._begins[record["row"]])
         asked = self.tests.find(record["problem_id"])
         facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
@@ -381,7 +381,7 @@ class VerdictSource(LineSource):
         return {**texts, "tests": row.get("tests") or [], "facts": facts}
 
     def about(self) -> RunInfo:
-        """Return how many submissions got which verdict."""
+        """Return the run's facts with a table of submissions by verdict."""
         meta_file = self._path.with_name(self._path.name + ".meta.json")
         meta = read_json(meta_file, what="description") if meta_file.exists() else {}
         facts = [(key, str(meta[key])) for key in ("num_submissions", "seconds") if key in meta]

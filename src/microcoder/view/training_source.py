@@ -1,6 +1,6 @@
-"""A training run: its rollouts lie in one Parquet file a step, of which the light columns are read at once.
+"""A training run in the viewer: one Parquet file of rollouts per step; its small columns are read at once, texts later.
 
-Its curves are plain numbers: the page overlays those of several runs that have the same id.
+Its curves are plain numbers: the page overlays the charts of several runs that have the same id.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class TrainingSource(RunSource):
         """State, alarms and charts, and the stamp of the files that they were made of."""
 
     def stamp(self) -> str:
-        """Return what changes with the rollouts or the metrics."""
+        """Return a text that changes with the rollouts or the metrics."""
         return f"{self.index().version} {self._draw()[0]}"
 
     def parts(self, index: Index) -> list[IndexPart]:
-        """Return the texts of all rollouts, a part a file."""
+        """Return the texts of all rollouts, one part per file."""
         with self._lock:
             found = []
             for name, columns in self._builder.parts.items():
@@ -69,7 +69,7 @@ class TrainingSource(RunSource):
         return [part for _, part in sorted(found, key=lambda pair: pair[0])]
 
     def read(self, record: Row) -> Row:
-        """Return a rollout's texts and tests, from its row group alone."""
+        """Return a rollout's texts and tests; only its row group is read."""
         return _with_facts(read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY))
 
     def read_all(self, index: Index) -> Iterator[Row]:
@@ -94,7 +94,7 @@ class TrainingSource(RunSource):
         return (self._manifest.get("problems") or {}).get("digest")
 
     def about(self) -> RunInfo:
-        """Return curves and facts."""
+        """Return state, facts, notices and charts of the run."""
         _, drawn = self._draw()
         manifest, notices = self._manifest, list(drawn.notices)
         if self.tests.missing:
@@ -187,7 +187,7 @@ def _slowest(tests: Any, num_rows: int) -> Any:
 
 
 def _read_texts(path: Path) -> Texts:
-    """Return what is searched of a file; texts that rows share are held once."""
+    """Return the texts of a file for a search, by field; texts that rows share are stored once."""
     try:
         with pq.ParquetFile(path, read_dictionary=["prompt"]) as file:
             names = ("prompt", "completion", "program", _DETAIL, _OUTPUT)
@@ -223,7 +223,7 @@ def _numbers(column: Any, kind: pa.DataType, unknown: object) -> Any:
 
 
 def draw_training(history: History) -> list[Row]:
-    """Return every chart that a run's metrics declare and it has values for: id, title, unit and series."""
+    """Return the charts of a run's metrics, those that have values: id, title, unit and series."""
     charts: dict[str, Row] = {}
     for kind, rows, label in (
         (StepMetrics, history.steps, "training"),
@@ -255,7 +255,7 @@ def draw_training(history: History) -> list[Row]:
 
 
 def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
-    """Return a line for each early warning of a run: its name and where it held."""
+    """Return a line of text for each early warning of a run: its name, and the steps at which it held."""
     lines = []
     for name in dict.fromkeys(name for step in steps for name in step.alarms):
         held = [step.step for step in steps if name in step.alarms]
@@ -265,7 +265,7 @@ def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
 
 
 def _intervals(history: History, tier: str, steps: Sequence[int]) -> Mapping[str, list[float | None]]:
-    """Return the bounds of held-out accuracy, of all problems or of a tier; None where no file names tiers."""
+    """Return the interval's bounds of held-out accuracy, of all problems or of a tier; None if tiers are unknown."""
     of_step = {evaluation.step: evaluation.solved for evaluation in history.evaluations}
     tier_of = history.tier_of if tier else {}
     chosen = [{name: s for name, s in of_step[step].items() if tier_of.get(name, "") == tier} for step in steps]

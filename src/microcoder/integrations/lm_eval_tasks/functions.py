@@ -1,4 +1,4 @@
-"""What the tasks of this folder call: lm-evaluation-harness loads functions from files beside them."""
+"""Functions that the tasks of this folder call: lm-evaluation-harness loads them from files beside the tasks."""
 
 from microcoder.integrations.lm_eval import ask, grade
 

@@ -1,4 +1,4 @@
-"""What reports say and studies, over run directories: they read files, never live objects."""
+"""Studies and reports on runs, from run directories: they read files, never live objects."""
 
 from typing import TYPE_CHECKING
 

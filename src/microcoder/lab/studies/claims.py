@@ -1,4 +1,4 @@
-"""Claims judged by finished work: contrasts measured as effects, and verdicts by these, corrected for all claims."""
+"""Verdicts on claims from finished work: contrasts are measured as effects, verdicts corrected for all claims."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ClaimResult:
 
 @dataclass(frozen=True, slots=True)
 class StudyRecord:
-    """The finished work of a study: all that its page says beyond the study's file."""
+    """The results of a study's finished work, from which, with the study's file, its page is written."""
 
     seeds: Sequence[int]
     """Seeds with finished work."""
     effects: Mapping[str, Effect]
-    """By the name of a contrast; only of those with finished work."""
+    """Contrast's name -> effect; only of contrasts with finished work."""
     levels: Mapping[str, Mapping[str, Sequence[float]]]
     """Level -> held-out accuracy `before` and `after`, run by run."""
     made: str
@@ -83,7 +83,7 @@ class JudgedStudy:
 def judge_studies(
     files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
-    """Judge studies as one family of claims; all arguments but `files`, the studies, are as in `plan_runs`."""
+    """Return studies with verdicts on their claims as one family; the other arguments are those of `plan_runs`."""
     return correct(
         judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
         for file in files
@@ -91,7 +91,7 @@ def judge_studies(
 
 
 def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
-    """Correct verdicts for all claims of the catalogue together, and for each study's own claims (X1, X2 ...)."""
+    """Return the studies, verdicts corrected for all claims of the catalogue, and for each study's own (X1, X2 ...)."""
     judged = list(judged)
     families = [(len(INSIGHTS), [result for study in judged for result in study.claims if result.claim.is_catalogued])]
     for study in judged:
@@ -114,7 +114,7 @@ def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
 
 
 def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedStudy:
-    """Read what is finished of a study's planned work and judge each claim by itself."""
+    """Read the finished part of a study's planned work; return it with an uncorrected verdict on each claim."""
     histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
     measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
     done = [work for work in works if work.is_finished]
@@ -163,7 +163,7 @@ def _describe_origin(
 
 
 def judge_effects(study: Study, effects: Mapping[str, Effect]) -> list[ClaimResult]:
-    """Judge each claim of a study by itself, by the effects of its contrasts, by name."""
+    """Return the uncorrected result of each claim of a study, from the effects by the contrasts' names."""
 
     def find(contrast: Contrast) -> ContrastResult:
         return judge_contrast(contrast, effects.get(contrast.name))
@@ -200,7 +200,7 @@ def _judge_claim(claim: Claim, study: Study, find: Callable[[Contrast], Contrast
 
 
 def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
-    """Return a contrast over the seeds that have all its work; None without any."""
+    """Return a contrast's effect over the seeds that have all its work; None without any."""
     span = 1.0 if data.study.unit_of(contrast) == "share" and not contrast.dose else None
     if contrast.measurement:
         found = data.measured.get(contrast.measurement, {}).items()
@@ -210,7 +210,7 @@ def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
 
 
 def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
-    """Return unit -> effect between the levels; units that lack a level are left out."""
+    """Return unit -> difference between the contrast's levels; units that lack a level are left out."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == contrast.metric and row.level in contrast.levels:
@@ -224,7 +224,7 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
 
 
 def _slope(doses: Sequence[float]) -> list[float]:
-    """Return the weight of each level whose sum is the least-squares slope over the dose; NaN for equal doses."""
+    """Return weights with which the levels' values sum to the least-squares slope over the dose; NaN if all equal."""
     centred = [dose - fmean(doses) for dose in doses]
     square = sum(x * x for x in centred)
     return [value / square if square else math.nan for value in centred]
@@ -259,7 +259,7 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
-    """Return the records and the verdicts as values of JSON."""
+    """Return the studies' records and verdicts as JSON values."""
     return _plain(
         {
             "scale": judged[0].scale if judged else "",
@@ -283,7 +283,7 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Nine digits of a number: the order in which a processor adds changes the others. None for one without bound."""
+    """Return JSON values: floats to nine digits, as others vary between processors; None for infinity and NaN."""
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

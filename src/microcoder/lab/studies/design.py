@@ -29,7 +29,7 @@ MICRO, QUICK = "micro", "quick"
 MIN_SEEDS = 3
 LEAST_REACHED = 0.05
 LEAST_GAIN = 0.12
-"""Held-out accuracy that the reference level must gain; under it, training claims cannot appear here."""
+"""Gain in held-out accuracy of the reference level, below which training claims "cannot appear here"."""
 STUDIES = Path("studies")
 INSIGHTS = tuple(
     f"{aspect}{number + 1}"
@@ -41,7 +41,7 @@ truncation mask, batch size, KL and clip. X1, X2 ... are claims beyond them."""
 
 
 class Contrast(Config):
-    """What is measured, at which levels, and the effect that is claimed: one value per seed, or one per problem."""
+    """A comparison: the metric, the levels, and the claimed effect; one value per seed, or per seed and unit."""
 
     metric: str = Field(min_length=1)
     """Metric of the runs (accuracy, length, ...), or one that the measurement names."""
@@ -50,7 +50,7 @@ class Contrast(Config):
     feature: str = ""
     """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.history`."""
     of: tuple[str, ...] = Field(min_length=1)
-    """Levels; the mean of several."""
+    """Levels whose mean is compared."""
     against: tuple[str, ...] = ()
     """Levels that are subtracted; none: the quantity itself is compared with zero."""
     against_feature: str = ""
@@ -59,17 +59,17 @@ class Contrast(Config):
     """Metric of the runs that is each level's dose, measured up to the time `at` which the metric is read: the effect
     is then the slope over it."""
     direction: Direction = "higher"
-    """What is claimed of the difference."""
+    """Claimed sign of the difference; `same`: that it is small."""
     least: float = Field(default=LEAST_REACHED, gt=0)
     """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that would matter. Of a
     check, the mean over seeds under which the claim cannot appear here."""
     paper: float | None = Field(default=None, gt=0)
-    """The paper's effect in the same unit, as claimed; none where the paper has no figure for it. A `least` above it
-    contradicts nothing by being excluded."""
+    """The paper's effect in the same unit, as claimed; none where the paper has no figure for it. If `least` is above
+    it, an interval that excludes `least` does not contradict the claim."""
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """All levels that it names."""
+        """All levels that the contrast names, each once."""
         return tuple(dict.fromkeys(self.of + self.against))
 
     @property
@@ -79,7 +79,7 @@ class Contrast(Config):
 
     @property
     def name(self) -> str:
-        """What it is called in records: by the names of the study's file."""
+        """Its name in records, made of the names in the study's file."""
         of, against = (" and ".join(levels) for levels in (self.of, self.against))
         text = f"{self.metric} ({self.measurement or self.feature}): {of}"
         text += f" against {against}" if against else ""
@@ -110,7 +110,7 @@ class Spread(Config):
 
 
 class Undecidable(Config):
-    """Why a claim is not decidable at this scale."""
+    """The reason why a claim is not decidable at this scale, and what it would take."""
 
     reason: str = Field(min_length=1)
     compute: str = Field(min_length=1)
@@ -140,7 +140,7 @@ class Claim(Config):
     spread: Spread | None = None
     undecidable: Undecidable | None = None
     construction: str = ""
-    """Why the sign could not have been otherwise here, if so; the verdict is then "by construction"."""
+    """The reason why no other sign was possible here, if so; the verdict is then "by construction"."""
     note: str = ""
     """A caveat for readers of the verdict."""
 
@@ -177,7 +177,7 @@ class Measurement(Config):
     """A measurement without whole training runs: one unit of work per seed."""
 
     function: str = Field(min_length=1)
-    """`path/to/file.py:function`, from the study's folder, or `module:function`: of one `Job`, it yields
+    """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes a `Job` and yields
     `MeasuredValue`s (`microcoder.lab.studies.work`)."""
     says: str = Field(min_length=1)
     """Description as a clause for the page."""
@@ -186,7 +186,7 @@ class Measurement(Config):
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys that override the scale's baseline and the study's `set`."""
     uses: tuple[str, ...] = ()
-    """Levels whose finished run of the same seed the function reads; at a scale of fewer seeds, it has those alone."""
+    """Levels whose finished run of the same seed the function reads; seeds without such a run are skipped."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     levels: tuple[str, ...] = Field(min_length=1)
     """Levels of its rows."""
@@ -205,7 +205,7 @@ class Level(Config):
     """One setting of the factor."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its rest."""
+    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its remainder."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """By scale: keys that override `set`, such as steps and lengths."""
     says: str = ""
@@ -236,10 +236,10 @@ class Study(Config):
     baseline: Path
     """Recipe of the micro lab, from the study's folder."""
     reference: str = ""
-    """The level that is the baseline, or the one that others are seen against; none without levels."""
+    """The level that is the baseline, or the one that others are compared with; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     first_look: int | None = None
-    """How many seeds a study was registered to begin with: all, since all are run."""
+    """Number of seeds at which a study was registered to be looked at; no less than all, since all are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None
@@ -251,10 +251,10 @@ class Study(Config):
     scales: dict[str, Scale] = Field(default_factory=dict)
     """`quick`, and model sizes."""
     claims: tuple[Claim, ...] = ()
-    """Claims; None for a study whose results are reported elsewhere."""
+    """Claims; empty for a study whose results are reported elsewhere."""
 
     def unit_of(self, contrast: Contrast) -> Unit:
-        """Return the unit of what a contrast compares."""
+        """Return the unit of a contrast's metric."""
         metric = contrast.metric
         if contrast.measurement:
             return self.measurements[contrast.measurement].metrics[metric].unit
@@ -326,7 +326,7 @@ def load_study(path: Path) -> StudyFile:
     """Read a study file.
 
     Raises:
-        ConfigError: it is missing, not TOML, or holds something else.
+        ConfigError: the file is missing, not TOML, or not a valid study.
     """
     try:
         study = Study.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
@@ -339,7 +339,7 @@ def load_study(path: Path) -> StudyFile:
 
 
 def find_studies(name: str | None) -> list[StudyFile]:
-    """Return the study of a name: a file, or a part of a name in `studies` here, else in the package's own; None: all.
+    """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all.
 
     Raises:
         ConfigError: there is none of that name, or several.

@@ -1,4 +1,4 @@
-"""Effects over a few seeds and many problems, with an interval that is never without width.
+"""Effects over a few seeds and many problems, with an interval whose width is never zero.
 
 Each seed gives one difference: levels are compared seed by seed, since runs of one seed see the same problems in the
 same order, and unit by unit. Two things were drawn at random, seeds and problems, and both widen the interval:
@@ -10,8 +10,8 @@ The interval is the mean -+ Student's t times the root of their sum, with Welch 
 A percentile bootstrap of three seeds would cover 70 to 80 % and not 95: `tests/lab/test_claims.py` measures.
 
 If nothing varied, equal values are no certainty: of n draws with one value, the largest share that could be otherwise
-is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the mean of a quantity with known bounds, and
-nothing bounds that of another. Differences of single yes-or-no draws that hardly vary get Bonett and Price's interval
+is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the mean of a quantity with known bounds;
+that of another has none. Differences of single yes-or-no draws that hardly vary get Bonett and Price's interval
 for paired proportions (2012), which adds one pair each way.
 
 Accuracy of one run has an interval over problems: what was drawn independently are the *problems*, not their samples,
@@ -48,7 +48,7 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """The interval lies on one side of zero: for a difference, more than the choice of problems explains."""
+        """Whether the interval is on one side of zero: for a difference, more than the choice of problems explains."""
         return self.low > 0 or self.high < 0
 
 
@@ -130,7 +130,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A mean difference over seeds with its 95 % interval; the interval is unbounded if nothing bounds it."""
+    """A mean difference over seeds with its 95 % interval; the ends are infinite if unknown, as from one seed."""
 
     value: float
     low: float
@@ -138,14 +138,14 @@ class Effect:
     num_seeds: int
     """Seeds with distinct values."""
     num_units: int
-    """Held-out problems, or other units, behind it; 0 if the metric is none over them."""
+    """Held-out problems, or other units, over which the metric is a mean; 0 if there are none."""
     by_seed: tuple[float, ...]
     freedom: float = math.inf
     """Degrees of freedom of the interval."""
 
     @property
     def half_width(self) -> float:
-        """Half width: the longer side of the interval."""
+        """The distance from the value to the farther end of the interval."""
         return max(self.value - self.low, self.high - self.value)
 
     @property
@@ -162,7 +162,7 @@ class Effect:
         return self._tail(bound - self.value, self.high - self.value)
 
     def _tail(self, distance: float, half: float) -> float:
-        """The interval read backwards: its half width is the 97.5 % quantile times the standard error."""
+        """Return the p-value of a distance: `half` is the 97.5 % quantile times the standard error."""
         if not math.isfinite(half):
             return 1.0
         if half <= 0:
@@ -224,7 +224,7 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
     """Estimate an effect from a measurement's paired rows.
 
     Units that occur in several seeds are crossed with them, as problems with runs: both variances count. Units of
-    their own in each seed are nested: they widen the seeds' spread already. Of a single seed, the units carry all.
+    their own in each seed are nested: they widen the seeds' spread already. With a single seed only units count.
 
     Args:
         by_seed: seed -> unit -> difference between the levels.
@@ -254,7 +254,7 @@ _FEW = 12
 
 
 def _interval_of_pairs(values: Array, by_seed: Array, num_units: int, *, span: float) -> Effect:
-    """Bonett and Price: one more pair each way."""
+    """Return the effect with Bonett and Price's interval: one more pair in each direction."""
     import numpy as np
 
     padded = np.concatenate([values / span, [1.0, -1.0]])

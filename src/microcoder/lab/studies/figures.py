@@ -49,12 +49,12 @@ LEGEND: Mapping[str, Any] = {
     "fontsize": 8.5,
     "frameon": False,
 }
-"""A row of names above the axes."""
+"""Options of a legend in rows above the axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One figure: what it shows in words, and as SVG."""
+    """One figure as SVG, with title and alternative text."""
 
     name: str
     """File name without suffix."""
@@ -65,7 +65,7 @@ class Chart:
 
 
 def new_figure(*, legend_rows: int) -> tuple[Figure, Axes]:
-    """Return empty axes; fixed margins, since measuring text for a tight fit doubles the drawing time."""
+    """Return a figure and its empty axes; fixed margins, since fitting them to the text doubles the drawing time."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -116,7 +116,7 @@ _LEGEND_CHARACTERS = 80
 def draw_curves(
     study: str, metric: str, by_level: Mapping[str, Sequence[MetricSeries]], *, reference: str, num_steps: int
 ) -> Chart:
-    """Draw the mean over seeds of each level, with its 95 % interval as a band."""
+    """Return a chart of the mean over seeds of each level, with its 95 % interval as a band."""
     import numpy as np
 
     levels = [level for level, series in by_level.items() if series]

@@ -1,6 +1,4 @@
-"""The files of a run as typed values, through which all of insights reads runs.
-
-Features: numbers that summarise a run's curves, for claims to compare.
+"""The files of a run as typed values, and features: numbers that summarise its curves, for claims to compare.
 
 A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last step). A *feature* sums a series up:
 
@@ -12,7 +10,7 @@ A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last
 | `at 40/120`, `up to 40/120` | at that share of the run: the nearest value, and the mean over (0, 1/3] |
 | `swing` | mean absolute second difference: a steady trend has none |
 
-Two joined by ` - ` are one feature: `early - late`.
+The difference of two is a feature, too: `early - late`.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ class History:
     summary: Mapping[str, Any] | None
     steps: Sequence[StepMetrics]
     evaluations: Sequence[EvaluationMetrics]
-    """One an evaluated step, ascending."""
+    """One row per evaluated step, ascending."""
 
     @property
     def name(self) -> str:
@@ -75,7 +73,7 @@ class History:
 
     @cached_property
     def tier_of(self) -> dict[str, str]:
-        """Tier of every held-out problem that a sample file names; of a file that cannot be read, none."""
+        """Held-out problem's id -> tier, from the first file of held-out samples that can be read; else empty."""
         paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
         for path in (path for path in paths if path.exists()):
             try:
@@ -87,13 +85,13 @@ class History:
 
     @cached_property
     def tiers(self) -> list[str]:
-        """Every tier of the run, easiest first where the names say so."""
+        """Every tier of the run: those of known names first, easiest first, then the others by name."""
         seen = {tier for rows in (self.steps, self.evaluations) for row in rows for tier in row.accuracy_by_tier}
         return sorted(seen, key=_difficulty)
 
 
 def read_history(run_directory: Path) -> History:
-    """Read one run directory."""
+    """Read one run directory, finished or not; raises DataError for rows of another version."""
     run = RunDirectory(run_directory)
     return History(
         run=run,
@@ -105,7 +103,7 @@ def read_history(run_directory: Path) -> History:
 
 
 def missing_extra(error: ImportError) -> ConfigError:
-    """Say what to install for the part of the report that needs more than the core."""
+    """Return the error that says which packages to install for a report with figures."""
     return ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}")
 
 
@@ -147,13 +145,13 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "masked_effective": "Masked where it changed an advantage, training",
     }
 )
-"""Every metric of runs that a study may compare, and what a figure calls it."""
+"""Every metric of runs that a study may compare -> its label in figures."""
 SHARES = (
     "accuracy",
     *(f"accuracy_{tier}" for tier in TIERS),
     *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
 )
-"""Between 0 and 1, if the reward is."""
+"""Metrics between 0 and 1 (that of the reward if the reward is)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ class MetricSeries:
 
     @property
     def means_E(self) -> Array:
-        """The metric over time."""
+        """The metric over time, as a mean over the problems."""
         import numpy as np
 
         return self.weigh(np.ones((self.num_problems, 1)))[:, 0]
@@ -214,7 +212,7 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:
-    """Return a feature as signed names."""
+    """Return a feature as (sign, name) pairs; raises ValueError for an unknown name."""
     names = text.split(" - ")
     if unknown := [name for name in names if name not in FEATURES and not _AT.fullmatch(name)]:
         known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
@@ -233,7 +231,7 @@ def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
 
 _AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
 _SPANS = {"early": (0.0, 0.4), "late": (0.7, 1.0), "mean": (0.0, 1.0)}
-"""Times after the first and up to the second."""
+"""Feature -> (low, high): the mean over times after low and up to high."""
 FEATURES = ("start", *_SPANS, "growth", "swing")
 
 
@@ -257,7 +255,7 @@ def _summarise(name: str, time_E: Array, values_E_B: Array) -> Array:
 
 
 def _mean(values_E_B: Array) -> Array:
-    """Mean over time, unknown values left out."""
+    """Return the mean over time without unknown values; NaN if there are no others."""
     import warnings
 
     import numpy as np

@@ -20,10 +20,10 @@ from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult,
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
 LEARNT = "what-we-learnt.md"
-"""A page that a person writes; the index names it if it is there."""
+"""A page that a person writes; the index links to it if it exists."""
 _SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
 _MOST_NAMED = 4
-"""Claims that a sentence names one by one."""
+"""Most claims that a sentence names one by one."""
 
 
 def write_study_report(
@@ -32,10 +32,10 @@ def write_study_report(
     """Write the pages of some studies, with the records of their runs; return the page to begin with.
 
     Args:
-        judged: the studies, judged among all.
-        output: where the pages go.
-        has_index: these are all studies: also write the index, and all records in one file.
-        records: the file that the runs were read from, of which the pages then have a copy.
+        judged: the studies, with verdicts corrected among all.
+        output: folder of the pages.
+        has_index: whether these are all studies: then the index is written too, and all records in one file.
+        records: file of records that the runs were read from, to be copied beside the pages; None: pack them.
     """
     if not any(study.record.seeds for study in judged):
         folder = next(work.folder.parent for study in judged for work in study.works)
@@ -62,7 +62,7 @@ def write_study_report(
 
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
-    """Draw the figure that a study chose, if its runs are at hand."""
+    """Draw the figure that a study's file asks for, if there are runs; return the study with it."""
     study, data, chosen = judged.file.study, judged.data, judged.file.study.figure
     if chosen is None:
         return judged
@@ -189,7 +189,7 @@ def _paper(part: ContrastResult, study: Study) -> str:
 
 
 def _remarks(result: ClaimResult, study: Study) -> list[str]:
-    """Return what a verdict depends on beside its effect; designs and the paper's figures are in the study's file."""
+    """Return a list item with what a verdict depends on besides its effect (checks, corrections, notes), or none."""
     claim, part, remarks = result.claim, result.primary, []
     if claim.undecidable:
         remarks += [claim.undecidable.reason, claim.undecidable.compute]
@@ -285,7 +285,7 @@ def _name_sides(contrast: Contrast) -> tuple[str, str]:
 
 
 def format_value(value: float, unit: Unit) -> str:
-    """Return a number of a unit, without the unit: points for shares."""
+    """Return a signed number as text without its unit, shares in percentage points."""
     if not math.isfinite(value):
         return "any" if value > 0 else "-any"
     # The order in which a processor adds is not to decide which way a half is rounded.
@@ -297,12 +297,12 @@ def format_value(value: float, unit: Unit) -> str:
 
 
 def format_amount(value: float, unit: Unit) -> str:
-    """Return a size with its unit: `2 points`."""
+    """Return a size as text with its unit: `2 points`."""
     return f"{100 * value if unit == 'share' else value:.3g}{_SUFFIX[unit]}"
 
 
 def format_effect(part: ContrastResult, study: Study) -> str:
-    """Return an effect with its interval and unit."""
+    """Return an effect as text, with its interval and unit; `-` without one."""
     contrast, effect = part.contrast, part.effect
     if effect is None:
         return "-"
@@ -331,7 +331,7 @@ def format_check(found: ContrastResult, study: Study) -> str:
 
 
 def describe_claim(result: ClaimResult, study: Study) -> str:
-    """Return a claim's result in a line for a terminal."""
+    """Return a claim's result as a line of text for a terminal."""
     effect = f", {format_effect(result.primary, study)}" if result.primary and result.primary.effect else ""
     missed = [format_check(check, study) for check in result.checks if not check.is_reached]
     why = f" ({'; '.join(missed)})" if result.verdict is ClaimFinding.CANNOT_APPEAR and missed else ""
@@ -339,7 +339,7 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
 
 
 def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
-    """Return how wide an interval to expect, or why a claim is not decidable, in a sentence."""
+    """Return a sentence: how wide an interval to expect, or why the claim is not decidable; empty without a spread."""
     if claim.undecidable is not None:
         return f"Not decidable here: {claim.undecidable.reason} {claim.undecidable.compute}"
     primary, spread = claim.primary, claim.spread

@@ -1,6 +1,6 @@
-"""What the report of a run says, as plain JSON values that the viewer's overview shows.
+"""The report of a run as plain JSON values, which the viewer's overview shows.
 
-Held-out accuracy before and after training and of several runs on the same problems, with intervals.
+It compares held-out accuracy before and after training, and of several runs on the same problems, with intervals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Cell = str | list[str]
 """A text, or a difference with its direction: `up`, `down` or `flat`."""
 _DASH = "–"  # noqa: RUF001
 _NEUTRAL = ("evaluator.", "checkpoint.", "logging.")
-"""Keys that do not define an arm, such as the seed's."""
+"""Prefixes of keys that do not count as a difference between arms."""
 _ADVANTAGES = {"grpo": "", "dr_grpo": "Dr. GRPO's advantage", "rloo": "RLOO's advantage", "maxrl": "MaxRL's advantage"}
 _MASKS = {
     "none": "",
@@ -52,7 +52,7 @@ class BeforeAfter(NamedTuple):
 
 
 def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
-    """Compare pass@k (k = 1: accuracy) before and after, on one tier or on all problems."""
+    """Compare pass@k (k = 1: accuracy) before and after training, on one tier or (empty) on all problems."""
     before, after = (
         {name: samples for name, samples in solved.items() if not tier or history.tier_of.get(name) == tier}
         for solved in (one.solved if one else {} for one in (history.before, history.after))
@@ -62,14 +62,14 @@ def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
 
 
 def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, Any]:
-    """Return what a report says of a run, finished or not.
+    """Return the report of a run, finished or not: title, headline, sentences, notices, tables, command.
 
     Args:
         history: the run that it is about.
         others: other runs on the same problems, to compare it with.
 
     Raises:
-        DataError: a file is damaged, or another run asked other problems.
+        DataError: a file is damaged, or another run has other problems.
     """
     manifest, summary, num_steps = history.manifest, history.summary or {}, len(history.steps)
     headline, subject = compare(history), _subject(manifest.get("config") or {})
@@ -122,7 +122,7 @@ def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
 
 
 def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
-    """Return sentences on what happened in training, each with what its link is called and leads to in the viewer."""
+    """Return sentences on what happened in training, each with the text and the viewer's state of its link."""
     steps = [(step.step, step.reward_mean) for step in history.steps if step.reward_mean is not None]
     num = max(1, len(steps) // 10)
     # Means of a tenth of the run, so that the noise of one step is no jump.
@@ -149,15 +149,15 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def _doses(steps: Sequence[StepMetrics]) -> str:
-    """Say what masks, penalties and corrections took of the advantages, and of how many tokens a clip took the rest."""
+    """Say what share of advantages masks, penalties and corrections removed, and how many tokens a clip stopped."""
     taken = {"mask": 0.0} if any(step.masked_share for step in steps) else {}
     for name, share in (item for step in steps for item in step.doses.items()):
         idea = name.partition("_")[0]
         taken[idea] = taken.get(idea, 0.0) + share / len(steps)
-    text = ", ".join(f"the {idea} took {share:.1%}" for idea, share in taken.items()) or "nothing was taken"
+    text = ", ".join(f"{idea} {share:.1%}" for idea, share in taken.items()) or "none"
     clipped = [[share for name, share in step.optimizer.items() if name.startswith("clip_")] for step in steps]
     left = fmean(map(sum, clipped))
-    return f"Doses: of all |advantage| {text}{f'; the clip stopped {left:.2%} of the tokens' if any(clipped) else ''}."
+    return f"Share of |advantage| removed: {text}{f'; the clip stopped {left:.2%} of tokens' if any(clipped) else ''}."
 
 
 def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
@@ -200,7 +200,7 @@ def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 def _labels(arms: Sequence[History]) -> list[str]:
-    """Return the arms' names: their algorithms; with the run's own name and seed where two would be called alike."""
+    """Return the arms' names: their algorithms, with the run's own name and seed if two would be equal."""
     names = [algorithm_name((arm.manifest.get("config") or {}).get("algorithm") or {}) or arm.name for arm in arms]
     longer = [
         f"{name} ({arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
@@ -210,7 +210,7 @@ def _labels(arms: Sequence[History]) -> list[str]:
 
 
 def conclude(ours: str, other: str, difference: Estimate | None) -> str:
-    """Say what the difference of another arm from ours shows, nothing included."""
+    """Say in a sentence what the difference between two arms shows, if anything."""
     if difference is None:
         return f"{other} has no evaluation after training yet: nothing to compare."
     if not difference.excludes_zero:
@@ -223,7 +223,7 @@ def conclude(ours: str, other: str, difference: Estimate | None) -> str:
 
 
 def check_alike(history: History, other: History) -> None:
-    """Refuse to compare runs on other problems."""
+    """Raise DataError if two runs have different problems."""
     ours, theirs = ((h.manifest.get("problems") or {}).get("digest") for h in (history, other))
     if ours != theirs:
         raise DataError(
@@ -355,7 +355,7 @@ def _last_part(path: object) -> str:
 
 
 def count_masked(history: History) -> tuple[int, int, int]:
-    """Return how many rollouts were trained on, and how many of them were truncated and masked."""
+    """Return the numbers of all training rollouts, of the truncated and of the masked ones."""
     nums = [sum(step.outcomes.values()) for step in history.steps]
     truncated = sum(round(step.truncated_share * num) for step, num in zip(history.steps, nums, strict=True))
     return sum(nums), truncated, sum(sum(step.masked.values()) for step in history.steps)

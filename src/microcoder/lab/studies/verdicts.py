@@ -1,4 +1,4 @@
-"""Verdicts on claims from effects, for a single claim and corrected for all of them: sign and size tested apart.
+"""Verdicts on claims from effects, for a single claim and corrected for all of them; sign and size have separate tests.
 
 Of a claim "higher by `least` or more" ("lower" is mirrored), with a 95 % interval of the effect:
 
@@ -34,7 +34,7 @@ from microcoder.lab.studies.effects import ALPHA, Effect, student_quantile
 
 
 def expected_half_width(sd: float, num_seeds: int) -> float:
-    """Return the half width of the 95 % interval of a mean over seeds."""
+    """Return the half width of the 95 % interval of a mean over seeds whose standard deviation is `sd`."""
     if num_seeds < 2:
         return math.inf
     return student_quantile(1 - ALPHA / 2, num_seeds - 1) * sd / math.sqrt(num_seeds)
@@ -85,12 +85,12 @@ class ContrastResult:
 
     @property
     def is_precise(self) -> bool:
-        """The interval's half width is at most the smallest effect of interest."""
+        """Whether the interval's half width is at most the smallest effect of interest."""
         return self.effect is not None and self.effect.half_width <= self.contrast.least
 
     @property
     def is_reached(self) -> bool:
-        """As a check: the mean over seeds reached `least`."""
+        """Whether the mean over seeds is at least `least`, as a check requires."""
         return self.effect is not None and self.effect.value >= self.contrast.least
 
 
@@ -109,7 +109,7 @@ def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
 
 
 def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, Judgement]:
-    """Return the verdicts corrected for a number of claims, tested or not."""
+    """Return verdicts corrected for `num_claims` claims, tested or not, under the names of `results`."""
     p_sign = adjust_p_values({name: part.judgement.p_sign for name, part in results.items()}, num_tests=num_claims)
     p_size = adjust_p_values({name: part.judgement.p_size for name, part in results.items()}, num_tests=num_claims)
     return {
@@ -120,7 +120,7 @@ def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int)
 
 
 def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> Judgement:
-    """Return the verdict of an effect and its tests."""
+    """Return the verdict of an effect, by its interval and the p-values of sign and size."""
     has_sign, has_size = p_sign <= ALPHA, p_size <= ALPHA
     if contrast.direction == "same":
         is_for, is_against, is_small = has_sign, has_size, False
@@ -136,7 +136,7 @@ def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> 
 
 
 def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[str, float]:
-    """Return Holm's adjusted p-values of a family of `num_tests`: rejected at a level, its error is at most that."""
+    """Return Holm's adjusted p-values in a family of `num_tests`: rejecting at a level bounds its error by that."""
     adjusted, highest = {}, 0.0
     for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: (item[1], item[0]))):
         highest = max(highest, min(1.0, (num_tests - rank) * p))

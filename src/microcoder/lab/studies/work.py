@@ -4,10 +4,10 @@ A piece of work has a folder that is named after the code that decides its resul
 equal work of several studies is done once, a finished study has nothing left to do, and a changed recipe or a changed
 algorithm gets folders of its own.
 
-Measurements of a study without training runs: a function, its settings and a seed give paired rows.
+In a measurement a function, its settings and a seed give paired rows, without a training run of its own.
 
 A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
-its `summary.json`, written last, says that it is finished. The function is handed a `Job` and yields `MeasuredValue`s:
+its `summary.json`, written last, shows that it is finished. The function takes a `Job` and yields `MeasuredValue`s:
 
     def judge_both_ways(job: Job, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
 
@@ -46,18 +46,18 @@ from microcoder.train.runs import RunDirectory
 
 _SOURCE = Path(microcoder.__file__).parent
 _ROOMS = ("judge", "data/micro", "train")
-"""What decides the results of a run of the micro lab."""
+"""Folders of the code that decides the results of a run of the micro lab."""
 CATALOGUE = "runs.json"
-"""Which folder of one code's runs is what: study, level or measurement, seed."""
+"""File in the folder of a code digest: the labels (study, level or measurement, seed) of each run's folder."""
 SUFFIX = ".tar.xz"
-"""Of a file of records: all that a study's pages are made from."""
+"""Suffix of a file of records, from which a study's pages can be written."""
 
 
 @cache
 def digest_code() -> str:
-    """Return the digest of the code that runs depend on, whatever its comments, docstrings and layout.
+    """Return the digest of the code that runs depend on, without comments, docstrings and layout.
 
-    Reports and commands cannot change a number.
+    Reports and commands are left out: they cannot change a result.
     """
     digest = hashlib.sha256()
     for path in sorted(path for room in _ROOMS for path in (_SOURCE / room).rglob("*") if path.is_file()):
@@ -73,8 +73,8 @@ class MeasuredValue:
     metric: str
     level: str
     unit: str
-    """A problem, a rollout, a pair: what the levels are compared on. Of the same name in several seeds, it is the same
-    unit there, such as a held-out problem; what is drawn anew for a seed has the seed in its name."""
+    """What the levels are compared on: a problem, a rollout, a pair. Under one name in several seeds it is the same
+    unit, such as a held-out problem; a unit that is drawn anew for a seed has the seed in its name."""
     value: float
 
 
@@ -92,7 +92,7 @@ class Job:
 
 
 def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
-    """Take one measurement and write its rows; return its summary."""
+    """Take one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
     function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
     started, cpu_started = time.monotonic(), time.process_time()
     job.folder.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ class Work:
 
 
 def level_keys(file: StudyFile, *, scale: str, level: str) -> dict[str, Any]:
-    """Return a level's keys at a scale."""
+    """Return the recipe keys that a level sets at a scale."""
     chosen = file.study.levels[level]
     return {**chosen.set, **chosen.at.get(scale, {})}
 
@@ -253,7 +253,7 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
 def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
     """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
 
-    With a `code`, a run that its catalogue names is where that says.
+    With a `code`, work that the catalogue of that code lists is in the folder given there.
     """
     folder = root / (code or digest_code())
     runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
@@ -288,7 +288,7 @@ def group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def distinct_work(planned: Sequence[Work]) -> list[Work]:
-    """Return the distinct work; low seeds come first."""
+    """Return the work without repeated folders, low seeds first."""
     first: dict[Path, Work] = {}
     for work in planned:
         first.setdefault(work.folder, work)
@@ -299,7 +299,7 @@ def distinct_work(planned: Sequence[Work]) -> list[Work]:
 
 
 def pack_records(works: Sequence[Work], path: Path) -> None:
-    """Write what the finished runs and measurements recorded, and which is which; equal records give equal bytes.
+    """Write the records of finished runs and measurements, and their catalogue; equal records give equal bytes.
 
     Of a run these are manifest, summary, metrics and evaluations, and each held-out problem's tier.
     """
@@ -315,7 +315,7 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Give the folder of runs that `pack_records` wrote, named after their code, until the context ends.
+    """Yield a temporary folder of the runs that `pack_records` wrote, named after their code digest.
 
     Raises:
         DataError: the file is not such an archive.

@@ -1,4 +1,4 @@
-"""A study's work, in a pool of processes that each stay for much work: loading torch takes long."""
+"""Runs a study's work in a pool of long-lived processes, since loading torch takes long."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MEMORY_GIB_PER_PROCESS = 1.5
 
 
 def default_jobs() -> int:
-    """Return one process per core, limited by memory."""
+    """Return the default number of processes: one per core, limited by memory."""
     gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return max(1, min(count_processors(), int(gib / _MEMORY_GIB_PER_PROCESS)))
 
 
 def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> list[Work]:
-    """Return the work that can be done now; what reads a run comes once that is finished."""
+    """Return the distinct work that can be done now; a measurement waits for the runs that it reads."""
     return distinct_work(
         [work for work in works if work.folder not in failed and not work.is_finished and work.is_ready]
     )
@@ -41,13 +41,13 @@ def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> lis
 def do_work(
     works: Sequence[Work], *, jobs: int, logs: Path, on_end: Callable[[Work, str], None], command: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Do what is missing; return why work failed, by its label.
+    """Do all work that is not finished; return the reasons of failures, by the work's label.
 
     Args:
-        works: of the studies, as `plan_work` has it.
-        jobs: processes.
-        logs: folder of what they print.
-        on_end: is called with each piece of work that is done, or has failed, and how.
+        works: the studies' work, from `plan_work`.
+        jobs: number of processes.
+        logs: folder of their output.
+        on_end: called with each work that is done or has failed, and its result as text.
         command: what the user typed, for the runs' manifests.
 
     Raises:

@@ -1,6 +1,6 @@
 """Cases for a judge: a program, the tests of its problem, and the right verdict.
 
-Cases that a seed makes anew: known tactics over problems, numbers and names that nobody can have tuned to.
+Fresh cases are generated from a seed: known tactics with new numbers and names, to which no judge can be tuned.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FLAWS = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case for a judge."""
+    """A program to judge, its tests, and whether it must be accepted."""
 
     id: str
     suite: Suite
@@ -60,18 +60,18 @@ class Case:
     """Whether it was generated from a seed, so that no judge can be tuned to it."""
 
     def as_record(self) -> dict[str, Any]:
-        """Return it as plain values, without what is left at its default."""
+        """Return the case as plain values, without fields that have their default."""
         usual = {one.name: one.default for one in fields(self)} | {"problem": {}}
         return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
 
 def make_id(suite: str, *parts: object) -> str:
-    """Return a case's name, which depends on what it asks alone."""
+    """Return a case's id: its suite, and a hash of `parts`, its content."""
     return f"{suite}-{hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:8]}"
 
 
 def read_cases(text: str) -> tuple[Case, ...]:
-    """Return the cases of JSON lines, the version first."""
+    """Return the cases of JSON lines, of which the first holds the data version."""
     first, *lines = map(json.loads, text.splitlines())
     assert first["version"] == DATA_VERSION
     for line in lines:
@@ -89,7 +89,7 @@ def load_suite(suite: Suite) -> tuple[Case, ...]:
 
 
 def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[Case]:
-    """Return at most so many, drawn evenly from both expectations, in the order they stand in."""
+    """Return at most `most` cases in their order, drawn in proportion from those to accept and to refuse."""
     if most is None or len(cases) <= most:
         return list(cases)
     drawn = random.Random(f"{seed} {len(cases)}")
@@ -101,7 +101,7 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
 
 
 def build_fresh(seed: int, *, rounds: int = 2) -> list[Case]:
-    """Return cases of all kinds; the same seed gives the same."""
+    """Return generated cases, `rounds` times of all kinds; the same seed gives the same cases."""
     drawn = random.Random(seed)
     return [case for _ in range(rounds) for case in _build_round(drawn)]
 

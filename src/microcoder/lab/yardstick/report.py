@@ -1,4 +1,4 @@
-"""Figures as JSON and as a page."""
+"""The results of an audit of judges as JSON, and as a Markdown page."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OURS = "microcoder"
 _Z = 1.959963984540054
 """Normal quantile of a 95 % interval."""
 Rate = dict[str, float]
-"""Misses, asked, low and high of the share's 95 % interval, and the unsteady."""
+"""`misses`, `asked`, `low` and `high` (95 % interval of the share of misses), and `unsteady`."""
 
 
 def wilson_interval(misses: int, asked: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson 1927), which holds at 0 and at all; (0, 1) if nothing was
+    """Return the 95 % score interval of a share (Wilson 1927), valid also at 0 and 1; (0, 1) if nothing was
     asked."""
     if not asked:
         return 0.0, 1.0
@@ -60,7 +60,7 @@ def _by_suite(audit: Audit) -> dict[str, Rate]:
 
 
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
-    """Return everything that was found."""
+    """Return all results as JSON text."""
     record = {
         "microcoder": microcoder.__version__,
         "data_version": DATA_VERSION,
@@ -89,7 +89,7 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
 
 
 def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
-    """Return the page: our own misses first, then all judges side by side, then each one's."""
+    """Return the page as Markdown: MicroCoder's misses, all judges side by side, then the misses of each."""
     asked = [audit for audit in audits if not audit.problem]
     own = [audit for audit in asked if audit.judged.name == OURS]
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"

@@ -1,4 +1,4 @@
-"""An audit: read which judges, choose cases, start each judge in a disposable process, put the cases."""
+"""An audit of judges: parse their names, choose cases, start each judge in a disposable process, run the cases."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class TestedJudge:
     abilities: frozenset[str]
     about: str
     runs_here: bool
-    """Whether programs run in its own process, so that it must be contained; else they run at a service's."""
+    """Whether programs run in its own process, so that it must be isolated; else a service runs them."""
     version: str = ""
     """Version given by the user, such as a commit."""
 
 
 def read_judge(text: str, *, python: str) -> TestedJudge:
-    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME is also `adapters.py:function`."""
+    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME may be `adapters.py:function`. Raises ConfigError."""
     head, _, where = text.partition("=")
     name, _, version = head.partition("@")
     file, _, function = name.rpartition(":")
@@ -118,7 +118,7 @@ class CaseResult:
     what: str = ""
     """Description of a miss."""
     is_unsteady: bool = False
-    """Whether the judge gave another answer when it was asked again; then it is no miss."""
+    """Whether the judge was wrong at first and right on the second try; then it is not a miss."""
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -131,7 +131,7 @@ class CaseResult:
 
 
 def put_case(lane: Lane, case: Case) -> CaseResult:
-    """Ask a judge about a case, and once more after a miss, so that a busy machine does not count against it."""
+    """Run a case on a judge, again after a miss, so that a busy machine does not count against the judge."""
     first = _put_once(lane, case)
     if not first.is_miss or first.answer.seconds > _QUICK_SECONDS or first.answer.error in ("killed", "ended"):
         return first
@@ -152,7 +152,7 @@ def _put_once(lane: Lane, case: Case) -> CaseResult:
 def _find_miss(case: Case, answer: Answer) -> str:
     """Return what is wrong with an answer; empty if nothing is.
 
-    A refusal may be any way of not accepting: the judge's own end, too, unless that is what the case is about.
+    Any way of not accepting counts as a refusal, also that the judge's process ended, unless the case is about that.
     """
     if case.suite in ("isolation", "timeouts") and answer.error in ("killed", "ended"):
         return f"the judge was {answer.error}" if answer.error == "killed" else "the judge's own process ended"
@@ -199,18 +199,18 @@ class Answer:
 
 
 class Lane:
-    """One judge's process; a new one is started whenever the last was killed or went away."""
+    """One judge's process; a new one is started whenever the last was killed or ended."""
 
     def __init__(self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS) -> None:
         """Start the judge.
 
         Args:
-            judged: which.
-            contain: whether programs that run in its process are kept from this machine.
+            judged: the judge.
+            contain: whether its process is isolated from this machine, if it runs programs itself.
             patience_seconds: how long it may take beyond twice the time limits of a case's tests.
 
         Raises:
-            EvaluatorFault: it does not start, or cannot be contained.
+            EvaluatorFault: it does not start, or cannot be isolated.
         """
         self.judged, self._contain, self._patience = judged, contain and judged.runs_here, patience_seconds
         self.num_started, self.about, self.containment = 0, "", ""
@@ -218,7 +218,7 @@ class Lane:
         self._start()
 
     def ask(self, case: Case) -> Answer:
-        """Put a case to the judge."""
+        """Return the judge's answer to a case; a judge that takes too long is killed."""
         if self._process is None:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
@@ -286,14 +286,14 @@ class Lane:
         if self._contain and said["containment"]:
             self.close()
             raise EvaluatorFault(
-                f"the judge {self.judged.label} cannot be contained here ({said['containment']}), and forged programs "
-                "would run as you; use a machine with user namespaces, or a container made for nothing else, "
+                f"the judge {self.judged.label} cannot be isolated here ({said['containment']}), and hostile programs "
+                "would run with your rights; use a machine with user namespaces, or a container made for nothing else, "
                 "with --uncontained"
             )
         self.about, self.containment = said["about"], said["containment"]
 
     def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
-        """Return the next line of the worker's own: programs may write into whatever is open to them."""
+        """Return the worker's next message, known by its token since programs may write too; None if none comes."""
         end = time.monotonic() + patience
         while (rest := end - time.monotonic()) > 0:
             try:
@@ -311,7 +311,7 @@ class Lane:
 
 
 def _folders_of(judged: TestedJudge) -> list[str]:
-    """Return the folders that a judge is read from, which must stay in sight wherever they are."""
+    """Return the folders that a judge is loaded from, which its isolated process must see."""
     named = (judged.name.rpartition(":")[0], judged.path, judged.path.rpartition(":")[0])
     paths = [Path(one).absolute() for one in named if one and Path(one).exists()]
     folders = [str(path if path.is_dir() else path.parent) for path in paths]
@@ -337,7 +337,7 @@ class Audit:
     judged: TestedJudge
     about: str
     containment: str
-    """Empty if it was contained; else why not."""
+    """Empty if it was isolated; else why not."""
     results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
     """Cases that need what this judge does not offer."""
@@ -345,12 +345,12 @@ class Audit:
     """How often its process had to be started: once, and after each time it was killed or ended."""
     seconds: float = 0.0
     problem: str = ""
-    """Why it could not be asked at all."""
+    """Why it could not be started, and so has no results."""
 
 
 @dataclass(frozen=True, slots=True)
 class YardstickPlan:
-    """Cases that every judge is given."""
+    """The cases of an audit, the same for every judge, and how they were chosen."""
 
     cases: tuple[Case, ...]
     seed: int
@@ -359,14 +359,14 @@ class YardstickPlan:
 
 
 def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> YardstickPlan:
-    """Return the cases: at most so many of each stored suite, and all that the seed makes."""
+    """Return a plan: at most `most` cases of each stored suite, and all that are generated from the seed."""
     chosen = [case for suite in STORED for case in choose_cases(load_suite(suite), most, seed=seed)]
     chosen += build_fresh(seed)
     return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
 
 
 def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
-    """Ask a judge all that it can be asked, in so many processes at a time."""
+    """Run all cases that a judge supports, in `lanes` processes; if it does not start, `problem` says why."""
     started = time.monotonic()
     try:
         first = Lane(judged, contain=contain)

@@ -1,9 +1,9 @@
-"""Active sampling: a step asks the problems that the policy solves about half of the time, by what is recorded.
+"""Active sampling: each step prefers the problems that the policy has lately solved about half of the time.
 
 A group teaches only if its rewards differ, which is likeliest at a pass rate of one half. Each problem has a posterior
 of its pass rate, Beta(1 + solved, 1 + failed), in which a sample that is `half_life_steps` old counts half: the policy
-has changed since. Each step draws a rate from each posterior (Thompson sampling) and asks the problems whose draw is
-nearest to one half. So what was never asked, or long ago, is asked now and then.
+has changed since. Each step draws a rate from each posterior (Thompson sampling) and samples the problems whose draw
+is nearest to one half. So problems that were never sampled, or long ago, are sampled now and then.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from microcoder.judge.core.types import Outcome
 
 
 class UniformChoice(Config):
-    """Ask all problems equally often, in passes of random order."""
+    """Sample all problems equally often, in passes of random order."""
 
     kind: Literal["uniform"] = "uniform"
 
 
 class ActiveChoice(Config):
-    """Ask the problems that were solved about half of the time (`train/algorithm/active.py`)."""
+    """Sample the problems that were solved about half of the time (`train/algorithm/active.py`)."""
 
     kind: Literal["active"]
     half_life_steps: float = Field(default=20.0, gt=0)
@@ -65,14 +65,14 @@ def choose_problems(
     seed: int,
     step: int,
 ) -> list[str]:
-    """Return the problems that a step asks, each once: those whose drawn pass rate is nearest to one half.
+    """Return the problems that a step samples, each once: those whose drawn pass rate is nearest to one half.
 
     A pure function of its arguments, whatever the order of the problems, so that every engine and every resumed run
-    asks the same.
+    samples the same.
 
     Args:
         problem_ids: all training problems.
-        counts: of the steps before, in their order.
+        counts: those of the steps before, in their order.
         number: how many to choose.
         half_life_steps: age at which a sample counts half.
         seed: the run's seed.

@@ -1,4 +1,4 @@
-"""Rewards of a group -> advantages (paper, equation 2, first factor, and what it is compared with).
+"""Rewards of a group -> advantages (the first factor of the paper's equation 2, and alternatives to it).
 
     grpo      A_i = (r_i - mean(r)) / (std(r) + 1e-6)      (paper, equation 2; DeepSeekMath, arXiv 2402.03300)
     dr_grpo   A_i =  r_i - mean(r)                          (arXiv 2503.20783, section 3.2)
@@ -80,18 +80,18 @@ ADVANTAGES: Mapping[str, Advantage] = {
 
 
 def load_advantage(name: str, options: Mapping[str, Any]) -> Extension:
-    """Return an advantage function, built-in or user-defined."""
+    """Return an advantage function, built-in or user-defined; raises ConfigError if there is none of that name."""
     return load_extension("advantage", name, builtins=ADVANTAGES, options=options)
 
 
 def build_advantage(name: str, options: Mapping[str, Any]) -> Advantage:
-    """Return the advantage of a recipe as one function; raises as `load_advantage` does."""
+    """Return a recipe's function from rewards to advantages; raises ConfigError as `load_advantage` does."""
     extension = load_advantage(name, options)
     return extension if extension.source is None else partial(_ask_own, extension)
 
 
 def _ask_own(extension: Extension, rewards_G: Sequence[float | None]) -> list[float]:
-    """Return what a user-defined function `(rewards_G) -> advantages_G` does, checked."""
+    """Call a user-defined function `(rewards_G) -> advantages_G` and check its result."""
     advantages_G = extension(list(rewards_G))
     if not isinstance(advantages_G, Sequence) or len(advantages_G) != len(rewards_G):
         raise extension.fault(
@@ -102,7 +102,7 @@ def _ask_own(extension: Extension, rewards_G: Sequence[float | None]) -> list[fl
             raise extension.fault(f"returned {advantage!r:.80} as an advantage; return finite numbers")
         if reward is None and advantage:
             raise extension.fault(
-                f"returned {advantage:g} where the reward is None: nothing is known of that response, or it is "
-                "in no baseline; return 0"
+                f"returned {advantage:g} where the reward is None: that response is unscored, or masked out of "
+                "the baseline; return 0"
             )
     return [float(advantage) for advantage in advantages_G]

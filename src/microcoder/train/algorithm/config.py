@@ -1,7 +1,7 @@
 """The algorithm's part of a recipe; defaults are MicroCoder-GRPO (paper, equations 1 and 2).
 
 Losses: w is the ratio of a token's probability now to that when it was sampled, s the geometric mean of w over a
-response, A the advantage. A loss is computed by the engine; what it is divided by is said in docs/algorithms.md.
+response, A the advantage. The engine computes the loss; docs/algorithms.md lists the denominators.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Loss(Config):
     """Properties of every policy loss."""
 
     divides_by: ClassVar[Denominator] = "tokens"
-    """`tokens`: all unmasked tokens of the batch; `responses`: their number, so that each weighs the same."""
+    """Denominator: `tokens`, all unmasked tokens of the batch; `responses`, their number: each weighs the same."""
 
     kind: str
 
     @property
     def rests_on_ratios(self) -> bool:
-        """Whether the loss is meant for ratios other than 1, which an update after the first of a step brings."""
+        """Whether the loss relies on ratios other than 1, which only a step's second and later updates have."""
         return True
 
 
@@ -39,7 +39,7 @@ class ClippedLoss(Loss):
 
     clip_low: float = Field(default=0.2, gt=0, lt=1)
     clip_high: float = Field(default=0.2, gt=0)
-    """Equal to `clip_low`: the symmetric clip of PPO and GRPO."""
+    """Set it equal to `clip_low` for the symmetric clip of PPO and GRPO."""
 
 
 class TwoSidedLoss(ClippedLoss):
@@ -50,7 +50,7 @@ class TwoSidedLoss(ClippedLoss):
 
     @property
     def rests_on_ratios(self) -> bool:
-        """Whether the clip is high or dual; a symmetric one is everybody's guard, also where it has nothing to do."""
+        """Whether the clip is asymmetric or dual; a symmetric one is a usual safeguard, even where it never acts."""
         return self.clip_low != self.clip_high or self.dual_clip is not None
 
     def _contradictions(self) -> Iterator[str]:
@@ -66,7 +66,7 @@ class DapoLoss(TwoSidedLoss):
 
     kind: Literal["dapo"] = "dapo"
     clip_high: float = Field(default=0.28, gt=0)
-    """Equal to `clip_low`: the symmetric clip of PPO and GRPO."""
+    """Set it equal to `clip_low` for the symmetric clip of PPO and GRPO."""
 
 
 class GrpoLoss(TwoSidedLoss):
@@ -170,7 +170,7 @@ class AlgorithmConfig(Config):
 
     @property
     def ideas(self) -> tuple[str, ...]:
-        """What should have an effect in a run, by name: `clip` (high, dual, or another use of ratios), `mask`,
+        """Mechanisms that should have an effect in a run: `clip` (high, dual, or another use of ratios), `mask`,
         `penalty`."""
         masking = self.masking
         has_penalty = isinstance(masking, SoftPenalty | StopProperly)
@@ -185,7 +185,7 @@ class AlgorithmConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _dr_grpo_is_whole(cls, values: Any) -> Any:
-        """Dr. GRPO leaves out the std of the group and the length of the response: one key means both."""
+        """Let either key, `loss` or `advantage`, select both halves of Dr. GRPO; refuse a user-defined loss."""
         if not isinstance(values, Mapping):
             return values
         loss = values.get("loss")

@@ -1,9 +1,9 @@
-"""Did the mask deserve it? Truncated responses that go on from where they were cut, to twice the limit.
+"""Continuations: truncated responses generated on, to twice the limit, to see which of them would have been right.
 
 A mask assumes that a response which the limit cut off would have been right. With `evaluation.continue_truncated`, some
-truncated responses of each training step go on, by the weights and at the temperature that sampled them, before the
-update. They are judged on their problem's tests, and nothing is learnt from them. The share of the masked that would
-have been right, and that of the punished, is what rho stands for.
+truncated responses of each training step are continued before the update, with the weights and at the temperature that
+sampled them. They are judged on their problem's tests, and nothing is learnt from them. Compare the shares that would
+have been right among masked and punished responses to see whether rho is well chosen.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.rollouts import ScoredRollout, loses_advantage
 
 DRAW = "continue-"
-"""Separates the draw of the responses that go on from that of the mask."""
+"""Prefix that makes the draw of the responses to continue independent of the mask's draw."""
 
 
 class Fate(StrEnum):
     """What the update does to a truncated response."""
 
     MASKED = "masked"
-    """It had an advantage, which the mask took."""
+    """Masked, and its advantage would not have been 0."""
     MASKED_IDLE = "masked, advantage 0 anyway"
     PUNISHED = "punished"
     """Not masked, with a negative advantage."""
@@ -42,7 +42,7 @@ def fate_of(sample: ScoredRollout) -> Fate:
 
 
 def choose_truncated(samples: Iterable[ScoredRollout], *, most: int, seed: int, step: int) -> list[ScoredRollout]:
-    """Return the truncated responses of a step that go on: at most `most` of each fate, drawn by a hash."""
+    """Return the truncated responses of a step to continue: at most `most` of each fate, drawn by a hash."""
 
     def draw(sample: ScoredRollout) -> float:
         problem_id = DRAW + sample.rollout.problem_id
@@ -55,12 +55,12 @@ def choose_truncated(samples: Iterable[ScoredRollout], *, most: int, seed: int, 
 def continuation_row(
     samples: Iterable[ScoredRollout], chosen: Sequence[ScoredRollout], ends: Sequence[ScoredRollout], *, step: int
 ) -> dict[str, Any]:
-    """Return a step's row of `continuations.jsonl`: all its truncated responses counted, and those that went on.
+    """Return a step's row of `continuations.jsonl`: its truncated responses counted by fate, and the continued ones.
 
     Args:
         samples: all responses of the step.
-        chosen: those that went on (`choose_truncated`).
-        ends: the same, whole: from the first token to where they ended.
+        chosen: those that were continued (`choose_truncated`), as they were cut.
+        ends: the same, complete: from the first token to the end of the continuation.
         step: the training step, from 1.
     """
     truncated = Counter(fate_of(sample) for sample in samples if sample.rollout.is_truncated)
@@ -88,17 +88,17 @@ class Continued:
     """Counts of truncated responses of one fate, over a run."""
 
     truncated: int
-    """How many there were."""
+    """Number of truncated responses of this fate."""
     scored: int
-    """How many of them went on and could be judged."""
+    """How many of them were continued and could be judged."""
     ended: int
-    """How many of those ended by themselves."""
+    """How many of the scored ended by themselves."""
     right: int
-    """How many passed all tests."""
+    """How many of the scored passed all tests."""
 
 
 def count_continued(rows: Sequence[Mapping[str, Any]]) -> dict[Fate, Continued]:
-    """Return the counts of each fate, of the rows of `continuations.jsonl`; what the sandbox failed on is left out."""
+    """Return counts by fate over the rows of `continuations.jsonl`; sandbox faults count only as `truncated`."""
     scored = [one for row in rows for one in row["responses"] if one["verdict"] != Outcome.SANDBOX_FAULT]
     by_fate = {fate: [one for one in scored if one["fate"] == fate] for fate in Fate}
     return {

@@ -2,9 +2,9 @@
 
     0 < |{ o_i : o_i is correct }| < G          (DAPO, arXiv 2503.14476, equation 11)
 
-Such a group's advantages are all zero, so a step full of them learns nothing. Filtering asks other problems in their
-place until every group differs within, or a limit of rounds is reached; what is left over then stays, with zero
-advantages, and is counted in `zero_variance_share`.
+Such a group's advantages are all zero, so a step full of them learns nothing. Filtering samples other problems
+instead until the rewards of every group differ, or a limit of rounds is reached; groups that are still flat stay, with
+zero advantages, and count in `zero_variance_share`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Group(Protocol):
 
     @property
     def scored(self) -> Sequence[ScoredRollout]:
-        """The decisions about them."""
+        """The samples with their rewards and advantages."""
 
 
 GroupT = TypeVar("GroupT", bound=Group)
@@ -37,7 +37,7 @@ def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
 def order_spares(problem_ids: Sequence[str], *, asked: Collection[str], seed: int, step: int) -> list[str]:
     """Return the problems that may replace others, in order: those that the step has not sampled.
 
-    A pure function of its arguments, so that a resumed run asks the same.
+    A pure function of its arguments, so that a resumed run samples the same.
     """
     spares = [problem_id for problem_id in problem_ids if problem_id not in asked]
     random.Random(f"spares-{seed}-{step}").shuffle(spares)
@@ -62,7 +62,7 @@ def sample_mixed_groups(
 
     Args:
         sample: samples and scores the groups of some problems.
-        problem_ids: what this process asks in this step.
+        problem_ids: the problems that this process samples first in this step.
         all_ids: every training problem.
         max_rounds: calls of `sample`, at most.
         seed: the run's seed.

@@ -1,7 +1,7 @@
-"""What is done about truncated responses: one key, `algorithm.masking`, and a class for each rule.
+"""Rules for truncated responses: masks and penalties, one class each, chosen by `algorithm.masking`.
 
-A rule's fields are its keys in a recipe, its methods what it does. Masks take a response out of the update, penalties
-lower its reward; which denominator each leaves it out of is tabulated in docs/algorithms.md. The default is the paper's
+A rule's fields are its keys in a recipe, its methods apply it. Masks take a response out of the update, penalties
+lower its reward; docs/algorithms.md tabulates which denominators leave a masked one out. The default is the paper's
 (equation 2, second factor):
 
     A_i = group-normalised reward * (1 - 1[ |o_i| = L_max  and  non_incorrect(o_i)
@@ -40,7 +40,7 @@ class MaskReason(StrEnum):
 
 
 class TruncationRule(Config):
-    """The interface of a rule, which does nothing where it does not say otherwise."""
+    """Base class of the rules; by itself it masks nothing and has no penalty."""
 
     @property
     def excluded_from(self) -> LeaveOutOf:
@@ -128,7 +128,7 @@ class OwnMasking(_Mask):
         return load_extension("mask", self.name, builtins={}, options=self.options)
 
     def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
-        """Return what the function returns, its own name for True.
+        """Return the reason that the function returns (its own name for True), or None if it returns none.
 
         Raises:
             ConfigError: the function failed, or returned something else; with its location.
@@ -159,7 +159,7 @@ class StopProperly(TruncationRule):
     factor: float = Field(default=0.0, ge=0, le=1)
     """Factor on the reward: with 0 a truncated response gets nothing even if its program is right."""
     penalty: float = Field(default=0.0, ge=0, le=1)
-    """Taken off besides; a wrong program has no reward that a factor could lower."""
+    """Subtracted as well: a factor cannot lower the reward 0 of a wrong program."""
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
         """Return (factor - 1) reward - penalty of a truncated response; a negative reward is not scaled up."""
@@ -181,6 +181,6 @@ def repeats(token_ids: Sequence[int], *, window_tokens: int) -> bool:
 
 
 def draw_uniform(*, seed: int, step: int, problem_id: str, sample_index: int) -> float:
-    """Return a number in [0, 1) that depends on nothing but these four."""
+    """Return a pseudo-random number in [0, 1): a hash of the arguments."""
     key = f"{seed}\0{step}\0{problem_id}\0{sample_index}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64

@@ -1,4 +1,4 @@
-"""Sampling: temperature and length over the run, the watch on diversity, and vLLM as the sampler."""
+"""Config of sampling: temperature and length over the run, diversity watch, vLLM, correction of sampler mismatch."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class DiversityWatch(Config):
     """Warns of a steady decline of diversity."""
 
     window_steps: int = Field(default=50, ge=4)
-    """Number of steps of a trend."""
+    """Number of latest steps over which the trend is fitted."""
     min_drop: float = Field(default=0.05, gt=0, lt=1)
     """Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
 
@@ -107,7 +107,7 @@ class MismatchConfig(Config):
     """Factor on a token's loss: none, its own ratio, its response's (`sequence`: the product, whose spread grows with
     length; `geometric`: the mean, whose spread shrinks)."""
     mode: Literal["truncate", "mask"] = "truncate"
-    """Of a ratio beyond a threshold: count it as the threshold, or drop what it belongs to."""
+    """For a ratio beyond a threshold: `truncate` sets it to the threshold, `mask` drops its token or response."""
     threshold: float = Field(default=2.0, gt=1)
     """Upper bound of the ratio."""
     lower_threshold: float = Field(default=0.0, ge=0, lt=1)

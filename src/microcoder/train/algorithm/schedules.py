@@ -1,10 +1,10 @@
-"""Values that change with the training step: pure functions of a schedule and a step.
+"""Sampling temperature, staged values and problem order by training step, and the trend of diversity: pure functions.
 
-The trend of diversity during training, whose steady decline precedes failure (paper, section 3.2).
+A steady decline of diversity precedes failure (paper, section 3.2).
 
-T(D): the sampling temperature of a step, from the schedule and the probe's choice. The paper knows a constant
-temperature chosen before training and staged transitions (section 3.2); a continuous ramp damages diversity for good
-and is here for ablation only.
+The temperature of a step follows from the schedule and the probe's choice. The paper uses a constant temperature
+chosen before training and staged transitions (section 3.2); a continuous ramp damages diversity for good and is here
+for ablation only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from microcoder.train.algorithm.sampling import (
 )
 
 STEADINESS = 0.7
-"""Correlation of diversity with the step, negative, from which a fall counts as steady."""
+"""A fall counts as steady if the correlation of diversity with the step is below minus this."""
 
 
 class Decline(NamedTuple):
@@ -42,8 +42,8 @@ def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop:
     """Return the steady decline over the last `window_steps` values, or None.
 
     Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
-    below -0.7), so that noise and a single jump are none. Steps without a value are left out; half of the window must
-    have one.
+    below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
+    must have one.
     """
     if len(values) < window_steps:
         return None
@@ -63,7 +63,7 @@ def find_decline(values: Sequence[float | None], *, window_steps: int, min_drop:
 def find_latest_decline(
     diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()
 ) -> Decline | None:
-    """Return the steady decline at the last step, if any; a trend is not read across a jump of the temperature."""
+    """Return the steady decline at the last step, if any; only steps since the temperature's last jump count."""
     start = max((step - 1 for step in breaks if step <= len(diversities)), default=0)
     return find_decline(diversities[start:], window_steps=watch.window_steps, min_drop=watch.min_drop)
 
@@ -77,11 +77,11 @@ def staged_value(stages: Sequence[tuple[int, ValueT]], *, step: int) -> ValueT:
 
 
 def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, seed: int) -> list[int]:
-    """Return which problem is asked when: `num_steps * train_batch_size` indices.
+    """Return the problems of all steps, in order: `num_steps * train_batch_size` indices.
 
-    Each pass over the problems is a fresh permutation; no problem appears twice within a pass, so never twice in
-    a step as long as a step is no larger than the problem set and passes are cut at its size. A pure function of
-    its arguments: a resumed run asks the same problems.
+    Each pass over the problems is a fresh permutation, cut to whole steps, so no problem appears twice in a step. A
+    pure function of its arguments: a resumed run samples the same problems. Raises ValueError if a step is larger
+    than the problem set.
     """
     if train_batch_size > num_problems:
         raise ValueError(f"train_batch_size={train_batch_size} is more than the {num_problems} problems there are")
@@ -96,7 +96,7 @@ def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, 
 
 
 def scheduled_temperature(schedule: TemperatureSchedule, *, step: int, chosen: float | None = None) -> float:
-    """Return the temperature that the schedule alone gives a step."""
+    """Return the temperature of a step; `chosen` is the probe's, which a schedule of kind `diversity` needs."""
     if isinstance(schedule, ConstantTemperature):
         return schedule.value
     if isinstance(schedule, StagedTemperature):

@@ -22,14 +22,14 @@ from microcoder.train.rollouts import ScoredRollout
 def list_losses(
     rewards_G: Sequence[float | None], penalties_G: Sequence[float], masked_G: Sequence[bool], advantage: Advantage
 ) -> list[dict[str, float]]:
-    """Return what is taken of each member's advantage, by idea; what takes nothing is left out.
+    """Return how much advantage each member loses, by cause (`penalty`, `mask`); a cause without loss has no key.
 
     Args:
         rewards_G: rewards with their length penalties; None is unscored.
         penalties_G: the penalties, 0 or negative.
-        masked_G: whether a mask sets the advantage to 0. It takes what the member would have had with all in the
-            baseline.
-        advantage: the recipe's, from rewards to advantages.
+        masked_G: whether a mask sets the advantage to 0. The loss is the advantage that the member has with all in
+            the baseline.
+        advantage: the recipe's function from rewards to advantages.
     """
     if not any(penalties_G) and not any(masked_G):
         return [{} for _ in rewards_G]
@@ -45,18 +45,18 @@ def list_losses(
 
 
 REWARD_DRAW = "reward-"
-"""Separates the random draw of a response's rewards from that of its mask."""
+"""Prefix that makes the random draw of a response's rewards independent of its mask's."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRollout:
-    """A response with all that is known of it by itself; its group decides the rest."""
+    """A response with its verdict, reward and mask draw; the advantage needs its group."""
 
     rollout: Rollout
     program: Program
     verdict: Verdict
     worth: Reward
-    """By `Rules.reward`."""
+    """Its reward, by `Rules.reward`."""
     draw: float
     """Random number of the mask, see `draw_uniform`."""
     tier: str | None = None
@@ -65,7 +65,7 @@ class JudgedRollout:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The functions of an algorithm."""
+    """The functions by which responses get programs, rewards, masks and advantages, and the length limit."""
 
     reward: RewardSum
     """Reward of one rollout, without its group."""
@@ -92,7 +92,7 @@ def score_rollouts(
     seed: int,
     step: int,
 ) -> list[list[ScoredRollout]]:
-    """Judge a step's rollouts and decide their advantages.
+    """Judge a step's rollouts; return them with rewards, masks and advantages, in the shape given.
 
     Args:
         rollouts_P_G: G responses to each of P problems.
@@ -128,7 +128,7 @@ def score_heldout(
     judge: BatchJudge,
     extract: Extractor = USUAL,
 ) -> list[list[ScoredRollout]]:
-    """Judge held-out samples: rewards, but no advantages."""
+    """Judge held-out samples; return them with rewards, but without advantages."""
     judged_P_G = judge_rollouts(rollouts_P_G, problems_P, judge=judge, extract=extract)
     return [
         [score_apart(*judged, problem.tier, index) for index, judged in enumerate(judged_G)]
@@ -153,7 +153,7 @@ def judge_rollouts(
     judge: BatchJudge,
     extract: Extractor = USUAL,
 ) -> list[list[tuple[Rollout, Program, Verdict]]]:
-    """Extract and judge the programs of all rollouts in one batch."""
+    """Extract and judge the programs of all rollouts in one batch; return (rollout, program, verdict) triples."""
     read = [
         (rollout, read_program(rollout, problem, extract), problem)
         for problem, rollouts_G in zip(problems_P, rollouts_P_G, strict=True)
@@ -165,7 +165,7 @@ def judge_rollouts(
 
 
 def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[ScoredRollout]:
-    """Decide penalties, masks and advantages of the responses to one problem."""
+    """Return the responses to one problem with their penalties, masks and advantages."""
     masking, limit = rules.masking, rules.max_response_tokens
     penalties_G = [masking.penalise(one.rollout, one.worth.total or 0.0, max_response_tokens=limit) for one in judged_G]
     rewards_G = [

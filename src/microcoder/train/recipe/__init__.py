@@ -1,1 +1,1 @@
-"""What a recipe may say: a class a table of its file, checked when it is read."""
+"""Schema of recipes: one config class for each table of a recipe file, validated when the file is read."""

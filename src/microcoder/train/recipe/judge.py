@@ -1,4 +1,4 @@
-"""What recipes and evaluations share: the judge, and the prompts."""
+"""Config tables that training recipes and evaluations share: judge and prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OutputComparison = Literal["robust", "strict"]
 
 
 class SandboxConfig(Config):
-    """Options of the judge, wherever a config has a judge of its own."""
+    """Options of a judge, shared by the configs that start one."""
 
     workers: int | None = Field(default=None, ge=1)
     """Sandboxes in parallel, per node with `ray`; None: one per processor available to this process, or to the judge's
@@ -41,7 +41,7 @@ class SandboxConfig(Config):
     unsafe_sandbox: bool = False
 
     def judge_options(self) -> dict[str, Any]:
-        """Return the options of each judge besides `workers`, in this process or on a node."""
+        """Return the keyword arguments of `Judge` other than `workers`."""
         mine = self.model_dump(include=JudgeOptions.model_fields.keys() - {"workers"})
         return mine | {"unsafe": self.unsafe_sandbox}
 
@@ -92,17 +92,17 @@ class PromptConfig(Config):
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
-    """Return the prompt style of a `[prompt]` table; `style` overrides its own."""
+    """Return the function from problems to prompts of a `[prompt]` table; `style` overrides the table's."""
     examples = read_examples(config)
     return load_asker(style or config.style, config.options, system=config.system, examples=examples)
 
 
 def read_examples(config: PromptConfig) -> list[Problem]:
-    """Return the few-shot examples."""
+    """Return the problems of the few-shot examples; empty without a file of them."""
     return [] if config.examples is None else read_problems(config.examples)
 
 
 def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
-    """Return the ids of problems that are also among others, by id or statement."""
+    """Return the ids of `problems` that share their id or statement with one of `others`."""
     ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
     return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]

@@ -1,7 +1,7 @@
 """The training recipe: model, problems, prompts, rewards, batches, optimizer, when to evaluate and to save.
 
-Defaults are the published one (paper, section 5.1; see `recipes/`). Batch sizes are in problems, an engine's in
-rollouts: `cut_batches` and a table of both.
+Defaults are the published recipe (paper, section 5.1; see `recipes/`). Recipes count batches in problems, engines in
+rollouts: `cut_batches` converts, `describe_batches` shows both.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class OptimizerConfig(Config):
 
 
 def require_optimizer(optimizer: OptimizerConfig) -> None:
-    """Refuse an optimizer whose package is not installed."""
+    """Raise ConfigError if the optimizer needs a package that is not installed."""
     if optimizer.name == "adamw_8bit" and find_spec("bitsandbytes") is None:
         raise ConfigError(
             'optimizer.name = "adamw_8bit" needs bitsandbytes, which is not installed; type: pip install bitsandbytes, '
@@ -198,7 +198,7 @@ class RewardConfig(Config):
 
 
 def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
-    """Return a recipe's rewards as one function."""
+    """Return a recipe's rewards as one function, their weighted sum."""
     return load_rewards([(reward.name, reward.weight, reward.options) for reward in rewards])
 
 
@@ -213,7 +213,7 @@ class ExtractorConfig(Config):
 
 
 def build_extractor(config: ExtractorConfig) -> Extractor:
-    """Return a recipe's extractor."""
+    """Return a recipe's function that extracts programs from responses."""
     return load_extractor(config.name, config.options)
 
 
@@ -250,8 +250,8 @@ class EvaluationConfig(Config):
     """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
     continue_truncated: int = Field(default=0, ge=0)
-    """Truncated training responses of each step that go on to twice the limit and are judged, at most, of the masked,
-    the punished and the rest each: did the mask deserve it? (docs/algorithms.md)"""
+    """Most truncated training responses per step, of the masked, the punished and the rest each, that are continued to
+    twice the limit and judged, to see whether the mask was right (docs/algorithms.md)."""
 
 
 class CheckpointConfig(Config):
@@ -292,7 +292,7 @@ would make the sampled distribution another than the one that ratios are taken u
 
 
 class TrainConfig(Config):
-    """A training run, whole."""
+    """The complete recipe of a training run."""
 
     engine: Literal["trl", "verl"] = "trl"
     """`trl`: this machine, or several under `accelerate launch`; `verl`: a Ray cluster."""
@@ -330,7 +330,7 @@ class TrainConfig(Config):
 
     @property
     def weights(self) -> HuggingFaceModel:
-        """How the model is trained: precision, adapters, checkpointing; `path` is the recipe's own alone."""
+        """Precision, adapters and gradient checkpointing of the model; the micro model's `path` is a placeholder."""
         return self.model if isinstance(self.model, HuggingFaceModel) else MICRO_WEIGHTS
 
     def _contradictions(self) -> Iterator[str]:
@@ -411,7 +411,7 @@ def largest_divisor(number: int, at_most: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The split of a step, in the engine's units."""
+    """The split of a step into updates and micro batches, in rollouts."""
 
     rollouts_per_step: int
     updates_per_step: int
@@ -421,7 +421,7 @@ class Batches:
 
 
 def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
-    """Return the split of a step into updates and micro batches."""
+    """Return the split of a step into updates and micro batches; ConfigError if a size does not divide evenly."""
     batch, num_samples = config.batch, config.rollout.num_samples
     if batch.train_batch_size % num_processes:
         near = max(1, round(batch.train_batch_size / num_processes)) * num_processes
@@ -451,12 +451,12 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
 
 
 def count_verl_devices(config: TrainConfig) -> int:
-    """Return how many training processes verl starts, by its own options or their defaults: eight of one machine."""
+    """Return how many training processes verl starts: nodes times GPUs per node, by default 1 x 8."""
     return int(config.verl.get("trainer.nnodes", 1)) * int(config.verl.get("trainer.n_gpus_per_node", 8))
 
 
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
-    """Return the table of batch sizes as lines: what each bounds, in problems, rollouts and tokens."""
+    """Return lines: batch sizes in problems, rollouts and tokens, then the settings that have no effect."""
     cut = cut_batches(config, num_processes=num_processes)
     batch, limit = config.batch, config.rollout.longest_response_tokens
     on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"
@@ -470,12 +470,12 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
         row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
         row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
         row("a pass", "", cut.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
-        *(f"cannot act: {idea}" for idea in find_idle(config)),
+        *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
 
 
 def find_idle(config: TrainConfig) -> list[str]:
-    """Return the ideas of a recipe that cannot act in its run, each with the reason and what to change."""
+    """Return the settings of a recipe that cannot have an effect in its run, each with the reason and a remedy."""
     loss, masking, last = config.algorithm.loss, config.algorithm.masking, config.num_steps
     idle = []
     if config.batch.train_batch_size == config.batch.ppo_mini_batch_size:

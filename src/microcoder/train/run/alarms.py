@@ -18,11 +18,11 @@ UNSCORED_SHARE = 0.01
 WEIGHT_RANGE = (0.9, 1.1)
 DROPPED_SHARE = 0.05
 IDLE_STEPS = 20
-"""In so many steps of 64 x 8 rollouts, what touches one of 3,000 is seen with 97 %; what touches fewer moves no run."""
+"""In 20 steps of 64 x 8 rollouts, a mechanism that affects one in 3,000 acts with 97 %; rarer ones hardly matter."""
 _SHORTEST_WINDOW, _WINDOWS_A_RUN = 8, 3
-"""Of the trend of diversity in a short run: a third of it, but no fewer steps than show a trend through the noise."""
+"""Window of diversity's trend in a short run: a third of its steps, but at least 8, to show through the noise."""
 _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
-"""Why a run of an accepted program did not count, where no clock and no neighbour explains it."""
+"""Reasons why a run of an accepted program did not count that neither timing nor other programs explain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def find_alarms(
         history: the rows of the steps before.
         watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
-        num_steps: of the run; in a short one the window of a decline is shorter.
-        ideas: what the recipe's algorithm should do, see `AlgorithmConfig.ideas`.
+        num_steps: length of the run; in a short one the window of a decline is shorter.
+        ideas: mechanisms that should have an effect, see `AlgorithmConfig.ideas`.
     """
     if num_steps is not None:
         fitting = max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN)
@@ -87,7 +87,7 @@ def find_alarms(
 
 
 def _acts(idea: str, row: Mapping[str, Any]) -> bool:
-    """Return whether an idea had an effect in a step; where the engine reports nothing of it, that is not known."""
+    """Return whether a mechanism had an effect in a step; True for a clip of which the engine reports nothing."""
     if idea == "clip":
         shares = row["optimizer"]
         return shares.get("clip_high_share", shares.get("clip_share", 1.0)) > 0

@@ -1,4 +1,4 @@
-"""Checkpoints: Hugging Face folders, written atomically. Who follows a run: its observers, its clocks, Ctrl-C."""
+"""Checkpoints (Hugging Face folders, written atomically), observers and clocks of a run, and its Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from microcoder.train.runs import RunDirectory
 
 
 class Observer:
-    """Receives the events of a run or an evaluation, and must not change it; shows nothing but what a subclass does."""
+    """Receives the events of a run or an evaluation and ignores them; subclasses show them, and change no result."""
 
     def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
-        """A phase has begun, of a step or of all; `total`: its amount of work, if it is counted (`advance`)."""
+        """A phase of a step or run has begun; `done` of `total` units of work, if `advance` counts them."""
 
     def advance(self, label: str) -> None:
-        """One more unit of a phase's work is done, of this kind."""
+        """One more unit of the phase's work is done; `label` is its kind."""
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
         """A step is done."""
@@ -85,7 +85,7 @@ class RunClock:
 
 @contextmanager
 def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[None]:
-    """Turn the first Ctrl-C into a request, within the body."""
+    """Within the body, let Ctrl-C call `ask`, to stop after the step; if it returns False, stop at once."""
 
     def request(signum: int, frame: FrameType | None) -> None:
         if not ask():
@@ -112,7 +112,7 @@ def model_folder(name: str) -> Path | None:
 
 
 def check_model_folder(path: Path) -> None:
-    """Check that a folder holds a causal language model and its tokenizer."""
+    """Raise DataError unless a folder holds the files of a causal language model and its tokenizer."""
     if path.is_file():
         raise DataError(f"model.path {path} is a file; use its folder")
     if not path.is_dir():
@@ -159,7 +159,7 @@ def publish_checkpoint(
 
 
 def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
-    """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint; of verl's, the time of the steps before."""
+    """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint; of verl's only the wall time of its steps."""
     if not (path := run.checkpoint(step) / STATE_FILE).exists():
         return {"wall_seconds": sum(row["seconds"]["total"] for row in run.read_metrics() if row["step"] <= step)}
     state: dict[str, Any] = read_json(path, what="checkpoint state")

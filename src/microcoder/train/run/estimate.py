@@ -1,9 +1,8 @@
-"""What a run needs, before it starts: memory of one GPU by formula, disk, and counts that follow from the config.
+"""Estimates before a run starts: memory of one GPU by formula, disk, and counts that follow from the config.
 
 Memory is counted part by part, a formula each, at the micro batch and the longest prompt and response of the recipe.
-How fast a machine samples and updates is seen in its first steps, not guessed here. Where disk or memory are full all
-the same, a run ends in one line; its directory is whole in any case: what was half written is never taken for whole,
-and the same command resumes.
+Speed is not estimated: the first steps show it. If disk or memory run out all the same, the run ends with an error of
+one line; its directory stays consistent, since partly written files are never used, and the same command resumes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from microcoder.train.run.manifest import longest_statement
 from microcoder.train.runs import RunDirectory
 
 Architecture = Mapping[str, Any]
-"""A config.json, as far as it decides shapes."""
+"""The entries of a model's config.json that determine its shapes."""
 _DIMENSIONS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
 _QWEN3 = {"model_type": "qwen3", "vocab_size": 151936, "head_dim": 128}
 # From the models' config.json on the hub, so that an estimate needs no network.
@@ -55,7 +54,7 @@ KNOWN: Mapping[str, Architecture] = {
 
 
 def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | None:
-    """Return the shape of a recipe's model, from its files or the table; None if neither is known here."""
+    """Return the architecture of a recipe's model, from `KNOWN` or its config.json; None if neither is there."""
     if isinstance(model, MicroModel):
         dims = model.warm_start
         values = (dims.hidden_size, dims.num_layers, MICRO_HEADS, MICRO_HEADS, MICRO_INTERMEDIATE_SIZE)
@@ -72,7 +71,7 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
 
 
 def find_file(model: str, name: str) -> Path | None:
-    """Return a file of a model's folder, or of a hub id as far as it was downloaded; None if it is not here."""
+    """Return the path of a model's file, in its folder or the Hub's local cache; None if it is not there."""
     if (folder := model_folder(model)) is not None:
         return folder / name if (folder / name).is_file() else None
     try:
@@ -88,7 +87,7 @@ def find_file(model: str, name: str) -> Path | None:
 
 
 def read_json(path: Path | None) -> dict[str, Any]:
-    """Return a model's file; empty without one."""
+    """Return the object in a model's JSON file; empty without a file. ConfigError if it cannot be read."""
     if path is None:
         return {}
     try:
@@ -131,10 +130,10 @@ _TILE_ROWS, _TILE_COLUMNS = 4096, 32768
 RESERVE_GIB = 2.0
 """CUDA's context and kernels (0.8 GiB on an H200), and what the allocator cannot use: assumed."""
 ASLEEP_GIB = 3.0
-"""What vLLM or SGLang keeps of a GPU while weights are trained on it (graphs, buffers): assumed, not measured."""
+"""GPU memory that vLLM or SGLang keeps while weights are trained (graphs, buffers): assumed, not measured."""
 ASSUMED_PROMPT_TOKENS = 1024
 CHARACTERS_PER_TOKEN = 3.0
-"""Of statements, on the low side: Qwen's tokenizer makes one token of about 3.5 characters of English and code."""
+"""Characters per token of statements, on the low side: with Qwen's tokenizer about 3.5 in English and code."""
 _GIB = 2**30
 
 
@@ -144,10 +143,10 @@ class MemoryTable:
 
     parts: Mapping[str, float]
     total: float
-    """Less than the sum where the sampler and the update take turns."""
+    """All in all; less than the sum of the parts if sampler and update take turns."""
     prompt_tokens: int
     device_gib: float | None
-    """None: unknown, as is whether it fits."""
+    """Memory of the GPU; None: unknown, and so whether the run fits."""
     cached_responses: int | None
     """Full-length responses in vLLM's cache; None without vLLM, or without a device."""
 
@@ -236,7 +235,7 @@ def _count_adapters(lora: LoraAdapter, hidden: int, mlp: int, queries: int, keys
 
 
 def describe_memory(table: MemoryTable, config: TrainConfig, *, is_counted_for: str) -> list[str]:
-    """Return the table as lines."""
+    """Return the memory table as lines; `is_counted_for` names the GPU in the first."""
     width = max(map(len, table.parts))
     rollouts, tokens = config.batch.micro_batch_rollouts, config.rollout.longest_response_tokens
     turns = "" if table.total > sum(table.parts.values()) - 0.01 else ": sampler and update take turns"
@@ -253,7 +252,7 @@ def describe_memory(table: MemoryTable, config: TrainConfig, *, is_counted_for: 
 
 
 def longest_prompt_tokens(config: TrainConfig) -> int:
-    """Return about how many tokens the longest prompt has, by its characters; an assumption where the files lack."""
+    """Estimate the tokens of the longest prompt by its characters; `ASSUMED_PROMPT_TOKENS` without problem files."""
     problems = config.problems
     if isinstance(problems, MicroProblems):
         return 128
@@ -274,7 +273,7 @@ def detect_device_gib() -> float | None:
 
 
 def describe_run(config: TrainConfig) -> list[str]:
-    """Return what a run samples and updates, and its model's size, as lines: exact but for the tokens."""
+    """Return lines: a run's steps, updates, rollouts and tokens (an upper bound), and its model's parameters."""
     batch, rollout = config.batch, config.rollout
     in_step = batch.train_batch_size * rollout.num_samples
     updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
@@ -288,13 +287,13 @@ def describe_run(config: TrainConfig) -> list[str]:
 
 
 def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> str:
-    """Return what the disk has and a run's checkpoints take, in words.
+    """Return a sentence on the free disk space and on the size of the run's checkpoints.
 
     A checkpoint has weights and the optimizer's state, measured on the latest if there is one; its size is not known
     for adapters, or a model whose size is unknown.
 
     Raises:
-        TrainingError: the checkpoints, all that are there at a time, must fit and do not.
+        TrainingError: with `must_fit`, if the disk has no room for all checkpoints that exist at a time.
     """
     run, keep = RunDirectory(root), config.checkpoint.keep
     step, size = run.latest_checkpoint_step(), 0.0
@@ -318,18 +317,18 @@ def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> 
 
 
 def show_bytes(number: float) -> str:
-    """Return a size in MiB, or in GiB from one on."""
+    """Return a number of bytes as text, in MiB or, from 1 GiB on, in GiB."""
     return f"{number / _GIB:,.1f} GiB" if number >= _GIB else f"{number / 2**20:,.1f} MiB"
 
 
 _WRITING = re.compile(r"inline_container|PytorchStreamWriter")
-"""torch.save, which says nothing of the reason."""
+"""Matches errors of torch.save, which do not name the reason."""
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
 
 
 @contextmanager
 def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
-    """Turn a full disk and a lack of memory into one line; other exceptions pass unchanged."""
+    """Within the body, turn a full disk or a lack of memory into a TrainingError of one line; others pass unchanged."""
     try:
         yield
     except MicroCoderError:
@@ -343,7 +342,7 @@ def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
 
 
 def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
-    """Return whether an exception means that disk or memory are full, and what to do; None if neither."""
+    """Return cause and remedy as text if an exception means that disk or memory are full; otherwise None."""
     if is_disk_full(error) or _WRITING.search(str(error)):
         room = measure_room(config, run.root)
         return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
@@ -354,7 +353,7 @@ def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory
 
 
 def how_to_shrink(config: TrainConfig) -> str:
-    """Return which keys make a run need less memory, the mildest first."""
+    """Return a text of the keys that make a run need less memory, the mildest first."""
     model, rollout, vllm, ways = config.model, config.rollout, config.rollout.vllm, []
     if rollout.backend == "vllm":
         ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {vllm.gpu_memory_utilization}; resumes as well)")

@@ -1,4 +1,4 @@
-"""The judge of a run: in this process, behind HTTP, or on the nodes of the run's Ray cluster; and judging early."""
+"""The judge of a run: in this process, behind HTTP, or on the nodes of its Ray cluster; and judging early."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def open_judge(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[st
 
 @contextmanager
 def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
-    """Open the judge of a recipe behind HTTP, at one address or several; see `open_judge`."""
+    """Connect to a recipe's judge over HTTP, at one address or several; yields what `open_judge` does."""
     try:
         from microcoder.judge.fleet.http import JudgeClient, TokenRefused
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
 
     def check(url: str, about: Mapping[str, Any]) -> None:
-        """Refuse a service that would judge differently; also one that restarts otherwise."""
+        """Refuse a service that judges differently, also after a restart."""
         if about["stop"] != config.stop:
             raise ConfigError(
                 f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "
@@ -72,7 +72,7 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
 
 
 class _OnNodes:
-    """Stands for the judges of verl's reward workers, one a node; this process judges nothing."""
+    """Placeholder for the judges of verl's reward workers, one per node; to judge here raises EvaluatorFault."""
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
@@ -83,20 +83,20 @@ class _OnNodes:
 
 
 class EarlyJudge:
-    """A judge, some of whose programs were begun before their batch is asked for."""
+    """A judge that can begin to judge programs before their batch is complete."""
 
     def __init__(self, judge: Judging) -> None:
         self._judge = judge
         self._begun: dict[tuple[str, Program], list[Future[Verdict]]] = {}
 
     def begin(self, program: Program, problem: Problem) -> None:
-        """Judge a program in the background; the next batch is to hold it. Raises what `Judging.submit` raises."""
+        """Judge a program of the next batch in the background; raises what `Judging.submit` raises."""
         self._begun.setdefault((problem.id, program), []).append(self._judge.submit(program, problem))
 
     def judge(
         self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
     ) -> list[Verdict]:
-        """Judge a batch, as `BatchJudge.judge`: what was begun is waited for, the rest is asked for."""
+        """Judge a batch, as `BatchJudge.judge`: wait for the programs that were begun, submit the others."""
         begun = [
             waiting.pop() if (waiting := self._begun.get((problem.id, program))) else None
             for program, problem in zip(programs, problems, strict=True)

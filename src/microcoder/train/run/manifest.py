@@ -1,8 +1,6 @@
-"""The manifest of a run: everything needed to reproduce it.
+"""The manifest of a run: everything needed to reproduce it. Also checks that a recipe's model and files exist.
 
-What a recipe needs before it can start: model folder and problem files.
-
-Nothing is fetched, and of a benchmark no test is read: a release has gigabytes of them.
+The checks download nothing, and read no test of a benchmark: a release has gigabytes of them.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ def find_missing(config: TrainConfig) -> list[str]:
 
 @cache
 def longest_statement(path: Path) -> int:
-    """Return the characters of the longest statement of a problem file, a finished corpus or LiveCodeBench."""
+    """Return the length in characters of the longest statement of a problem file, corpus or LiveCodeBench."""
     if is_livecodebench(path):
         statements = [question.problem.statement for question in LiveCodeBench(path=path).read()]
     else:
@@ -89,7 +87,7 @@ values."""
 
 
 def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return what any manifest says: what was asked, when, of which code, on which machine."""
+    """Return the entries of any manifest: command, time, config, version of code and packages, machine."""
     return {
         "format": FORMAT,
         "name": name,
@@ -114,7 +112,7 @@ def digest_config(config: TrainConfig, extensions: Sequence[Mapping[str, Any]] =
 
 
 def digest_keys(config: Config, *, neutral: Collection[str], more: Mapping[str, Any] | None = None) -> str:
-    """Return a digest of a config's keys but for those that change no result, and of what else decides it."""
+    """Return a digest of a config's keys other than the `neutral` ones, and of the values in `more`."""
     values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in neutral}
     values |= more or {}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
@@ -123,7 +121,7 @@ def digest_keys(config: Config, *, neutral: Collection[str], more: Mapping[str, 
 def changed_keys(
     recorded: Mapping[str, Any], config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
 ) -> list[str]:
-    """Return the differences to a recorded config, "key: old -> new", without keys that may change."""
+    """Return the differences to a recorded config as "key: old -> new", without the `neutral` keys."""
     old, new = flatten(recorded), flatten(config.model_dump(mode="json"))
     return [
         f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
@@ -135,7 +133,7 @@ def changed_keys(
 def check_same_config(
     folder: WorkFolder, config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
 ) -> None:
-    """Refuse to go on in a folder that was begun under another config."""
+    """Raise the folder's error if its run was begun under another config (`neutral` keys may differ)."""
     recorded = read_json(folder.manifest, what="manifest").get("config")
     if not isinstance(recorded, dict):
         raise folder.error(f"{folder.manifest} was written by another command; use another folder")

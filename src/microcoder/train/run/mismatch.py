@@ -1,7 +1,7 @@
 """Importance weights for different log-probs of sampler and trainer, the same on all engines.
 
-Responses are sampled from one program's log-probs and learnt from under another's (other kernels, other precision), so
-that a plain gradient is that of another distribution. The ratio exp(trainer - sampler) puts it right, and is noisy: it
+Sampler and trainer compute different log-probs for a token (other kernels, other precision), so that a plain gradient
+is that of another distribution. The ratio exp(trainer - sampler) corrects it, but is noisy, and so
 is bounded, by the token or by the response (truncated importance sampling, https://fengyao.notion.site/off-policy-rl;
 masked on both sides: IcePop, arXiv 2510.18855; by the geometric mean: https://richardli.xyz/rl-collapse).
 """
@@ -25,17 +25,17 @@ class Correction:
     weights: torch.Tensor
     """Weights of shape (rows, tokens), or (rows, 1) for whole responses."""
     rows: list[SamplerMismatch]
-    """One a response."""
+    """Observed ratios, one entry per response."""
 
 
 def correct_mismatch(
     trainer_logps: torch.Tensor, sampler_logps: torch.Tensor, mask: torch.Tensor, *, settings: MismatchConfig
 ) -> Correction:
-    """Return the weights of a batch of responses.
+    """Return the importance weights of a batch of responses, and the observed ratios.
 
     Args:
-        trainer_logps: of the sampled tokens, by the weights that sampled them (rows, tokens).
-        sampler_logps: as the sampler reported them; NaN where it did not: such a token's ratio is 1.
+        trainer_logps: the trainer's, of the sampled tokens under the weights that sampled them (rows, tokens).
+        sampler_logps: the sampler's, same shape; NaN where it reported none: such a token's ratio is 1.
         mask: 1 at the response's tokens, 0 at padding.
         settings: `correction` must not be "off".
     """
@@ -69,7 +69,7 @@ def correct_mismatch(
 def note_mismatch(
     scored_P_G: Sequence[Sequence[ScoredRollout]], rows: Sequence[SamplerMismatch]
 ) -> list[list[ScoredRollout]]:
-    """Return the rollouts with their observed ratios; one without any weight left is masked."""
+    """Return the rollouts with their observed ratios; one whose weight is 0 is masked."""
     left = iter(rows)
     return [[_note(sample, next(left)) for sample in group] for group in scored_P_G]
 

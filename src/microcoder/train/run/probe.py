@@ -63,7 +63,7 @@ class Probe:
 def measure_grid(
     settings: DiversityTemperature, sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]]
 ) -> list[ProbePoint]:
-    """Return the figures at each temperature of the grid; `sample` is called with a temperature and its number."""
+    """Return the figures at each temperature of the grid; `sample` is called with a temperature and its index."""
     points = []
     for number, temperature in enumerate(settings.grid):
         scored_P_G = sample(temperature, number)
@@ -122,12 +122,12 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
 
 
 def choose_asked(problems: Sequence[ItemT], settings: DiversityTemperature, *, seed: int) -> list[ItemT]:
-    """Return the training problems that a probe asks, the same for the same seed."""
+    """Return the training problems that a probe samples, the same for the same seed."""
     return random.Random(f"probe-{seed}").sample(problems, min(settings.num_problems, len(problems)))
 
 
 def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint]) -> Probe:
-    """Choose a temperature, write the probe, and return it."""
+    """Choose a temperature, write the probe to `probe.json`, and return it."""
     probe = Probe(tuple(points), choose_temperature(points, settings), settings.converged_diversity)
     write_json(run.probe, asdict(probe))
     return probe

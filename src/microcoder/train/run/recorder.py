@@ -1,4 +1,4 @@
-"""The loop of a run but for sampling and updates, the same on every engine: temperature, metrics, alarms, files."""
+"""The part of the training loop that all engines share: temperature, choice of problems, metrics, alarms, files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Recorder:
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
-        """The metrics rows so far; read when first asked for, after the run was rewound."""
+        """The metrics rows so far; read on first use, which must come after a rewind of the run."""
         return self.run.read_metrics()
 
     def step_temperature(self, step: int) -> float:
@@ -64,7 +64,7 @@ class Recorder:
     def choose_problems(
         self, choice: ActiveChoice, problem_ids: Sequence[str], *, number: int, seed: int, step: int
     ) -> list[str]:
-        """Return the problems that a step asks, by the rollouts of the steps before (`active.choose_problems`)."""
+        """Return the problems that a step samples, by the rollouts of the steps before (`active.choose_problems`)."""
         for before in (one for one in self.run.rollout_steps() if one < step and one not in self._passes):
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)
@@ -74,7 +74,7 @@ class Recorder:
         )
 
     def refuse_divergence(self, optimizer: Mapping[str, float], *, step: int) -> None:
-        """Refuse an update whose loss or gradient is not finite."""
+        """Raise TrainingError if an update's loss or gradient norm is not finite."""
         for name in ("loss", "grad_norm"):
             if not math.isfinite(optimizer.get(name, 0.0)):
                 raise TrainingError(
@@ -94,7 +94,7 @@ class Recorder:
         return metrics
 
     def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) -> None:
-        """Show the observer a step, and those of its warnings that the step before did not have."""
+        """Show the observer a step, and its warnings that the step before did not have."""
         self.observer.step(metrics, num_steps=self.num_steps or metrics.step)
         known = history[-1].get("alarms", ()) if history else ()
         for alarm in alarms:
@@ -102,7 +102,7 @@ class Recorder:
                 self.observer.note(f"step {metrics.step}: {alarm}")
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
-        """Return the early warnings that hold at a step, after the rows of those before."""
+        """Return the early warnings that hold at a step; `history` are the rows of the steps before."""
         return find_alarms(
             metrics,
             history=history,

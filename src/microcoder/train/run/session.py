@@ -98,7 +98,7 @@ def run_training(
 
 
 def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
-    """Check that the folder is empty or holds this run, and is writable."""
+    """Raise TrainingError unless the folder holds this run, or is writable and empty."""
     if run.has_begun:
         check_same_config(run, config)
         return
@@ -168,7 +168,7 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
 
 
 def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
-    """Load a recipe's extensions and check their options, before anything else; return them as a manifest has them."""
+    """Load a recipe's user-defined functions and languages, check their options, and return their manifest records."""
     algorithm, rewards = config.algorithm, build_rewards(config.rewards)
     if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
         raise ConfigError(config.describe_early_stop(needy))

@@ -1,4 +1,4 @@
-"""`microcoder init`: a recipe for the user's model and problems, published but for what does not fit."""
+"""`microcoder init`: writes a recipe for the user's model and problems, the published one as far as the GPU allows."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ GPUS: Mapping[str, float | None] = MappingProxyType(
     {"h200": 141, "h100": 80, "a100-80": 80, "a100-40": 40, "l40s": 48, "a6000": 48}
     | {"rtx-5090": 32, "rtx-4090": 24, "l4": 24, "cpu": None}
 )
-"""Memory in GB, as sold. No GPU: to try a recipe out with a tiny model."""
+"""Memory in GB, as sold; None for `cpu`: a trial with a tiny model."""
 _HYBRID = re.compile(r"Qwen3-\d+(\.\d+)?B(-A\d+B)?", re.IGNORECASE)
-"""Qwen3 of 2025-04 thinks unless told not to; the models of 2025-07 are either -Instruct or -Thinking."""
+"""Qwen3 of 2025-04: thinks unless switched off; the models of 2025-07 are either -Instruct or -Thinking."""
 _USUAL = "microcoder-grpo"
 _RECIPES = {path.stem: path for path in sorted((SHIPPED / "recipes" / "algorithms").glob("*.toml"))}
 ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
-"""The recipes that come with the package and change the algorithm alone; the first is the default."""
+"""The package's recipes that change only the algorithm; the first is the default."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _EVALUATION_TOKENS = 8192
 _PASSES = (2, 1)
-"""Rollouts of a pass: two of full length keep a GPU busy, and what more would hold is worth more to the sampler."""
+"""Rollouts per pass to try: two of full length keep a GPU busy; the sampler makes better use of more memory."""
 _SHARES = tuple(share / 100 for share in range(90, 25, -5))
-"""Of a GPU for vLLM, the largest that fits: sampling is three quarters of a run, and goes as its cache."""
+"""Shares of a GPU for vLLM to try, largest first: sampling is 3/4 of a run, and its speed follows the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the user asks `init` for."""
+    """The arguments of `microcoder init`."""
 
     model: str
     """A checkpoint folder, or a Hugging Face Hub id."""
@@ -54,7 +54,7 @@ class Wishes:
     algorithm: str = _USUAL
     """microcoder-grpo, grpo, dr-grpo, dapo, mask-all, or another name in recipes/algorithms."""
     engine: str = "trl"
-    """`trl`, or `verl` for a Ray cluster: then the command is printed that verl takes for the recipe."""
+    """`trl`, or `verl` for a Ray cluster; then the verl command for the recipe is printed, too."""
     format: str | None = None
     """Row format of a Hub dataset: trl, verl, taco, deepcoder, ...; by default inferred from its name."""
 
@@ -76,8 +76,8 @@ class Setting:
 def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
     """Return the text of a recipe (TOML): the setting nearest to the published one that fits on the GPU.
 
-    All weights at 4K tokens or more come before adapters, a longer limit before 32-bit moments, and the sampler's cache
-    before larger passes. On a CPU nothing is counted. `command` is what was typed, for the first line.
+    Preferred, in this order: all weights at 4K tokens or more to adapters, a longer limit, vLLM awake, 32-bit moments,
+    passes of two rollouts, a large cache. Raises ConfigError if none fits. `command` is for the first line.
     """
     for name, value, known in (
         ("algorithm", wishes.algorithm, ALGORITHMS),
@@ -145,7 +145,7 @@ def _problems(wishes: Wishes) -> dict[str, str]:
 
 
 def _read_template(model: str) -> tuple[bool, bool]:
-    """Return whether a model thinks unless told not to, and whether its tokenizer lacks a chat template."""
+    """Return whether a model thinks unless switched off, and whether its tokenizer lacks a chat template."""
     if (file := find_file(model, "chat_template.jinja")) is not None:
         return "enable_thinking" in file.read_text(encoding="utf-8"), False
     if (settings := find_file(model, "tokenizer_config.json")) is not None:
@@ -155,7 +155,7 @@ def _read_template(model: str) -> tuple[bool, bool]:
 
 
 def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None, command: str) -> str:
-    """Return the recipe's text: what departs from the package's defaults, which are the published recipe."""
+    """Return the recipe's text: the keys that depart from the defaults, which are the published recipe."""
     is_on_gpu, tokens, published = wishes.gpu != "cpu", setting.max_response_tokens, RolloutConfig().max_response_tokens
     is_hybrid, is_bare = _read_template(wishes.model)
     is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (context or _EVALUATION_TOKENS)

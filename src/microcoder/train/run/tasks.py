@@ -1,4 +1,4 @@
-"""The problems of a run with their prompts, training and held-out; and what a run hands to its engine.
+"""The problems of a run with their prompts, training and held-out; and the inputs of its engine.
 
 Engines translate and decide nothing.
 """
@@ -26,7 +26,7 @@ from microcoder.train.runs import RunDirectory
 
 
 class Task(NamedTuple):
-    """A problem and the prompt that asks it."""
+    """A problem and its prompt."""
 
     problem: Problem
     prompt: Prompt
@@ -43,11 +43,11 @@ class Tasks:
 
     @property
     def problems(self) -> list[Problem]:
-        """All that programs are judged by."""
+        """All problems: training, then held-out."""
         return [task.problem for task in (*self.train, *self.heldout)]
 
     def as_record(self) -> dict[str, Any]:
-        """Return a digest of the problems and their prompts, which a resumed run must share."""
+        """Return numbers and a digest of the problems and prompts, which a resumed run must share."""
         digest = hashlib.sha256()
         for task in (*self.train, *self.heldout):
             digest.update(task.problem.model_dump_json().encode())
@@ -61,7 +61,7 @@ class Tasks:
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return the problems of a config with their prompts."""
+    """Return a config's problems with their prompts; DataError if training, held-out or few-shot ones coincide."""
     train, heldout, left_out = _read_problems(config.problems)
     if shared := find_shared(heldout, train):
         raise DataError(
@@ -117,7 +117,7 @@ def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class EngineInputs:
-    """The model, problems, judge and run directory that an engine is given."""
+    """The inputs of an engine: config, model, problems, judge, run directory, observer."""
 
     config: TrainConfig
     policy: Any
@@ -129,7 +129,7 @@ class EngineInputs:
 
 
 def load_engine(config: TrainConfig) -> Any:
-    """Return the module of a recipe's engine; nothing of torch is imported before.
+    """Import and return the module of a recipe's engine, which imports torch.
 
     It has `is_main_process`, `wait_for_everyone`, `describe_machine`, `load_policy`, `train`, `probe`, `export_model`.
     """

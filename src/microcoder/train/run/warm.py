@@ -1,18 +1,16 @@
-"""The micro world's tokenizer: byte-level BPE whose tokens may span most of a code line.
-
-Long tokens keep responses short, and on a CPU a response costs by the token. Digits stand alone, so that a
-constant can be copied; newlines stand alone, so that lines do not merge.
-
-Muon for small matrices: momentum whose singular values are all set to about one.
-
-After 200 steps of a warm start the loss was 0.71 with it and 0.94 with AdamW alone (one run each). torch.optim.Muon
-computes in bfloat16 and one matrix at a time; on a CPU without bfloat16 units a step took over three times as long.
-
-A micro checkpoint: a tiny Qwen3 that has read mixed right, wrong and unfinished answers.
+"""Warm start of the micro model: a tiny Qwen3, trained from scratch on mixed right, wrong and unfinished answers.
 
 Reinforcement learning needs a model that is right sometimes. This one learns in about two CPU-minutes to answer the
 problems of `microcoder.data.micro` about as well as its demonstrations do, and is saved as an ordinary Hugging Face
-folder, so that nothing downstream knows it from a downloaded model.
+folder, to be used like a downloaded model.
+
+Its tokenizer is byte-level BPE whose tokens may span most of a code line. Long tokens keep responses short, and on a
+CPU a response costs by the token. Digits are tokens of their own (or with a sign before them), so that a constant can
+be copied; newlines too, so that lines do not merge.
+
+Muon trains the matrices: momentum whose singular values are all set to about one. After 200 steps of a warm start the
+loss was 0.71 with it and 0.94 with AdamW only (one run each). torch.optim.Muon computes in bfloat16 and one matrix at
+a time; on a CPU without bfloat16 units a step took over three times as long.
 """
 
 from __future__ import annotations
@@ -69,8 +67,8 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
     """Train the tokenizer on texts; the same texts give the same tokenizer.
 
     Args:
-        texts: what it will read.
-        vocab_size: at most so many tokens.
+        texts: the training texts.
+        vocab_size: largest number of tokens.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -106,7 +104,7 @@ _MOMENTUM = 0.95
 
 
 class Muon:
-    """Steps matrices by orthogonalised Nesterov momentum; vectors and embeddings belong to another optimizer."""
+    """Optimizer of matrices by orthogonalised Nesterov momentum; vectors and embeddings need another one."""
 
     def __init__(self, matrices: Iterable[torch.nn.Parameter]) -> None:
         by_shape: dict[torch.Size, list[torch.nn.Parameter]] = {}
@@ -117,7 +115,7 @@ class Muon:
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Move every matrix; the scale makes a step about as long as one of AdamW at the same rate."""
+        """Update every matrix by its gradient, by a step about as long as AdamW's at the same rate."""
         for group, buffer in zip(self._groups, self._buffers, strict=True):
             gradients = torch.stack([matrix.grad for matrix in group if matrix.grad is not None])
             buffer.lerp_(gradients, 1 - _MOMENTUM)
@@ -128,7 +126,7 @@ class Muon:
 
 
 def orthogonalise(matrices: torch.Tensor) -> torch.Tensor:
-    """Bring the singular values of a stack of matrices near one by Newton-Schulz iterations."""
+    """Return a stack of matrices with singular values brought near one, by Newton-Schulz iterations."""
     is_tall = matrices.shape[-2] > matrices.shape[-1]
     result = matrices.mT if is_tall else matrices
     result = result / (result.norm(dim=(-2, -1), keepdim=True) + 1e-7)
@@ -147,7 +145,7 @@ _MAX_TOKENS = 192
 _TOKENIZER_DEMONSTRATIONS = 4000
 _MAX_POSITIONS = 1024
 THOROUGH_SHARE = 0.7
-"""Share of the steps, at the start, on demonstrations that think to the end: the mixture alone is learnt later."""
+"""Share of the steps that train on demonstrations that think to the end; the mixture follows."""
 _EMBEDDING_RATE = 0.4
 """Learning rate of embeddings and norms (AdamW) as a share of that of the matrices (Muon)."""
 
@@ -173,7 +171,7 @@ def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress:
     """Return the folder of a micro checkpoint, training it unless `cache` holds it already.
 
     The folder's name is a digest of the config, the code of the micro world and the versions of the libraries. It
-    appears whole, by a rename; a process that wants the same one meanwhile waits for it.
+    is renamed into place when it is complete; other processes that need it wait.
     """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"micro-{checkpoint_digest(config)}"
@@ -281,7 +279,7 @@ def _encode(demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedT
 def _train(
     model: Qwen3ForCausalLM, batches: Iterable[list[_Example]], config: WarmStartConfig, on_progress: Progress | None
 ) -> float:
-    """Cross entropy over statement and response; return the mean loss of the last steps."""
+    """Train by cross entropy over statement and response; return the loss, smoothed over the last steps."""
     is_matrix = {name: parameter.dim() == 2 and "embed" not in name for name, parameter in model.named_parameters()}
     muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
     adam = torch.optim.AdamW(
@@ -309,7 +307,7 @@ def _train(
 
 
 def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[list[_Example]]:
-    """Batches of about equal length, so that little is padding, in an order that mixes lengths again."""
+    """Yield batches of examples of like length, so that little is padding, the batches in mixed order."""
     generator = random.Random(f"microcoder warm start {config.seed}")
     while True:
         order = list(range(len(examples)))
@@ -328,7 +326,7 @@ def _schedule(step: int, num_steps: int) -> float:
 
 
 def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example], prompt_weight: float) -> torch.Tensor:
-    """Weighted cross entropy; logits are computed only where a token counts."""
+    """Return the weighted cross entropy of a batch; logits are computed only where a token counts."""
     width = max(len(example.ids) for example in batch)
     ids_B_T = torch.zeros(len(batch), width, dtype=torch.long)
     weights_B_T = torch.zeros(len(batch), width)

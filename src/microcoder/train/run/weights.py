@@ -1,4 +1,4 @@
-"""A model and its words: loading of checkpoints, prompts as tokens, responses as rollouts; and answers here."""
+"""Models and tokenizers: loading checkpoints, encoding prompts, reading responses, local generation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def silence_transformers() -> None:
 
 
 def model_source(name: str) -> str:
-    """Return a folder's path or a hub id."""
+    """Return a model's folder, checked (`check_model_folder`), or its hub id unchanged."""
     folder = model_folder(name)
     if folder is None:
         return name
@@ -35,7 +35,7 @@ def model_source(name: str) -> str:
 def load_checkpoint(
     source: str, *, revision: str | None, dtype: str, attn_implementation: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load weights and tokenizer."""
+    """Load weights and tokenizer from a folder or the hub; raises DataError, or ConfigError for the attention."""
     silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
@@ -70,7 +70,7 @@ def load_checkpoint(
 
 
 def load_tokenizer(folder: str, *, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a checkpoint alone, from a folder or the hub."""
+    """Load only the tokenizer of a checkpoint, from a folder or the hub; raises DataError."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, revision=revision, padding_side="left")
     except Exception as error:  # foreign files fail in many ways
@@ -121,7 +121,7 @@ def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any
 
 
 def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> None:
-    """Refuse chat-template options that the model's template does not look at."""
+    """Raise ConfigError for chat-template options that the model's template ignores."""
     asked = [{"role": "user", "content": "?"}]
     for name, value in options.items():
         if tokenizer.chat_template is None:
@@ -145,7 +145,7 @@ def end_token_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConf
 
 @dataclass(frozen=True, slots=True)
 class RolloutReader:
-    """Reads responses as a model's tokenizer writes them."""
+    """Turns sampled token ids into rollouts: text, and whether the length limit cut it off."""
 
     tokenizer: PreTrainedTokenizerBase
     end_ids: Collection[int]
@@ -156,7 +156,7 @@ class RolloutReader:
     def read(
         self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
     ) -> list[Rollout]:
-        """Return the rollouts of one problem's responses."""
+        """Return the rollouts of one problem's responses, each a list of token ids."""
         texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
         return [
             Rollout(
@@ -184,7 +184,7 @@ def respond(
     template_options: Mapping[str, Any] | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Completion]:
-    """Load a model and yield a response to each chat, on a GPU if there is one."""
+    """Load a model and yield a response to each chat, on a GPU if there is one; a batch uses its first chat's seed."""
     loaded, tokenizer = load_checkpoint(model_source(name), revision=revision, dtype=dtype)
     options = template_options or {}
     check_options(tokenizer, options)

@@ -1,4 +1,4 @@
-"""A loss as TRL's arguments, and what its clip takes of each response's advantage: TRL counts that in tokens alone."""
+"""TRL's arguments for a loss, and how much of each response's advantage its clip removes (TRL counts only tokens)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from microcoder.train.rollouts import ScoredRollout
 
 
 def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
-    """Return the arguments of `GRPOConfig` that make a recipe's loss."""
+    """Return the arguments of `GRPOConfig` that select a recipe's loss."""
     loss = algorithm.loss
     # GSPO is GRPO's loss with the ratio of the whole response.
     arguments: dict[str, Any] = {
@@ -44,14 +44,14 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
 
 
 def clipped_shares(loss: Loss, log_ratios: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return the share of each response's gradient that a loss takes from the plain one, w A: the mean over its tokens.
+    """Return the share of each response's plain gradient (of w A) that a loss removes, as a mean over its tokens.
 
-    A clip stops a token whole. CISPO bounds its weight, and SAPO's gate lowers it, so these take a part.
+    A clip removes a token's gradient whole, CISPO's bound and SAPO's gate a part of it.
 
     Args:
-        loss: which, and its options.
-        log_ratios: log-probs now less those when sampled (rows, tokens).
-        advantages: one a row.
+        loss: the loss with its options.
+        log_ratios: log-probs now minus those when sampled (rows, tokens).
+        advantages: one per row.
         mask: 1 at the response's tokens, 0 at padding.
     """
     num_tokens = mask.sum(1, keepdim=True).clamp(min=1)
@@ -75,9 +75,9 @@ def clipped_shares(loss: Loss, log_ratios: torch.Tensor, advantages: torch.Tenso
 def note_clipped(
     scored_P_G: Sequence[Sequence[ScoredRollout]], shares: Mapping[int, float]
 ) -> list[list[ScoredRollout]]:
-    """Return the rollouts with what the clip took of what masks and corrections had left of their advantages.
+    """Return the rollouts with `lost["clip"]`, the advantage that the clip removed after masks and corrections.
 
-    `shares` are those of `clipped_shares` by place in the step; what has none was clipped nowhere.
+    `shares` are values of `clipped_shares` by index in the step; a response without one was not clipped.
     """
     place, noted_P_G = 0, []
     for group in scored_P_G:

@@ -1,4 +1,4 @@
-"""The TRL engine: makes TRL's arguments of a recipe, loads the model, builds the trainer, runs the missing steps."""
+"""The TRL engine: translates a recipe into TRL's arguments, loads the model, builds the trainer, runs the steps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_main_process() -> bool:
 
 
 def wait_for_everyone() -> None:
-    """Wait until all processes of the run have come here."""
+    """Wait until all processes of the run have reached this call."""
     _processes().wait_for_everyone()
 
 
@@ -88,7 +88,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
 def train(
     inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[TrainerCallback] = ()
 ) -> None:
-    """Run the missing steps."""
+    """Run the steps that are not done yet; raises KeyboardInterrupt if stopped before the last."""
     config, run = inputs.config, inputs.run
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
     torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
@@ -154,7 +154,7 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
 def build_arguments(
     config: TrainConfig, batches: Batches, *, output_dir: Path, sampler: Mapping[str, Any] = MappingProxyType({})
 ) -> GRPOConfig:
-    """Translate a recipe into TRL's arguments; `sampler` are those of vLLM, where it samples."""
+    """Translate a recipe into TRL's arguments; `sampler` are those of `vllm_arguments`, if vLLM samples."""
     on_gpu = torch.cuda.is_available()
     model, algorithm, optimizer = config.weights, config.algorithm, config.optimizer
     decided: dict[str, Any] = dict(

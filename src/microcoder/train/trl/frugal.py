@@ -1,4 +1,4 @@
-"""GRPOTrainer that computes the same with less: what it saves is padding and zero gradients.
+"""GRPOTrainer that skips padding and rows without a gradient, with the same result.
 
 TRL pads every rollout of a step to the longest and backpropagates rows whose advantage is zero. With responses of mixed
 length and groups that all fail or all pass, most of that work changes nothing. Each saving here leaves the log-probs
@@ -15,13 +15,13 @@ from trl import GRPOTrainer
 from microcoder.judge.core.errors import TrainingError
 
 ROWS_PER_FORWARD = 32
-"""On a CPU, where a small forward costs no more by the token than a large one and shares less padding."""
+"""Most rows of a forward pass on a CPU, where small passes cost no more per token and hold less padding."""
 PLACE = "place"
-"""Column of each row's place in the step, which TRL shuffles."""
+"""Name of the column with each row's index in the step, since TRL shuffles the rows."""
 
 
 class FrugalGRPOTrainer(GRPOTrainer):
-    """TRL's trainer without its idle work."""
+    """TRL's trainer without work on padding and on rows whose advantage is zero."""
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -67,9 +67,9 @@ class FrugalGRPOTrainer(GRPOTrainer):
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         """Leave out rows whose advantage is zero: every policy loss is a sum of parts in proportion to advantages.
 
-        Where the sum is divided by something of the rows at hand, what is left is scaled to the whole of them. KL and
-        entropy terms have other gradients, and the tokens of highest entropy are chosen among all rows: with these,
-        nothing is left out. Clip ratios and entropy are then means over the rows that teach something.
+        A loss that is divided by the number of rows passed is rescaled to all rows. KL and entropy terms have other
+        gradients, and the tokens of highest entropy are chosen among all rows: with these,
+        nothing is left out. Reported clip ratios and entropy are means over the rows that remain.
         """
         teaches = inputs["advantages"] != 0
         is_proportional = self.beta == 0.0 and not self._entropy_bonus_enabled and self.top_entropy_quantile == 1.0
@@ -87,7 +87,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
         return self.loss_of_rows(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
 
     def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Return TRL's loss of the rows that are left."""
+        """Return TRL's loss of these rows; a subclass can observe each pass here."""
         return super()._compute_loss(model, inputs)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:

@@ -1,4 +1,4 @@
-"""Sampling of a live TRL trainer: its settings, and what vLLM needs before it starts.
+"""Changing how a running TRL trainer samples; arguments, version check and patches of vLLM.
 
 TRL 1.16 keeps the temperature in three places: the generation config, the vLLM client, and a closure that
 `add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at the old
@@ -28,7 +28,7 @@ from microcoder.train.rollouts import ScoredRollout
 
 
 def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_tokens: int) -> None:
-    """Sample, and take log-probs, at this temperature and length from now on."""
+    """From now on, sample at this temperature and length limit, and take log-probs at this temperature."""
     trainer.temperature = temperature
     trainer.max_completion_length = max_response_tokens
     if trainer.use_vllm:
@@ -45,7 +45,7 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
 
 @contextmanager
 def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
-    """Sample with separate random state, without changing that of training.
+    """Within the body, sample from a random state of `seed`; that of training is restored after it.
 
     vLLM draws from the process's own generators: torch's, or a seed a response from numpy's.
     """
@@ -77,7 +77,7 @@ def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
 
 
 def _temperature_cell(model: nn.Module) -> CellType:
-    """Find where the fused LM head keeps its temperature, under whatever wrapped the forward since."""
+    """Return the closure cell of the fused LM head's temperature, however `forward` was wrapped since."""
     for function in _wrapped_functions(model):
         if function.__code__.co_name == "_fused_forward" and function.__closure__:
             cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
@@ -113,7 +113,7 @@ class SampledGroup:
 
     inputs: Sequence[dict[str, Any]]
     generated: Sequence[tuple[Any, ...]]
-    """A row each: prompt ids, completion ids, completion, log-probs of the sampler or None."""
+    """One tuple per sample: prompt ids, completion ids, completion, log-probs of the sampler or None."""
     scored: list[ScoredRollout]
 
 
@@ -136,7 +136,7 @@ INSTALL = how_to_install("vllm")
 
 
 def require_vllm(config: TrainConfig) -> None:
-    """Check that vLLM can run here; patch its CPU backend for training on a CPU."""
+    """Raise ConfigError if a recipe needs vLLM and it cannot run here; patch its CPU backend for training on a CPU."""
     if config.rollout.backend != "vllm":
         return
     if find_spec("vllm") is None:
@@ -160,7 +160,7 @@ def vllm_arguments(
     """Return TRL's arguments for vLLM as the sampler of a recipe, with room for the longest prompt and response.
 
     Raises:
-        ConfigError: that is more than the model can take.
+        ConfigError: the longest prompt and response exceed the model's positions.
     """
     rollout, vllm, mismatch = config.rollout, config.rollout.vllm, config.rollout.mismatch
     goes_on = 2 if config.evaluation.continue_truncated else 1
@@ -192,7 +192,7 @@ os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 
 
 def make_trainable() -> None:
-    """Let a vLLM that is loaded from now on on a CPU take weights again and again, in the precision they have.
+    """Patch vLLM, before it is loaded, to take new weights repeatedly on a CPU, in the checkpoint's precision.
 
     Only to try a recipe, and for the tests. vLLM's CPU backend packs each weight for its own kernels and throws the
     original away, so that weights cannot be sent a second time ("'Parameter' object has no attribute
@@ -214,9 +214,9 @@ def _multiply_plainly(layer: torch.nn.Module, remove_weight: bool) -> None:
 
 @contextmanager
 def watch_landing(llm: Any, landed: Callable[[Sequence[int], Sequence[int]], None]) -> Iterator[None]:
-    """Call `landed` with the tokens of prompt and response of each request that a `vllm.LLM` finishes meanwhile.
+    """Within the body, call `landed(prompt_ids, response_ids)` as a `vllm.LLM` finishes each request.
 
-    It finishes a step's responses one by one; the last take most of the time, in which processors would idle.
+    A step's responses end one by one; the last take most of the time, in which the others can be judged.
     """
     engine = llm.llm_engine
     step = engine.step

@@ -1,4 +1,4 @@
-"""GRPOTrainer with MicroCoder's decisions: translates between TRL's tensors and the pure functions.
+"""GRPOTrainer with MicroCoder's rewards, masks and advantages: translates between TRL's tensors and our functions.
 
 A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates.
 """
@@ -68,7 +68,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     """TRL's GRPO loop; sampling, scoring, metrics and checkpoints go through MicroCoder's own modules."""
 
     _logps: torch.Tensor
-    """Of the latest forward pass (rows, tokens)."""
+    """Log-probs of the latest forward pass (rows, tokens)."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
         self._asked: Sequence[Task] = ()
-        """The problems of what is sampled next, a row a response."""
+        """The task of each response that is sampled next."""
         self._updates: list[dict[str, float]] = []
         self._clipped: dict[int, float] = {}
         super().__init__(
@@ -120,7 +120,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     @property
     def steps_done(self) -> int:
-        """Whole steps behind us."""
+        """Number of completed steps."""
         return self.state.global_step // self.batches.updates_per_step
 
     def request_stop(self) -> bool:
@@ -175,7 +175,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return found
 
     def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Note what the clip takes of the rows of a pass; in the first update of a step nothing."""
+        """Return TRL's loss; record the share of each row that the clip removes, none in a step's first update."""
         loss, old = super().loss_of_rows(model, inputs), inputs.get("old_per_token_logps")
         if old is not None and PLACE in inputs:
             mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
@@ -197,7 +197,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
     def _choose_problems(self, choice: ActiveChoice, number: int) -> Sequence[str]:
-        """Return the `number` problems that this process asks in the step: its part of those that all ask."""
+        """Return the `number` problems that this process samples in the step: its part of those of all processes."""
         chosen: list[Any] = [None]
         if self.accelerator.is_main_process:  # which has written the steps before
             whole, step = number * self.accelerator.num_processes, self.steps_done + 1
@@ -301,7 +301,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 self._report(metrics, prefix="eval_heldout/")
 
     def _continue_truncated(self) -> None:
-        """Let truncated responses of the step go on, by the weights that sampled them; record how they end."""
+        """Continue truncated responses of the step, with the weights that sampled them; record how they end."""
         step, evaluation, limit = self.steps_done + 1, self.config.evaluation, self.rules.max_response_tokens
         samples = [sample for group in gather_object(self._scored_P_G) for sample in group]
         chosen = choose_truncated(samples, most=evaluation.continue_truncated, seed=self.config.seed, step=step)
@@ -354,9 +354,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         seed: int,
         begun: Sequence[Sequence[int]] = (),
     ) -> list[list[ScoredRollout]]:
-        """Sample and judge under random numbers of its own; return the groups of all processes, in order.
+        """Sample and judge with separate random state; return the groups of all processes, in the order of `tasks`.
 
-        `begun` are the tokens that each task's responses begin with, equally many of each.
+        `begun` are the tokens that each task's responses begin with, of the same number for each task.
         """
         # Every process takes equally many, some of them twice: sampling is a collective operation.
         world = self.accelerator.num_processes
@@ -390,7 +390,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- metrics and checkpoints -----------------------------------------------------------------------------
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Collect an update's figures; at the end of a step, record the step."""
+        """Collect an update's loss and other figures; after a step's last update, record the step."""
         super().log(logs, start_time)
         if "loss" not in logs:
             return
@@ -443,7 +443,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- inputs ----------------------------------------------------------------------------------------------
 
     def _order(self, tasks: Sequence[Task]) -> Dataset:
-        """Dataset of the whole run in one epoch, a row a problem asked, so that a resume can skip what was done."""
+        """Return the whole run as a dataset of one epoch, a row per sampled problem; a resume skips what was done."""
         order = order_problems(
             len(tasks),
             num_steps=self.config.num_steps,
@@ -459,7 +459,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
 
 class _StepBoundary(TrainerCallback):
-    """Evaluates before the first step, and asks for checkpoints: only between steps is a resume bit-exact."""
+    """Evaluates before the first step, and requests checkpoints only between steps, where a resume is bit-exact."""
 
     def __init__(self, trainer: MicroCoderTrainer) -> None:
         self.trainer = trainer

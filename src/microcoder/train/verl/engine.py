@@ -1,4 +1,4 @@
-"""The verl engine: writes a recipe's data for verl, runs verl's command, shows what our plug-in writes in the run."""
+"""The verl engine: writes a recipe's data for verl, runs verl's command, shows the rows that our plug-in writes."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from microcoder.train.verl.translate import as_words, translate
 
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 20.0
-"""For verl's processes to end by themselves."""
+"""Time that verl's processes have to end by themselves."""
 SOURCE = "microcoder"
 
 
 def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     """Write `train.parquet`, `heldout.parquet` and `problems.jsonl`.
 
-    Rows name their problem: its tests would otherwise travel with every sample. What each step asks is in the order of
-    the training rows, the same on every engine.
+    Rows hold only the problem's id: its tests would otherwise travel with every sample. The training rows are in the
+    order in which the steps sample them, the same on every engine.
     """
     order = order_problems(
         len(tasks.train), num_steps=config.num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
@@ -79,7 +79,7 @@ def _rows(tasks: Sequence[Task], order: Sequence[int], *, split: str) -> list[di
 
 
 def is_main_process() -> bool:
-    """Return whether this process writes the run's files: the others are verl's."""
+    """Return True: this process writes the run's files, all others are verl's."""
     return True
 
 
@@ -174,7 +174,7 @@ def export_model(config: TrainConfig, *, policy: str, checkpoint: Path, target: 
 
 
 def find_cause(log_file: Path, begins: int) -> str | None:
-    """Return the last error that a log names, from a place on; one of ours before what others made of it."""
+    """Return the last error in a log from byte `begins` on, MicroCoder's own if there is one; None without any."""
     with log_file.open("rb") as file:
         file.seek(begins)
         text = re.sub(r"\x1b\[\d+m", "", file.read().decode("utf-8", "replace"))
@@ -184,7 +184,7 @@ def find_cause(log_file: Path, begins: int) -> str | None:
 
 
 class _Shown:
-    """What an observer was shown of a run directory so far: all that was there when this began."""
+    """Shows an observer the probe, steps and evaluations that a run directory gets from now on."""
 
     def __init__(self, inputs: EngineInputs) -> None:
         self._run, self._observer = inputs.run, inputs.observer
@@ -208,5 +208,5 @@ class _Shown:
 
 
 def _die_with_parent() -> None:
-    """Let a launcher that is killed leave nothing behind: the run can be resumed at once (prctl's PR_SET_PDEATHSIG)."""
+    """Have the kernel kill this child process when its parent dies (prctl's PR_SET_PDEATHSIG), for a resume at once."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)

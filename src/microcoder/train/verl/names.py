@@ -1,4 +1,4 @@
-"""Our names in verl's registries, and how a step's prompts are sampled, as it travels with them; without verl."""
+"""Our names in verl's registries, and the sampling settings that travel with prompts; imports nothing of verl."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRAINER_MODES = {
     f"{TRAINER_MODE}_colocate_async": "colocate_async",
     SEPARATE_ASYNC: "separate_async",
 }
-"""Ours -> verl's mode that it is around."""
+"""Our trainer mode -> verl's mode that it extends."""
 AGENT_LOOP = "microcoder"
 REWARD_MANAGER = "microcoder"
 COLUMN = "microcoder_sampling"
@@ -26,7 +26,7 @@ MANAGER = "microcoder.train.verl.sampling.SamplingManager"
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a round of prompts is sampled; a column of the batch, so that whoever reads a response knows."""
+    """Sampling settings of a round of prompts, stored as a column of the batch and so with each response."""
 
     temperature: float
     max_response_tokens: int
@@ -39,11 +39,11 @@ class Sampling:
 
 
 def problem_name(extra_info: Mapping[str, Any] | None, data_source: str) -> str:
-    """Return what tells a row's problem from others, the same in each step and on each resume."""
+    """Return a unique name of a row's problem, the same in each step and after each resume."""
     known = extra_info or {}
     return str(known.get("problem_id", f"{data_source}-{known.get('index', 0)}"))
 
 
 def sampling_seed(seed: int, *, step: int, problem_id: str, sample_index: int) -> int:
-    """Return a request's own seed: so the responses of a step depend on the weights alone."""
+    """Return the seed of one request, a hash of the arguments; responses then depend only on the weights."""
     return int(draw_uniform(seed=seed, step=step, problem_id=f"sample-{problem_id}", sample_index=sample_index) * 2**31)

@@ -1,7 +1,7 @@
-"""What verl loads in every one of its processes (entry point group `verl.plugins`): our names in its registries.
+"""Plug-in that verl loads in each of its processes (entry point group `verl.plugins`): registers our names.
 
 Nothing of verl is imported here: each name is entered when verl itself imports the module that holds the registry. So a
-process pays for what it uses, and users of verl who use none of it for nothing.
+process pays only for what it uses, and verl users who use none of it pay nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules that have a hook, each once; they are imported as usual, then our names entered into them."""
+    """Import finder: modules that have a hook are imported as usual, then passed to their hook, once."""
 
     def __init__(self, hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
         self._hooks = dict(hooks)
@@ -68,7 +68,7 @@ class _Finder(MetaPathFinder):
 
 
 def install(hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
-    """Enter names into modules: now where they are imported already, else once they are."""
+    """Call each hook with its module: now if imported already, else after the import."""
     for name in [name for name in hooks if name in sys.modules]:
         hooks[name](sys.modules[name])
     sys.meta_path.insert(0, _Finder({name: hook for name, hook in hooks.items() if name not in sys.modules}))

@@ -1,6 +1,6 @@
-"""The judge as verl's reward manager, `reward.reward_manager.name=microcoder`: responses are judged as they land.
+"""The judge as verl's reward manager, `reward.reward_manager.name=microcoder`: judges responses as they end.
 
-A manager and not a reward function, since it sees the tokens: whether a response was cut off, and by which limit.
+A manager, not a reward function, since it sees the tokens: whether a response was cut off, and by which limit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def open_judge(evaluator: EvaluatorConfig) -> Judging:
 
 
 class ProblemFile:
-    """Problems by id, read when they are asked for: a file of them may be larger than memory."""
+    """Problems of a JSON-lines file by id, each read when needed: the file may be larger than memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -66,7 +66,7 @@ class ProblemFile:
 
 
 class JudgeRewardManager(RewardManagerBase):
-    """Response -> program -> verdict -> reward, one response at a time and many of them at once."""
+    """verl's reward manager: response -> program -> verdict -> reward, one response per call, many calls at once."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class JudgeRewardManager(RewardManagerBase):
         self._limit = config.data.max_response_length
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """Return the reward of a response, and everything that was found out about it."""
+        """Return `reward_score`, nan if unscored, and `reward_extra_info` (verdict, tests passed) of a response."""
         item = data[-1:][0]
         row, ids = item.non_tensor_batch, item.batch["responses"]
         length = int(item.batch["attention_mask"][-len(ids) :].sum())

@@ -1,7 +1,7 @@
-"""verl's rows <-> our groups: what a step's decisions are made of, and where they are written back.
+"""verl's rows <-> our groups: reads the judged responses of a step, and writes rewards and advantages back.
 
 verl keeps a step's rows in its TransferQueue under keys `{prompt}_{session}_{output}`. A session's last output is the
-response that is judged and decided about; what is decided holds for all of its outputs.
+response that is judged; its reward and advantage hold for all outputs of the session.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ FIELD = "microcoder"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Everything that was found out about one response by itself."""
+    """Verdict, reward and problem tier of one response."""
 
     verdict: Verdict
     worth: Reward
     tier: str | None
 
     def as_json(self) -> str:
-        """Return it as it travels through verl's batches."""
+        """Return it as JSON text, for verl's batches."""
         return json.dumps(_JUDGED.dump_python(self, mode="json"))
 
     @classmethod
     def read(cls, extra: Mapping[str, Any]) -> Judged:
-        """Return what our reward manager has said."""
+        """Return the value that our reward manager stored in a response's `reward_extra_info`."""
         return _JUDGED.validate_python(json.loads(extra[FIELD]))
 
 
@@ -53,7 +53,7 @@ _JUDGED = TypeAdapter(Judged)
 
 
 def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
-    """Return what reads responses as verl's configuration has them written."""
+    """Return the reader of responses under verl's configuration."""
     model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
     options = dict(config.data.get("apply_chat_template_kwargs") or {})
     ends = end_token_ids(tokenizer, model.generation_config)
@@ -65,32 +65,32 @@ _FIELDS = ["responses", "extra_fields", "extra_info", "data_source", "raw_prompt
 
 @dataclass(frozen=True, slots=True)
 class SampledResponse:
-    """One response, with what its own judging has found."""
+    """One judged response of a batch, still without its group's advantage."""
 
     name: str
-    """`{prompt}_{session}`, of verl's keys."""
+    """`{prompt}_{session}`, the first two parts of verl's keys."""
     judged: JudgedRollout
     index: int
-    """Place among the samples of its problem."""
+    """Index among the samples of its problem."""
     row: int
     """Row of its problem in the data."""
     max_response_tokens: int
     """The limit that it was sampled under."""
     weights_step: int | None
-    """Steps done before the oldest of the weights that it was sampled from; None: its agent loop does not say."""
+    """Number of steps that its oldest sampling weights had been trained; None: its agent loop does not report it."""
 
 
 def session_of(key: str) -> str:
-    """Return the session that a row belongs to."""
+    """Return the session of a row's key, `{prompt}_{session}`."""
     return key.rsplit("_", 1)[0]
 
 
 def read_sessions(
     batch: Any, *, reader: RolloutReader, extract: Extractor, max_response_tokens: int, seed: int, step: int
 ) -> list[list[SampledResponse]]:
-    """Return the sessions of a batch, by prompt and place in its group; rows that only pad the batch are in none.
+    """Return the sessions of a batch, a list per prompt in the order of its samples; padding rows are left out.
 
-    The limit is for rows that name none; seed and step are of the mask's draws.
+    `max_response_tokens` is for rows without a limit of their own; `seed` and `step` are for the mask's draws.
     """
     last: dict[str, tuple[int, str]] = {}
     tags = dict(zip(batch.keys, batch.tags, strict=True))
@@ -120,7 +120,7 @@ def read_sessions(
 
 
 def sort_rows(batch: Any) -> None:
-    """Put rows into the order of their prompts and places: they come in the order in which they were finished."""
+    """Sort the rows of a batch by prompt, session and output: they come in the order in which they were finished."""
     parts = [key.rsplit("_", 2) for key in batch.keys]
     places = [(uid, int(session), int(output)) for uid, session, output in parts]
     batch.reorder(sorted(range(len(places)), key=places.__getitem__))
@@ -136,7 +136,7 @@ def _as_list(data: Any, name: str, size: int) -> list[Any]:
 
 
 def decide(groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: int) -> list[list[ScoredRollout]]:
-    """Decide the advantages of a step's groups, each under its own limit, by the functions that every engine calls."""
+    """Return a step's groups with rewards and advantages, each under its own limit, by the common `decide_group`."""
     decided_P_G = []
     for group in groups:
         own = replace(rules, max_response_tokens=group[0].max_response_tokens)
@@ -158,7 +158,7 @@ def score_sessions(groups: Sequence[Sequence[SampledResponse]]) -> list[list[Sco
 
 
 def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> Any:
-    """Write columns of one tensor a row, in verl's nested form; return the batch."""
+    """Write columns of one tensor per row, in verl's nested form; return the batch."""
     nested = {}
     for name, rows in columns.items():
         offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)
@@ -168,6 +168,6 @@ def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> 
 
 
 def read_rows(batch: Any, names: Sequence[str]) -> dict[str, list[torch.Tensor]]:
-    """Return columns as one tensor a row."""
+    """Return columns of a batch by name, each a list of one tensor per row."""
     data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=list(names))
     return {name: list(data[name].unbind()) for name in names}

@@ -1,7 +1,7 @@
-"""Temperature and length limit as they travel with the prompts, beside verl's own agent loops.
+"""Passes temperature, length limit and seed with the prompts to verl's agent loops; an agent loop of our own.
 
-verl's workers hold a copy of the configuration from the start of the run, so what changes from step to step would not
-reach them by it. Any agent loop gets it: each of its requests is sampled so.
+verl's workers hold a copy of the configuration from the start of the run, so values that change from step to step would
+not reach them that way. It works with any agent loop: each of its requests is sampled with these values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from microcoder.train.verl.names import COLUMN, Sampling, problem_name, sampling
 
 
 class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[name-defined, misc]
-    """verl's worker, whose agent loops sample as the batch says."""
+    """verl's worker; the batch sets temperature, length limit and seed."""
 
     async def _run_agent_loop(self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any) -> Any:
         if (asked := kwargs.get(COLUMN)) is not None:
@@ -52,7 +52,7 @@ class SamplingManager(AgentLoopManagerTQ):
         self.agent_loop_workers_class = ray.remote(SamplingWorker)
 
     def generate_sequences(self, prompts: Any) -> None:
-        """Sample these prompts, without waiting for them."""
+        """Start sampling these prompts with `sampling`, without waiting for them."""
         if self.sampling is not None:
             tensordict_utils.assign_non_tensor_data(prompts, COLUMN, asdict(self.sampling))
             if (number := self.sampling.num_samples) is not None:
@@ -61,9 +61,9 @@ class SamplingManager(AgentLoopManagerTQ):
 
 
 class SingleTurn(AgentLoopBase):
-    """One response to one prompt, by the tokenizer's chat template alone, as on engine trl.
+    """Agent loop of one response to one prompt, encoded only by the chat template, as on engine trl.
 
-    verl's own single_turn_agent joins turns by the special tokens of a model family, and takes no model of others.
+    verl's own single_turn_agent joins turns by the special tokens of some model families, and supports no others.
     """
 
     def __init__(self, trainer_config: Any, server_manager: Any, tokenizer: Any, **_: Any) -> None:

@@ -1,9 +1,9 @@
 """Settings of the plug-in: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
 
-Each key is a table or key of a recipe under the same name, so that a verl user and a recipe say the same thing alike.
+Each key is a table or key of a recipe, mostly under the same name.
 
-Our advantages as verl's estimators, which leave unscored responses out: `algorithm.adv_estimator=microcoder_grpo`. verl
-has no reward that is none. A reward function says nan in its place (`microcoder.integrations.verl` does), which verl's
+Also our advantages as verl's estimators, which leave unscored responses out: `algorithm.adv_estimator=microcoder_grpo`.
+verl has no reward of None. A reward function returns nan instead (`microcoder.integrations.verl` does), which verl's
 own estimators would spread over the whole group.
 """
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     import torch
 
 ESTIMATORS = "microcoder_"
-"""Our advantages among verl's estimators: this, and the name of `microcoder.train.algorithm.advantages`."""
+"""Prefix of our advantages among verl's estimators; a name in `algorithm.advantages.ADVANTAGES` follows."""
 
 
 class PluginSettings(Config):
-    """Defaults are the published recipe."""
+    """Settings of the plug-in; defaults are the published recipe."""
 
     seed: int = Field(default=0, ge=0)
     """Seed of the mask's draws, and of sampling where that is seeded."""
@@ -61,22 +61,22 @@ class PluginSettings(Config):
     length_stages: tuple[LengthStage, ...] = ()
     problem_choice: ProblemChoice = UniformChoice()
     mismatch: MismatchConfig | None = None
-    """The rule of every engine in the place of verl's algorithm.rollout_correction; None: verl's, or none."""
+    """Our correction of sampler mismatch, in place of verl's algorithm.rollout_correction; None: verl's, if any."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
     extractor: ExtractorConfig = ExtractorConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
-    """Judge of each of verl's reward workers; a `url` asks a service."""
+    """Judge of each of verl's reward workers, or with a `url` a judge service."""
     problems: Path | None = None
-    """JSON lines of whole records, where rows name their problem by `extra_info.problem_id` alone."""
+    """JSON-lines file of the problems, if rows hold only the id of theirs, `extra_info.problem_id`."""
     seeded_sampling: bool = False
-    """Give each request a seed, a hash of run, step, problem and sample. vLLM then draws row by row: slower."""
+    """Give each request a seed, a hash of `seed`, step, problem and sample. vLLM then draws row by row: slower."""
     evaluation_seed: int = 1_000_003
     """Seed of validation and probe."""
     run_dir: Path | None = None
     """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
-        """Return the part of a recipe that decides about rollouts."""
+        """Return these settings as a recipe's [algorithm]; ConfigError if the estimator is not one of ours."""
         known = {f"{ESTIMATORS}{name}": name for name in ADVANTAGES}
         if adv_estimator not in known:
             raise ConfigError(f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}")
@@ -86,7 +86,7 @@ class PluginSettings(Config):
 
 
 def read_settings(config: Any) -> PluginSettings:
-    """Return the settings in verl's configuration."""
+    """Return the settings in verl's configuration; raises ConfigError."""
     from omegaconf import OmegaConf
 
     given = config.get("microcoder")
@@ -103,7 +103,7 @@ def _validate(schema: type[ConfigT], values: object) -> ConfigT:
 
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
-    """Refuse options, ours or verl's, that would do nothing beside the others, or not what they say."""
+    """Raise ConfigError for options, ours or verl's, that other options make ineffective or wrong."""
     for fault in _find_idle(config, settings):
         raise ConfigError(fault)
 
@@ -190,8 +190,8 @@ def estimate(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
 
-    In `token_level_rewards` an unscored response's nan becomes the mean of its group's scored ones (of the batch's,
-    where there is none), so that means that verl reports are those of what was scored.
+    Changes `token_level_rewards`: an unscored response's nan becomes the mean of its group's scored ones (of the
+    batch's, if there is none), so that the means that verl reports are those of scored responses.
     """
     scores = token_level_rewards.sum(-1)
     is_scored = ~scores.isnan()
@@ -212,6 +212,6 @@ def estimate(
 
 
 def register(registry: dict[str, Any]) -> None:
-    """Enter our advantage estimators into verl's registry by name."""
+    """Add our advantage estimators to verl's registry, as `microcoder_` and their name."""
     for name, advantage in ADVANTAGES.items():
         registry.setdefault(ESTIMATORS + name, partial(estimate, advantage))

@@ -1,6 +1,6 @@
-"""MicroCoder-GRPO on verl's own trainers, by `trainer.v1.trainer_mode=microcoder`: its decisions at verl's own places.
+"""MicroCoder-GRPO on verl's own trainers, by `trainer.v1.trainer_mode=microcoder`: overrides some of their methods.
 
-verl samples, scores as responses land, balances, takes log-probs, corrects, updates, saves and logs. Added are: how
+verl samples, scores as responses end, balances, takes log-probs, corrects, updates, saves and logs. Added are: how
 each step is sampled; what rewards, masks and advantages its responses get, by the functions that every engine
 calls; and the files of a run directory. verl's `global_steps` is our step.
 """
@@ -57,7 +57,7 @@ else:
 
 
 class MicroCoder(PPOTrainer):
-    """Mixin for each of verl's trainers."""
+    """Mixin for verl's trainers that adds MicroCoder's sampling, rewards, masks, advantages and run files."""
 
     stock_mode: ClassVar[str]
 
@@ -101,20 +101,20 @@ class MicroCoder(PPOTrainer):
                 self.config.trainer.val_before_train = False  # what a resumed run begins with was evaluated then
 
     def on_train_begin(self) -> None:
-        """Choose the temperature where it is left to a probe, before anything is sampled with it."""
+        """Probe for the temperature, if the schedule is of kind `diversity`, before training samples are drawn."""
         if isinstance(self.settings.temperature, DiversityTemperature):
             self._probe(self.settings.temperature)
         self._use_step_sampling()
         super().on_train_begin()
 
     def on_step_begin(self) -> None:
-        """Sample this step as its schedules say."""
+        """Set the step's temperature and length limit, by their schedules."""
         self._scored_P_G = []
         self._use_step_sampling()
         super().on_step_begin()
 
     def _reissue_inflight_prompts(self, partition_id: str = "train") -> int:
-        """Ask again what a killed run had begun, as the step says: verl keeps the prompts and not how to sample."""
+        """Resend prompts that a killed run had begun, with the step's sampling settings, which verl does not keep."""
         if self.global_steps > 1:
             self._use_step_sampling()
         return super()._reissue_inflight_prompts(partition_id)
@@ -140,9 +140,9 @@ class MicroCoder(PPOTrainer):
         )
 
     def _fetch_one_gen_batch(self) -> Any:
-        """Name prompts by step and place, not by chance: what follows from their order is then the same each time.
+        """Fetch prompts with ids made of step and index, not at random, so that their order is reproducible.
 
-        Where problems are chosen by what is recorded, those of verl's data loader give way to them.
+        With `problem_choice = "active"` the chosen problems replace those of verl's data loader.
         """
         if isinstance(choice := self.settings.problem_choice, ActiveChoice):
             size, place_of = self.config.data.train_batch_size, self._place_of
@@ -158,7 +158,7 @@ class MicroCoder(PPOTrainer):
 
     @cached_property
     def _place_of(self) -> dict[str, int]:
-        """A row of each training problem, by its name."""
+        """Index of a dataset row of each training problem, by the problem's name."""
         rows = self.train_dataset.dataframe
         return {problem_name(row["extra_info"], row.get("data_source", "")): place for place, row in enumerate(rows)}
 
@@ -191,9 +191,9 @@ class MicroCoder(PPOTrainer):
         return read_sessions(batch, reader=self.reader, extract=self.extract, max_response_tokens=limit, **drawn)
 
     def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
-        """Write each response's reward where verl keeps it; an unscored one's is the mean of those that were scored.
+        """Write each response's reward into `rm_scores`; an unscored one gets the mean of the scored ones.
 
-        So the means that verl reports are those of what was scored. No gradient comes from it: our advantages leave
+        So the means that verl reports are those of scored responses. No gradient comes from it: our advantages leave
         unscored responses out of their group.
         """
         known = [sample.reward for sample in scored.values() if sample.reward is not None]
@@ -208,7 +208,7 @@ class MicroCoder(PPOTrainer):
         write_columns(batch, {"rm_scores": rows})
 
     def _write_decisions(self, batch: Any, scored: Mapping[str, ScoredRollout], *, leaves: bool) -> None:
-        """Write the advantages that were decided."""
+        """Write the decided advantages; with `leaves`, also loss masks without the responses that do not count."""
         data = read_rows(batch, ["advantages", "response_mask"])
         advantages, masks = data["advantages"], data["response_mask"]
         # A step of which nothing counts has a loss of zero whatever it is divided by; verl would divide it by zero.
@@ -226,7 +226,7 @@ class MicroCoder(PPOTrainer):
         write_columns(batch, columns)
 
     def _correct_mismatch(self, batch: Any) -> dict[str, SamplerMismatch]:
-        """Write what verl multiplies each token's loss by: the rule of every engine; return what was seen."""
+        """Write the importance weights by which verl multiplies each token's loss; return the mismatch by session."""
         data = read_rows(batch, ["old_log_probs", "rollout_log_probs"])
         lengths = torch.tensor([len(row) for row in data["old_log_probs"]])
         trainer, sampler = (
@@ -244,7 +244,7 @@ class MicroCoder(PPOTrainer):
     # --- held-out problems, and the probe ----------------------------------------------------------------------
 
     def _validate(self) -> dict[str, Any]:
-        """Validate as verl does, and record it."""
+        """Validate as verl does and record the evaluation; return verl's metrics."""
         asked, start = self.config.actor_rollout_ref.rollout.val_kwargs, time.perf_counter()
         metrics, scored_P_G = self._sample_apart(temperature=asked.temperature, num_samples=asked.n)
         seconds = time.perf_counter() - start
@@ -256,7 +256,7 @@ class MicroCoder(PPOTrainer):
     def _sample_apart(
         self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
     ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
-        """Run verl's validation, sampled so; return its metrics and what was sampled."""
+        """Run verl's validation with these sampling settings; return its metrics and the scored samples."""
         settings, seen = self.settings, []
         longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
         self.agent_loop_manager.sampling = Sampling(
@@ -281,7 +281,7 @@ class MicroCoder(PPOTrainer):
         return metrics, score_sessions(seen)
 
     def _probe(self, settings: DiversityTemperature) -> None:
-        """Sample the untrained model over the grid of temperatures, and record what was chosen and why."""
+        """Sample the untrained model over the grid of temperatures; record the choice with its reasons."""
         if self.run.probe.exists():
             return
         num_samples = self.config.actor_rollout_ref.rollout.n
@@ -312,7 +312,7 @@ class MicroCoder(PPOTrainer):
     # --- what is written ---------------------------------------------------------------------------------------
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any) -> None:
-        """Record the step, after all that belongs to it, and save it where it is due."""
+        """Record the step once verl's metrics are known; then save the checkpoint if one is due."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         optimizer = {ours: float(metrics[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in metrics}
         self.recorder.refuse_divergence(optimizer, step=self.global_steps)
@@ -333,7 +333,7 @@ class MicroCoder(PPOTrainer):
             self._saves = False
 
     def _save_checkpoint(self) -> None:
-        """Save once the step is recorded: a run that is killed before has neither, and resuming repeats it whole."""
+        """Postpone saving until the step is recorded: a run killed before has neither; resuming repeats the step."""
         self._saves = True
 
 
@@ -342,7 +342,7 @@ def _by_name(names: Sequence[str], scored_P_G: Groups) -> dict[str, ScoredRollou
 
 
 def register() -> None:
-    """Enter the trainers into verl's registry: one for each of verl's."""
+    """Register our trainers with verl, one for each of its trainer modes."""
     stocks = (PPOTrainerSync, PPOTrainerColocateAsync, PPOTrainerSeparateAsync)
     for (name, mode), stock in zip(TRAINER_MODES.items(), stocks, strict=True):
         register_trainer(name)(type(f"MicroCoder{stock.__name__}", (MicroCoder, stock), {"stock_mode": mode}))

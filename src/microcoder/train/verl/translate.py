@@ -51,7 +51,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "checkpoint.every_steps": ("trainer.save_freq",),
     "checkpoint.keep": ("trainer.max_actor_ckpt_to_keep",),
 }
-"""Keys of a recipe that verl has as they are."""
+"""Keys of a recipe whose values verl takes unchanged -> verl's names."""
 DECIDED: Mapping[str, Any] = {
     "trainer.total_epochs": 1,
     "trainer.critic_warmup": 0,
@@ -72,7 +72,7 @@ DECIDED: Mapping[str, Any] = {
     f"{ROLLOUT}.val_kwargs.do_sample": True,
     f"{ROLLOUT}.logprobs_mode": "processed_logprobs",
 }
-"""What every recipe decides."""
+"""Options of verl that are the same for every recipe; `[verl]` may not override them."""
 CHOSEN: Mapping[str, Any] = {
     # Logits are never whole: log-probs and entropy come out of a fused kernel, over responses without padding.
     f"{MODEL}.use_fused_kernels": True,
@@ -89,7 +89,7 @@ CHOSEN: Mapping[str, Any] = {
     "hydra.output_subdir": None,
     "+ray_kwargs.ray_init.include_dashboard": False,
 }
-"""What changes no result, and where verl's defaults do not fit; `[verl]` may differ."""
+"""Options of verl whose defaults do not fit and that change no result; `[verl]` may override them."""
 WITHOUT_EFFECT = {
     "algorithm.gamma": "nothing: a response has one reward",
     "algorithm.lam": "nothing: a response has one reward",
@@ -101,11 +101,11 @@ WITHOUT_EFFECT = {
     "reward.custom_reward_function": "[[rewards]]",
     "reward.sandbox_fusion": "[evaluator]",
 }
-"""verl's options that our advantages and our judge leave nothing to do; with what to use instead."""
+"""Options of verl that have no effect with our advantages and judge -> what to use instead."""
 NO_DUAL_CLIP = 1e9
 """verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not."""
 FUNCTIONS = {"dapo": "vanilla", "grpo": "vanilla", "dr_grpo": "vanilla", "luspo": "gspo"}
-"""Ours -> verl's name; all others have one name."""
+"""Our name of a loss -> verl's; all others have the same name."""
 SUMS = {
     "grpo": "seq-mean-token-mean",
     "dr_grpo": "seq-mean-token-sum-norm",
@@ -113,11 +113,11 @@ SUMS = {
     "luspo": "seq-mean-token-sum",
     "sapo": "seq-mean-token-mean",
 }
-"""How a loss is summed up; all others: divided by the tokens of the update."""
+"""Our name of a loss -> verl's `loss_agg_mode`; all others are divided by the tokens of the update."""
 
 
 def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = None) -> dict[str, Any]:
-    """Return the options of verl that train a recipe, by verl's names; a leading + adds what verl's files do not have.
+    """Return the options of verl that train a recipe, by verl's names; a leading + marks keys that verl's files lack.
 
     Args:
         config: the recipe.
@@ -147,7 +147,7 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
 
 
 def as_words(options: Mapping[str, Any]) -> list[str]:
-    """Return options as hydra takes them on a command line."""
+    """Return options as hydra's command-line arguments, `name=value`."""
     return [f"{name}={as_literal(value)}" for name, value in options.items()]
 
 
@@ -157,7 +157,7 @@ def describe_command(options: Mapping[str, Any]) -> str:
 
 
 def _find_unmappable(config: TrainConfig) -> Iterator[str]:
-    """Yield what verl has no counterpart of, or computes otherwise than it is meant."""
+    """Yield a message for each setting that verl lacks or would compute differently."""
     loss, lora, filtering = config.algorithm.loss, config.weights.lora, config.algorithm.group_filtering
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
     if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
@@ -197,7 +197,7 @@ def _find_unmappable(config: TrainConfig) -> Iterator[str]:
 
 
 def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
-    """Return what follows from more than one key, or is said otherwise than ours."""
+    """Return options of verl that follow from several keys of the recipe, or whose values differ from its."""
     rollout, optimizer, evaluation, batch = config.rollout, config.optimizer, config.evaluation, config.batch
     data, is_8bit = run.root.absolute() / "verl", optimizer.name == "adamw_8bit"
     # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
@@ -257,7 +257,7 @@ def _model(config: TrainConfig) -> dict[str, Any]:
 
 
 def translate_loss(config: TrainConfig) -> dict[str, Any]:
-    """Return the options of verl's actor that make a recipe's loss."""
+    """Return the options of verl's actor that select a recipe's loss."""
     loss = config.algorithm.loss
     low, high = (loss.clip_low, loss.clip_high) if isinstance(loss, ClippedLoss) else (0.2, 0.2)
     if isinstance(loss, CispoLoss):
@@ -277,7 +277,7 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
 
 
 def _corrects_mismatch(config: TrainConfig) -> bool:
-    """Return whether the loss is weighted: of other kernels' responses, and of older weights'."""
+    """Return whether the loss is weighted, since the sampler has other kernels or older weights."""
     is_ahead = _mode(config) != TRAINER_MODE and not _has_own_correction(config)
     return config.rollout.corrects_mismatch or (is_ahead and config.rollout.mismatch.correction != "off")
 
@@ -344,7 +344,7 @@ _PLAIN = re.compile(r"(?!(?i:null|true|false|nan|inf)$)[A-Za-z_/.][A-Za-z0-9_./@
 
 
 def as_literal(value: object) -> str:
-    """Return a value as hydra's grammar has it."""
+    """Return a value in hydra's command-line syntax."""
     if value is None:
         return "null"
     if isinstance(value, bool):

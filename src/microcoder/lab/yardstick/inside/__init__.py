@@ -1,1 +1,1 @@
-"""What runs in the throw-away process of a judge: plain scripts, which import nothing of this package."""
+"""Scripts for the disposable process of a judge under test; of this package they import only the judge itself."""

@@ -1,6 +1,6 @@
-"""What a judge under test may reach: nothing of this machine. Standard library alone; run as a script by `worker`.
+"""Isolates the process of a judge under test from this machine. Standard library only; loaded by `worker`.
 
-Programs that forge or harm would, under a judge that contains nothing, act as whoever started it. So the judge runs
+Under a judge that does not isolate them, hostile programs would act with the user's rights. So the judge runs
 in user, mount, pid, network, IPC and host name namespaces of its own: the file system is read-only, `/tmp`, `/var/tmp`
 and `/dev/shm` are its own and small, there is no network, and all processes end when it ends.
 """
@@ -26,9 +26,9 @@ class _Attributes(ctypes.Structure):
 
 
 def contain(folder: str, keep: list[str]) -> str:
-    """Close this process off; return "" or why it could not be. Only a child returns, whose pid is not 1.
+    """Isolate this process; return an empty text, or why it failed. Only a child returns, whose pid is not 1.
 
-    The folder is where the judge works: below /tmp. What is to be kept there in sight, read-only, is a list of folders.
+    `folder`, below /tmp, is the judge's working folder; the folders of `keep` stay visible there, read-only.
     """
     for limit, most in ((resource.RLIMIT_AS, _ADDRESS_BYTES), (resource.RLIMIT_FSIZE, _FILE_BYTES)):
         resource.setrlimit(limit, (most, most))

@@ -1,8 +1,8 @@
-"""The judges that need no other project: ours, your own function, and two that everybody writes.
+"""Adapters of judges that need no other project: MicroCoder's, a function of your own, a plain subprocess.
 
-Standard library and the judge itself, no more. Each takes what is behind the `=` and returns a function from a case
-(`cases.Case` as plain values) to True, False, or None if the judge says that it could not tell; and a text about the
-judge's version. Those of other projects are written alike, in files such as `examples/judges/peers.py`.
+They import only the standard library and the judge. Each takes the text after the `=` and returns a function from a
+case (`cases.Case` as plain values) to True, False, or None if the judge could not tell; and a text about the judge's
+version. Adapters of other projects have the same form, in files such as `examples/judges/peers.py`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Ask = Callable[[dict[str, Any]], "bool | None"]
 
 
 MODULE = "yardstick_judges"
-"""What this module is called where adapters run."""
+"""Name by which adapters import this module."""
 REFERENCE = "module:attribute or file.py:function"
 JUDGES = {"microcoder": "", "subprocess": "", "function": REFERENCE, "lcb": REFERENCE, "http-v1": "its address"}
-"""Name of a judge, a function here -> what it takes behind the `=`; empty: nothing."""
+"""Name of a judge, a function below -> the text that it takes after the `=`; empty: none."""
 _ALL = ["function", "packages", "structures", "checker", "cpp"]
 ABILITIES = {"microcoder": _ALL, "http_v1": _ALL, "subprocess": ["packages"]}
-"""What cases may need of a judge, where it is not functions and packages."""
+"""Judge's function -> its abilities (`session.ABILITIES`), if not `function` and `packages`."""
 SERVICES = ["http_v1"]
-"""They run programs where they are: there is nothing to contain here."""
+"""Judges that run programs elsewhere, so that their process here needs no isolation."""
 
 
 def make_judge(settings: dict[str, Any]) -> tuple[Ask, str]:
-    """Return the judge that the settings name: one of `JUDGES`, or a function of a file of adapters."""
+    """Return how to ask the settings' judge (one of `JUDGES` or of a file of adapters), and its version as text."""
     name, path = settings["judge"], settings["path"]
     return (globals()[name.replace("-", "_")] if name in JUDGES else load_function(name))(path)
 
@@ -50,7 +50,7 @@ def microcoder(path: str) -> tuple[Ask, str]:
 
 
 def http_v1(url: str) -> tuple[Ask, str]:
-    """A `microcoder serve`."""
+    """A `microcoder serve` at a URL."""
     from microcoder.judge.fleet.http import JudgeClient
 
     return _ask_ours(JudgeClient(url)), url
@@ -94,7 +94,7 @@ def lcb(reference: str) -> tuple[Ask, str]:
 
 
 def by_its_signature(check: Callable[..., Any]) -> Ask:
-    """Return how to ask a function with LiveCodeBench's signature."""
+    """Return a function from a case to a verdict that calls `check`, of LiveCodeBench's signature."""
 
     def ask(case: dict[str, Any]) -> bool:
         seconds = math.ceil(case["time_limit_seconds"])
@@ -105,7 +105,7 @@ def by_its_signature(check: Callable[..., Any]) -> Ask:
 
 
 def plain(result: Any) -> Any:
-    """Return a result as LiveCodeBench reads it: numpy's booleans come out of it too."""
+    """Return a result as a value of Python: LiveCodeBench's code also returns numpy's booleans."""
     return result.item() if hasattr(result, "item") else result
 
 
@@ -119,13 +119,13 @@ def function(reference: str) -> tuple[Ask, str]:
 
 
 def load_function(reference: str) -> Callable[..., Any]:
-    """Return what `package.module:attribute` or `path/file.py:function` names."""
+    """Return the object that `package.module:attribute` or `path/file.py:function` names."""
     where, _, name = reference.rpartition(":")
     return getattr(import_file(where) if where.endswith(".py") else importlib.import_module(where), name)
 
 
 def import_file(path: str) -> types.ModuleType:
-    """Import a file by its path."""
+    """Import a Python file by its path and return the module; raises ImportError."""
     location = importlib.util.spec_from_file_location(os.path.basename(path).removesuffix(".py"), path)
     if not location or not location.loader:
         raise ImportError(f"{path} is not a Python file")
@@ -136,6 +136,6 @@ def import_file(path: str) -> types.ModuleType:
 
 
 def list_tests(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the tests as LiveCodeBench, APPS and PRIME write them."""
+    """Return a case's tests in the layout of LiveCodeBench, APPS and PRIME: inputs, outputs, fn_name."""
     inputs, outputs = ([test[side] for test in case["tests"]] for side in (0, 1))
     return {"inputs": inputs, "outputs": outputs, **({"fn_name": case["fn_name"]} if case.get("fn_name") else {})}

@@ -1,6 +1,6 @@
-"""A judge under test, in a throw-away process: a JSON line comes in for each case, and one goes out.
+"""Runs a judge under test in a disposable process: reads a JSON line for each case, and writes one with the answer.
 
-Standard library alone, so that it runs under any interpreter that has a judge's packages:
+Standard library only, so that it runs under any interpreter that has a judge's packages:
 
     python worker.py '{"judge": "livecodebench", "path": "CHECKOUT", ...}'
 """
@@ -23,7 +23,7 @@ _PATIENCE_SECONDS = 0.3
 
 
 def main() -> None:
-    """Become the judge that the argument names, and answer until nothing more is asked."""
+    """Start the judge that the argument (JSON) names, and answer cases until stdin ends."""
     settings = json.loads(sys.argv[1])
     # Files of this package are no modules here: a judge's own `report` or `cases` must be found.
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]
@@ -65,7 +65,7 @@ def _send(channel: int, message: dict[str, Any]) -> None:
 
 
 def _orphans() -> set[tuple[int, str]]:
-    """Return the processes that nobody is the parent of, so that no judge can still know of them."""
+    """Return (pid, name) of the processes without a parent, which no judge can still manage."""
     return {
         (number, name)
         for number, (name, state, parent, *_) in _stats()
@@ -79,12 +79,12 @@ def _files() -> set[str]:
 
 
 def _cpu_seconds() -> float:
-    """Return what all processes of this namespace have used, with those that ended and were waited for."""
+    """Return the CPU time of all visible processes, their children that ended and were waited for included."""
     return sum(sum(map(int, fields[12:16])) for _, fields in _stats()) / _TICKS
 
 
 def _stats() -> list[tuple[int, list[str]]]:
-    """Return each process's number, and its name followed by the other fields of `/proc/PID/stat`."""
+    """Return the pid of each process, and its name followed by the other fields of `/proc/PID/stat`."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
