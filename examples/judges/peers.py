@@ -37,9 +37,9 @@ ABILITIES = {
     "sandbox_fusion": ["packages"],
     "inspect": ["function", "packages", "only-function"],
 }
-"""What cases may need of a judge, where it is not functions and packages."""
+"""Judge -> the abilities that cases may need of it, unless these are functions and packages."""
 SERVICES = ["sandbox_fusion", "nemo_verify"]
-"""They run programs where they are: there is nothing to contain here."""
+"""Judges behind a service, which runs the programs on its own machine: there is nothing to isolate here."""
 
 
 def in_process(path: str) -> tuple[Ask, str]:

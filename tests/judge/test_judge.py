@@ -51,6 +51,10 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
         assert len(run(judging, "print(3)", make_problem(("", "4"), ("", "5"))).tests) == 1
         with pytest.raises(DataError, match="1 programs but 0 problems"):
             judging.judge([Program("x")], [])
+        with pytest.raises(DataError, match="lists, also of one"):
+            judging.judge("x", make_problem(("", "")))  # pyrefly: ignore[bad-argument-type]
+        with pytest.raises(DataError, match="0 is a str; pass Program"):
+            judging.judge(["x"], [make_problem(("", ""))])  # pyrefly: ignore[bad-argument-type]
     for options, message in (
         ({"workers": 0}, "workers = 0"),
         ({"build_seconds": float("nan")}, "build_seconds = nan: must be 3600 or less"),

@@ -384,7 +384,7 @@ def tidy_whitespace(text: str) -> str:
         piece = re.sub(r"(?<![ \t\f\v])[ \t\f\v]++(?=\n)", "", piece.replace("\u2028", "\n").replace("\u2029", "\n"))
         return re.sub(r"\n{3,}", "\n\n", piece)
 
-    return re.sub(r"\n{3,}", "\n\n", outside(text, tidy)).strip() + "\n" if text.strip() else ""
+    return outside(text, tidy).strip() + "\n" if text.strip() else ""
 
 
 STEPS: tuple[Callable[[str], str], ...] = (drop_embedded, repair_encoding, strip_html, strip_tex, tidy_whitespace)

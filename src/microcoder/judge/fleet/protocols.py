@@ -48,6 +48,8 @@ class Judging(ABC):
             EvaluatorFault: there is no compiler or interpreter for a problem's language, no judge is reached, or this
                 one is closed.
         """
+        if isinstance(programs, (str, Program)) or isinstance(problems, Problem):
+            raise DataError("programs and problems are lists, also of one: judge([Program(code)], [problem])")
         if len(programs) != len(problems):
             raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
         pairs = zip(programs, problems, strict=True)

@@ -183,7 +183,9 @@ def language_of(problem: Problem) -> Language:
 
 
 def check_language(program: Program, problem: Problem, what: str) -> None:
-    """Raise DataError if a program's language or version is not its problem's; `what` names it in the message."""
+    """Raise DataError for no `Program`, or one in another language or version; `what` names it in the message."""
+    if not isinstance(program, Program):
+        raise DataError(f"{what} is a {type(program).__name__}; pass Program(code), or extract_program(response)")
     if program.language == problem.language:
         return
     wanted, written = language_of(problem), find_language(program.language)
