@@ -108,8 +108,8 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
         ({"arguments": ("a\0b",)}, "NUL"),
         ({"files": {"a": b"", "a/": None, "a/b": b""}}, "'a/': duplicate name"),
         ({"files": {"a": b"", "a/b": b""}}, "'a' is not a folder"),
-        ({"files": {"a/": b""}}, "has no content"),
-        ({"files": {"a": None}}, "has no content"),
+        ({"files": {"a/": b""}}, "with None as content"),
+        ({"files": {"a": None}}, "a file needs content"),
         ({"files": {"\u00e9" * 200: b""}}, "400 bytes; use at most 200"),
         ({"files": {"\ud800": b""}}, "not UTF-8"),
     )
