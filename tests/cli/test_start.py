@@ -141,6 +141,7 @@ MISTAKES = {
     "train": "no recipe; type: microcoder train -c RECIPE",
     "train recipe.toml": "no recipe; type: microcoder train -c recipe.toml",
     "train -c micr": "recipe micr does not exist; did you mean micro?",
+    "train -c emty.toml": "emty.toml does not exist; did you mean empty.toml?",
     "train -c x.toml --dryrun": "unknown option --dryrun; did you mean --dry-run?",
     "train -c micro --algorithm.masking.roh 0.3": "did you mean algorithm.masking.rho",
     "train -c micro --num-steps": "--num-steps has no value",

@@ -153,7 +153,8 @@ def _read_recipe(path: Path) -> dict[str, Any]:
 
 
 def _suggest_recipe(path: Path) -> str:
-    here, names = [str(p) for p in Path("recipes").glob("**/*.toml")], [n for n in _recipe_names() if "/" not in n]
+    here = map(str, [*path.parent.glob("*.toml"), *Path("recipes").glob("**/*.toml")])
+    names = [name for name in _recipe_names() if "/" not in name]
     if close := difflib.get_close_matches(str(path), [*here, *names], n=1, cutoff=0.4):
         return f"; did you mean {close[0]}?"
     return f"; pass -c PATH to an existing TOML file, or a recipe of the package: {', '.join(names)}"
