@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from statistics import correlation, linear_regression
+from typing import Any, NamedTuple
 
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.sampling import DiversityWatch
-from microcoder.train.algorithm.schedules import find_latest_decline
 from microcoder.train.metrics import StepMetrics
 
 TRUNCATED_SHARE = 0.9
@@ -19,6 +20,8 @@ WEIGHT_RANGE = (0.9, 1.1)
 DROPPED_SHARE = 0.05
 IDLE_STEPS = 20
 """In 20 steps of 64 x 8 rollouts, a mechanism that affects one in 3,000 acts with 97 %; rarer ones hardly matter."""
+STEADINESS = 0.7
+"""A fall counts as steady if the correlation of diversity with the step is below minus this."""
 _SHORTEST_WINDOW, _WINDOWS_A_RUN = 8, 3
 """Window of diversity's trend in a short run: a third of its steps, but at least 8, to show through the noise."""
 _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
@@ -60,7 +63,7 @@ def find_alarms(
         fitting = max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN)
         watch = watch.model_copy(update={"window_steps": min(watch.window_steps, fitting)})
     diversities = [*(row["diversity"] for row in history), metrics.diversity]
-    decline = find_latest_decline(diversities, watch=watch, breaks=breaks)
+    decline = find_decline(diversities, watch=watch, breaks=breaks)
     rows = [*history[1 - IDLE_STEPS :], metrics.as_row()]
     idle = [idea for idea in ideas if len(rows) == IDLE_STEPS and not any(_acts(idea, row) for row in rows)]
     alarms = [*_of_signal(metrics)]
@@ -84,6 +87,43 @@ def find_alarms(
             )
         )
     return [*alarms, *_of_machine(metrics)]
+
+
+class Decline(NamedTuple):
+    """A falling regression line through the last steps."""
+
+    start: float
+    """The line at the window's first step."""
+    end: float
+    """The line at the window's last step."""
+    steps_to_half: int
+    """Steps until half of `end` at this rate."""
+
+
+def find_decline(
+    diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()
+) -> Decline | None:
+    """Return the steady decline over the last `watch.window_steps` values, or None; it precedes failure (section 3.2).
+
+    Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
+    below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
+    must have one. Only steps since the last of `breaks`, the temperature's jumps, count.
+    """
+    window_steps = watch.window_steps
+    values = diversities[max((step - 1 for step in breaks if step <= len(diversities)), default=0) :]
+    if len(values) < window_steps:
+        return None
+    points = [(x, y) for x, y in enumerate(values[-window_steps:]) if y is not None]
+    if len(points) < max(4, window_steps / 2):
+        return None
+    xs, ys = zip(*points, strict=True)
+    if len(set(ys)) == 1 or correlation(xs, ys) >= -STEADINESS:
+        return None
+    slope, start = linear_regression(xs, ys)
+    end = start + slope * (window_steps - 1)
+    if start - end < watch.min_drop * start:
+        return None
+    return Decline(start=start, end=max(0.0, end), steps_to_half=math.ceil(max(0.0, end) / 2 / -slope))
 
 
 def _acts(idea: str, row: Mapping[str, Any]) -> bool:

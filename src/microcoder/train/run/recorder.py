@@ -12,8 +12,12 @@ from typing import Any
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
 from microcoder.train.algorithm.active import ActiveChoice, PassCount, choose_problems, count_passes
-from microcoder.train.algorithm.sampling import DiversityWatch, TemperatureSchedule
-from microcoder.train.algorithm.schedules import scheduled_temperature, transitions
+from microcoder.train.algorithm.sampling import (
+    DiversityTemperature,
+    DiversityWatch,
+    StagedTemperature,
+    TemperatureSchedule,
+)
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import rollout_row
@@ -58,8 +62,9 @@ class Recorder:
 
     def step_temperature(self, step: int) -> float:
         """Return the temperature of a step, from its schedule or the run's probe where that chose it."""
-        chosen = read_probe(self.run).choice.temperature if self.schedule.kind == "diversity" else None
-        return scheduled_temperature(self.schedule, step=step, chosen=chosen)
+        if isinstance(self.schedule, DiversityTemperature):
+            return read_probe(self.run).choice.temperature
+        return self.schedule.at(step)
 
     def choose_problems(
         self, choice: ActiveChoice, problem_ids: Sequence[str], *, number: int, seed: int, step: int
@@ -103,11 +108,12 @@ class Recorder:
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
         """Return the early warnings that hold at a step; `history` are the rows of the steps before."""
+        stages = self.schedule.stages if isinstance(self.schedule, StagedTemperature) else ()
         return find_alarms(
             metrics,
             history=history,
             watch=self.watch,
-            breaks=transitions(self.schedule),
+            breaks=[stage.from_step for stage in stages[1:]],
             num_steps=self.num_steps,
             ideas=self.ideas,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -106,6 +107,25 @@ def _read_problems(
                 return asked.problems, read_heldout(problems.heldout), asked.left_out
             held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+
+
+def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, seed: int) -> list[int]:
+    """Return the problems of all steps, in order: `num_steps * train_batch_size` indices.
+
+    Each pass over the problems is a fresh permutation, cut to whole steps, so no problem appears twice in a step. A
+    pure function of its arguments: a resumed run samples the same problems. Raises ValueError if a step is larger
+    than the problem set.
+    """
+    if train_batch_size > num_problems:
+        raise ValueError(f"train_batch_size={train_batch_size} is more than the {num_problems} problems there are")
+    steps_per_pass = num_problems // train_batch_size
+    order: list[int] = []
+    for first_step in range(0, num_steps, steps_per_pass):
+        shuffled = list(range(num_problems))
+        random.Random(f"{seed}-{first_step}").shuffle(shuffled)
+        steps = min(steps_per_pass, num_steps - first_step)
+        order.extend(shuffled[: steps * train_batch_size])
+    return order
 
 
 def _compared(problem: Problem, comparison: OutputComparison) -> Problem:

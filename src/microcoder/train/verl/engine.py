@@ -23,13 +23,12 @@ from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
 from microcoder.train.algorithm.active import ActiveChoice
-from microcoder.train.algorithm.schedules import order_problems
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.recorder import Recorder
-from microcoder.train.run.tasks import EngineInputs, Task, Tasks
+from microcoder.train.run.tasks import EngineInputs, Task, Tasks, order_problems
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import silence_transformers
 from microcoder.train.runs import RunDirectory
