@@ -21,9 +21,9 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_text
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.design import MICRO, StudyFile
-from microcoder.lab.studies.history import missing_extra, read_history
+from microcoder.lab.studies.pages import missing_extra
 from microcoder.lab.studies.work import plan_runs
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, read_history
 
 _COLUMNS = ["step", "program", "verdict", "reward"]
 _PAID = 0.5

@@ -15,11 +15,10 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import append_row, write_json
 from microcoder.lab.studies.effects import Estimate
-from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import algorithm_name, conclude, describe_report
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, read_history
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALL = Recipe(num_steps=6, evaluate_every=3, num_heldout=18)

@@ -14,8 +14,8 @@ import pytest
 from browsers import Browser, axe_violations
 from viewer_runs import HOSTILE, edit_rollouts, make_hostile, serving, write_training
 
-from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import describe_report
+from microcoder.train.runs import read_history
 from microcoder.view import open_collection, write_bundle, write_report
 from microcoder.view.serve import read_static
 

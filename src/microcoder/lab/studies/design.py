@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.config import SHIPPED, Config
 from microcoder.judge.core.errors import ConfigError, explain_fault
-from microcoder.lab.studies.history import LABELS, SHARES, parse_feature
+from microcoder.lab.studies.features import LABELS, SHARES, parse_feature
 
 Direction = Literal["higher", "lower", "same"]
 Family = Literal["measuring", "mechanism", "training"]
@@ -48,7 +48,7 @@ class Contrast(Config):
     measurement: str = ""
     """The study's measurement that yields the metric; none: the training runs."""
     feature: str = ""
-    """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.history`."""
+    """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.features`."""
     of: tuple[str, ...] = Field(min_length=1)
     """Levels whose mean is compared."""
     against: tuple[str, ...] = ()

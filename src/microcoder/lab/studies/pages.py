@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
+from microcoder.judge.core.machine import how_to_install
 from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
 from microcoder.lab.studies.figures import draw_curves
-from microcoder.lab.studies.history import missing_extra
 from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
@@ -24,6 +24,11 @@ LEARNT = "what-we-learnt.md"
 _SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
 _MOST_NAMED = 4
 """Most claims that a sentence names one by one."""
+
+
+def missing_extra(error: ImportError) -> ConfigError:
+    """Return the error that says which packages to install for a report with figures."""
+    return ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}")
 
 
 def write_study_report(
