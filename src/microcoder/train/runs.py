@@ -188,6 +188,11 @@ class History:
         return self.summary is not None
 
     @property
+    def asked(self) -> str | None:
+        """A digest of the run's problems: runs that have the same one can be compared."""
+        return (self.manifest.get("problems") or {}).get("digest")
+
+    @property
     def before(self) -> EvaluationMetrics | None:
         """The evaluation of the untrained model."""
         return next((e for e in self.evaluations if e.step == 0), None)

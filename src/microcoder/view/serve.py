@@ -225,7 +225,8 @@ def show_overview(collection: Collection, words: Words) -> Row:
     if not isinstance(source, TrainingSource):
         raise DataError(f"run={words.get('run', '')!r} is not a training run, so there is no report on it")
     runs = [run for run in collection.sources.values() if isinstance(run, TrainingSource) and run is not source]
-    return describe_report(read_history(source.root), [run.root for run in runs if run.asked == source.asked])
+    history, others = source.history(), [run.history() for run in runs]
+    return describe_report(history, [other for other in others if other.asked == history.asked])
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:

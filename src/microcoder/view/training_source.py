@@ -49,8 +49,8 @@ class TrainingSource(RunSource):
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
         self._damaged: dict[str, str] = {}
-        self._drawn: tuple[object, RunInfo] | None = None
-        """State, alarms and charts, and the stamp of the files that they were made of."""
+        self._drawn: tuple[object, History, list[Row]] | None = None
+        """The stamp of the metrics' files, what is in them, and charts of it."""
 
     def stamp(self) -> str:
         """Return a text that changes with the rollouts or the metrics."""
@@ -82,20 +82,15 @@ class TrainingSource(RunSource):
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
 
-    @property
-    def root(self) -> Path:
-        """The run's folder."""
-        return self._run.root
-
-    @property
-    def asked(self) -> object:
-        """A digest of the run's problems: runs that have the same one can be compared."""
-        return (self._manifest.get("problems") or {}).get("digest")
+    def history(self) -> History:
+        """Return the run's metrics; files that grew are read again."""
+        return self._draw()[1]
 
     def about(self) -> RunInfo:
         """Return state, facts, notices and charts of the run."""
-        _, drawn = self._draw()
-        manifest, notices = self._manifest, list(drawn.notices)
+        _, history, charts = self._draw()
+        state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
+        manifest, notices = self._manifest, list_alarms(history.steps)
         if self.tests.missing:
             notices.append(self.tests.missing)
         notices += [f"{name} is not readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
@@ -109,15 +104,14 @@ class TrainingSource(RunSource):
             **flatten({key: manifest.get(key) or {} for key in ("isolation", "machine", "config", "packages")}),
         }
         shown = [(key, "not set" if value is None else str(value)) for key, value in facts.items()]
-        return RunInfo(drawn.state, [(key, value) for key, value in shown if value], notices, drawn.charts)
+        return RunInfo(state, [(key, value) for key, value in shown if value], notices, charts)
 
-    def _draw(self) -> tuple[object, RunInfo]:
+    def _draw(self) -> tuple[object, History, list[Row]]:
         stamp = stamp_of(self._run.metrics, self._run.evaluations, self._run.summary)
         with self._lock:
             if self._drawn is None or self._drawn[0] != stamp:
                 history = read_history(self._run.root)
-                state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
-                self._drawn = stamp, RunInfo(state, (), list_alarms(history.steps), draw_training(history))
+                self._drawn = stamp, history, draw_training(history)
             return self._drawn
 
     def _refresh(self) -> bool:
