@@ -198,7 +198,7 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
 
 def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[TokenizedResponse]:
     """Return the responses whose text is read back as equally many tokens; whole ones end with the tokenizer's end."""
-    from microcoder.train.run.weights import render_chat
+    from microcoder.train.rollouts import render_chat
 
     responses = []
     for row in rows:

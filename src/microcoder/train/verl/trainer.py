@@ -27,11 +27,11 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from microcoder.judge.core.errors import TrainingError
 from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature, find_limit
-from microcoder.train.algorithm.scoring import build_rules
+from microcoder.train.algorithm.scoring import build_rules, note_mismatch
 from microcoder.train.metrics import Groups, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
-from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory
