@@ -1,8 +1,6 @@
 """Reads problems of a published data set without building a corpus; other rows are counted by reason.
 
 Cleaning, decontamination and verification by execution are left to `microcoder data build`.
-
-Also reads training problems from problem files and finished corpora, and held-out ones also from LiveCodeBench.
 """
 
 from __future__ import annotations
@@ -15,10 +13,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.formats.candidates import Rejection
 from microcoder.data.formats.rows import FORMATS, HINDERED, load_format
-from microcoder.data.release.problems import read_problems
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
@@ -26,23 +22,6 @@ from microcoder.judge.core.types import Problem
 if TYPE_CHECKING:
     from microcoder.data.rowfiles import RawRow
     from microcoder.data.sources import Source
-
-
-def read_heldout(path: Path) -> list[Problem]:
-    """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
-
-    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
-    """
-    if is_livecodebench(path):
-        return [question.load() for question in LiveCodeBench(path=path).read()]
-    return read_problems(path)
-
-
-def read_training_problems(path: Path) -> list[Problem]:
-    """Read problems to train on; refuses LiveCodeBench."""
-    if is_livecodebench(path):
-        raise DataError(f"{path} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout")
-    return read_problems(path)
 
 
 _ROWS_AT_ONCE = 1 << 20

@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from microcoder.data.benchmarks.published import read_heldout, read_published, read_training_problems
+from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
+from microcoder.data.benchmarks.published import read_published
 from microcoder.data.micro import generate_problems
+from microcoder.data.release.problems import read_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.protocols import BatchJudge
@@ -98,15 +101,29 @@ def _read_problems(
             )
             return train, heldout, {}
         case ProblemFiles():
-            return read_training_problems(problems.train), read_heldout(problems.heldout), {}
+            if is_livecodebench(path := problems.train):
+                raise DataError(
+                    f"{path} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout"
+                )
+            return read_problems(path), _read_heldout(problems.heldout), {}
         case HubProblems():
             place = {"revision": problems.revision, "subset": problems.subset, "format_name": problems.format}
             read = partial(read_published, problems.id, **place)
             asked = read(split=problems.split, is_trained_on=True)
             if problems.heldout is not None:
-                return asked.problems, read_heldout(problems.heldout), asked.left_out
+                return asked.problems, _read_heldout(problems.heldout), asked.left_out
             held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+
+
+def _read_heldout(path: Path) -> list[Problem]:
+    """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
+
+    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
+    """
+    if is_livecodebench(path):
+        return [question.load() for question in LiveCodeBench(path=path).read()]
+    return read_problems(path)
 
 
 def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, seed: int) -> list[int]:
