@@ -183,9 +183,9 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
         after: folder of the same model, trained.
         rows: rollout rows with `prompt`, `completion`, `num_tokens`, `is_truncated` and `verdict`.
     """
-    from microcoder.train.run.weights import load_tokenizer
+    from transformers import AutoTokenizer
 
-    tokenizer = load_tokenizer(str(before))
+    tokenizer = AutoTokenizer.from_pretrained(before)
     responses = read_responses(tokenizer, rows)
     if len(responses) < _LEAST_READ_SHARE * len(rows):
         raise DataError(

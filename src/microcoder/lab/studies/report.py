@@ -14,8 +14,7 @@ from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_rows
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference
-from microcoder.lab.yardstick.report import wilson_interval
+from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, wilson_interval
 from microcoder.train.algorithm.continuation import Fate, count_continued
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import History

@@ -68,19 +68,6 @@ def load_checkpoint(
     return weights, tokenizer
 
 
-def load_tokenizer(folder: str, *, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Load only the tokenizer of a checkpoint, from a folder or the hub; raises DataError."""
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, revision=revision, padding_side="left")
-    except Exception as error:  # foreign files fail in many ways
-        raise DataError(
-            f"cannot load the tokenizer of {folder!r}: {type(error).__name__}: {str(error).splitlines()[0]}; "
-            "save one into the folder with save_pretrained()"
-        ) from None
-    assert isinstance(tokenizer, PreTrainedTokenizerBase)
-    return tokenizer
-
-
 def encode_chats(
     tokenizer: PreTrainedTokenizerBase, chats: Sequence[Chat], options: Mapping[str, Any]
 ) -> list[list[int]]:
