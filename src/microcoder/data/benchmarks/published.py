@@ -9,22 +9,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from microcoder.data.formats.candidates import Rejection
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.rows import FORMATS, HINDERED, load_format
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
-
-if TYPE_CHECKING:
-    from microcoder.data.rowfiles import RawRow
-    from microcoder.data.sources import Source
-
-
-_ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +41,7 @@ def read_published(
         is_trained_on: whether a benchmark is refused.
     """
     check_format(format_name, is_trained_on=is_trained_on)
-    from microcoder.data.sources import HubName, Source, find_part, list_shards, open_source, read_shard
+    from microcoder.data.sources import HubName, Source, collect_source, find_part, open_source
 
     part, folder, known = f"{subset}/{split}", Path(name).expanduser(), load_format(format_name)
     if folder.is_dir():
@@ -61,13 +53,12 @@ def read_published(
         source = open_source(f"hf://datasets/{name}{at}/{part}", format_name)
     problems: list[Problem] = []
     left_out: Counter[str] = Counter()
-    for shard in list_shards(source, _ROWS_AT_ONCE):
-        for row in read_shard(source, shard):
-            problem = _read_problem(source, row)
-            if isinstance(problem, Problem):
-                problems.append(problem)
-            else:
-                left_out[problem] += 1
+    for row in collect_source(source):
+        problem = _read_problem(row)
+        if isinstance(problem, Problem):
+            problems.append(problem)
+        else:
+            left_out[problem] += 1
     if not problems:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
         raise DataError(
@@ -96,11 +87,8 @@ def find_format(name: str) -> str:
     return known[0]
 
 
-def _read_problem(source: Source, row: RawRow) -> Problem | str:
-    """Return the problem of a raw row, or the reason code why it is not one."""
-    from microcoder.data.sources import collect_row
-
-    candidate = collect_row(source, row)
+def _read_problem(candidate: Candidate | Rejection) -> Problem | str:
+    """Return the problem of a row, or the reason code why it is not one."""
     if isinstance(candidate, Rejection):
         return candidate.reason
     if flags := sorted(HINDERED.keys() & set(candidate.flags)):
