@@ -37,7 +37,7 @@ BUDGETS = {
     "data/release": 530,
     "data/benchmarks": 510,
     "data/build": 920,
-    "train": 840,
+    "train": 850,
     "train/algorithm": 1240,
     "train/recipe": 610,
     "train/run": 2450,

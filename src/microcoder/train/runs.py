@@ -36,6 +36,8 @@ from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
+CATALOGUE = "runs.json"
+"""File beside the folders of a study's runs: each folder's labels (study, level or measurement, seed)."""
 _TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
@@ -213,6 +215,10 @@ class History:
                 continue
             return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
         return {}
+
+    def of_tier(self, solved: Mapping[str, Sequence[bool | None]], tier: str) -> dict[str, Sequence[bool | None]]:
+        """Return an evaluation's problems of a tier; all of them for an empty one."""
+        return {name: samples for name, samples in solved.items() if not tier or self.tier_of.get(name) == tier}
 
     @cached_property
     def tiers(self) -> list[str]:

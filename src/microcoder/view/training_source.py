@@ -20,7 +20,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.effects import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
-from microcoder.train.runs import History, RunDirectory, read_history
+from microcoder.train.runs import CATALOGUE, History, RunDirectory, read_history
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
 from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexPart, Texts, pc
 from microcoder.view.sources import Row, RunInfo, RunSource
@@ -42,8 +42,8 @@ class TrainingSource(RunSource):
         super().__init__()
         self._run = RunDirectory(root)
         self._manifest = manifest
-        # Of a study's run: the study, level and seed, as `runs.json` beside it has them.
-        folder, beside = root.resolve(), root.resolve().parent / "runs.json"
+        # Of a study's run: the study, level and seed.
+        folder, beside = root.resolve(), root.resolve().parent / CATALOGUE
         labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
         self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
@@ -260,7 +260,5 @@ def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
 def _intervals(history: History, tier: str, steps: Sequence[int]) -> Mapping[str, list[float | None]]:
     """Return the interval's bounds of held-out accuracy, of all problems or of a tier; None if tiers are unknown."""
     of_step = {evaluation.step: evaluation.solved for evaluation in history.evaluations}
-    tier_of = history.tier_of if tier else {}
-    chosen = [{name: s for name, s in of_step[step].items() if tier_of.get(name, "") == tier} for step in steps]
-    estimates = [estimate_accuracy(solved) for solved in chosen]
+    estimates = [estimate_accuracy(history.of_tier(of_step[step], tier)) for step in steps]
     return {bound: [getattr(one, bound) if one else None for one in estimates] for bound in ("low", "high")}

@@ -96,8 +96,7 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         return None
     if metric.startswith("accuracy"):
         tier = metric.removeprefix("accuracy").removeprefix("_")
-        known = sorted({name for e in history.evaluations for name in e.solved})
-        names = [name for name in known if not tier or history.tier_of.get(name) == tier]
+        names = sorted({name for e in history.evaluations for name in history.of_tier(e.solved, tier)})
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
     elif metric not in _OF_STEP:

@@ -51,10 +51,7 @@ class BeforeAfter(NamedTuple):
 
 def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
     """Compare pass@k (k = 1: accuracy) before and after training, on one tier or (empty) on all problems."""
-    before, after = (
-        {name: samples for name, samples in solved.items() if not tier or history.tier_of.get(name) == tier}
-        for solved in (one.solved if one else {} for one in (history.before, history.after))
-    )
+    before, after = (history.of_tier(one.solved if one else {}, tier) for one in (history.before, history.after))
     at_first, in_the_end = (estimate_accuracy(solved, k=k) for solved in (before, after))
     return BeforeAfter(at_first, in_the_end, estimate_difference(before, after, k=k))
 
