@@ -234,9 +234,14 @@ def read_history(run_directory: Path) -> History:
         run=run,
         manifest=run.read_manifest(),
         summary=run.read_summary(),
-        steps=_parse(run.read_metrics(), StepMetrics, run.metrics),
+        steps=read_steps(run),
         evaluations=_parse(run.read_evaluations(), EvaluationMetrics, run.evaluations),
     )
+
+
+def read_steps(run: RunDirectory) -> list[StepMetrics]:
+    """Return the metrics of a run's steps so far, ascending; raises DataError for rows of another version."""
+    return _parse(run.read_metrics(), StepMetrics, run.metrics)
 
 
 def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> list[RowT]:

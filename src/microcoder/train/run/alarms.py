@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import correlation, linear_regression
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.sampling import DiversityWatch
@@ -43,7 +43,7 @@ class Alarm:
 def find_alarms(
     metrics: StepMetrics,
     *,
-    history: Sequence[Mapping[str, Any]] = (),
+    history: Sequence[StepMetrics] = (),
     watch: DiversityWatch,
     breaks: Collection[int] = (),
     num_steps: int | None = None,
@@ -53,7 +53,7 @@ def find_alarms(
 
     Args:
         metrics: the step's row.
-        history: the rows of the steps before.
+        history: the steps before.
         watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
         num_steps: length of the run; in a short one the window of a decline is shorter.
@@ -62,10 +62,10 @@ def find_alarms(
     if num_steps is not None:
         fitting = max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN)
         watch = watch.model_copy(update={"window_steps": min(watch.window_steps, fitting)})
-    diversities = [*(row["diversity"] for row in history), metrics.diversity]
+    diversities = [*(step.diversity for step in history), metrics.diversity]
     decline = find_decline(diversities, watch=watch, breaks=breaks)
-    rows = [*history[1 - IDLE_STEPS :], metrics.as_row()]
-    idle = [idea for idea in ideas if len(rows) == IDLE_STEPS and not any(_acts(idea, row) for row in rows)]
+    steps = [*history[1 - IDLE_STEPS :], metrics]
+    idle = [idea for idea in ideas if len(steps) == IDLE_STEPS and not any(_acts(idea, step) for step in steps)]
     alarms = [*_of_signal(metrics)]
     if decline:
         alarms.append(
@@ -126,12 +126,12 @@ def find_decline(
     return Decline(start=start, end=max(0.0, end), steps_to_half=math.ceil(max(0.0, end) / 2 / -slope))
 
 
-def _acts(idea: str, row: Mapping[str, Any]) -> bool:
+def _acts(idea: str, step: StepMetrics) -> bool:
     """Return whether a mechanism had an effect in a step; True for a clip of which the engine reports nothing."""
     if idea == "clip":
-        shares = row["optimizer"]
+        shares = step.optimizer
         return shares.get("clip_high_share", shares.get("clip_share", 1.0)) > 0
-    return any(name.startswith(idea) for name in row.get("doses", ()))
+    return any(name.startswith(idea) for name in step.doses)
 
 
 def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:

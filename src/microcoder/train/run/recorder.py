@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
@@ -24,7 +23,7 @@ from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, write_rollouts
 
 _SILENT = Observer()
 
@@ -56,9 +55,9 @@ class Recorder:
         )
 
     @cached_property
-    def history(self) -> list[dict[str, Any]]:
-        """The metrics rows so far; read on first use, which must come after a rewind of the run."""
-        return self.run.read_metrics()
+    def history(self) -> list[StepMetrics]:
+        """The steps so far; read on first use, which must come after a rewind of the run."""
+        return read_steps(self.run)
 
     def step_temperature(self, step: int) -> float:
         """Return the temperature of a step, from its schedule or the run's probe where that chose it."""
@@ -95,19 +94,19 @@ class Recorder:
         _write_samples(self.run.rollout_file(metrics.step), scored_P_G, metrics)
         append_row(self.run.metrics, metrics.as_row())
         self.show_step(metrics, alarms, self.history)
-        self.history.append(metrics.as_row())
+        self.history.append(metrics)
         return metrics
 
-    def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) -> None:
+    def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[StepMetrics]) -> None:
         """Show the observer a step, and its warnings that the step before did not have."""
         self.observer.step(metrics, num_steps=self.num_steps or metrics.step)
-        known = history[-1].get("alarms", ()) if history else ()
+        known = history[-1].alarms if history else ()
         for alarm in alarms:
             if alarm.name not in known:
                 self.observer.note(f"step {metrics.step}: {alarm}")
 
-    def find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
-        """Return the early warnings that hold at a step; `history` are the rows of the steps before."""
+    def find_alarms(self, metrics: StepMetrics, history: Sequence[StepMetrics]) -> list[Alarm]:
+        """Return the early warnings that hold at a step; `history` are the steps before."""
         stages = self.schedule.stages if isinstance(self.schedule, StagedTemperature) else ()
         return find_alarms(
             metrics,
