@@ -44,7 +44,7 @@ BUDGETS = {
     "train/trl": 1100,
     "train/verl": 1680,
     "lab": 10,
-    "lab/studies": 2730,
+    "lab/studies": 2720,
     "lab/yardstick": 1040,
     "eval": 980,
     "view": 1750,

@@ -26,11 +26,6 @@ _MOST_NAMED = 4
 """Most claims that a sentence names one by one."""
 
 
-def missing_extra(error: ImportError) -> ConfigError:
-    """Return the error that says which packages to install for a report with figures."""
-    return ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}")
-
-
 def write_study_report(
     judged: Sequence[JudgedStudy], *, output: Path, has_index: bool = True, records: Path | None = None
 ) -> Path:
@@ -53,7 +48,7 @@ def write_study_report(
     try:
         drawn = [_draw_figure(study, output) for study in judged]
     except ImportError as error:
-        raise missing_extra(error) from None
+        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
     name = "all" if has_index else judged[0].file.name
     beside = output / f"{name}-records{SUFFIX}"
     if records is None:
