@@ -35,10 +35,9 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     from microcoder.judge.core.config import load_config
     from microcoder.judge.core.extract import extract_program
     from microcoder.judge.core.rewards import score_verdicts
-    from microcoder.train.algorithm.schedules import order_problems
     from microcoder.train.recipe.recipe import TrainConfig, cut_batches
     from microcoder.train.run.checkpoints import Observer, RunClock
-    from microcoder.train.run.tasks import EngineInputs, load_tasks
+    from microcoder.train.run.tasks import EngineInputs, load_tasks, order_problems
     from microcoder.train.runs import RunDirectory
     from microcoder.train.trl.engine import build_arguments, build_trainer, load_policy
     from microcoder.train.trl.frugal import FrugalGRPOTrainer

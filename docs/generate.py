@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from microcoder.cli import build_app
 from microcoder.data.build import BuildConfig
 from microcoder.eval import EvalConfig, report
-from microcoder.judge.core.records import list_keys
+from microcoder.judge.core.config import list_keys
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Problem
 from microcoder.train import metrics, runs

@@ -183,9 +183,9 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
         after: folder of the same model, trained.
         rows: rollout rows with `prompt`, `completion`, `num_tokens`, `is_truncated` and `verdict`.
     """
-    from microcoder.train.run.weights import load_tokenizer
+    from transformers import AutoTokenizer
 
-    tokenizer = load_tokenizer(str(before))
+    tokenizer = AutoTokenizer.from_pretrained(before)
     responses = read_responses(tokenizer, rows)
     if len(responses) < _LEAST_READ_SHARE * len(rows):
         raise DataError(
@@ -198,7 +198,7 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
 
 def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[TokenizedResponse]:
     """Return the responses whose text is read back as equally many tokens; whole ones end with the tokenizer's end."""
-    from microcoder.train.run.weights import render_chat
+    from microcoder.train.rollouts import render_chat
 
     responses = []
     for row in rows:

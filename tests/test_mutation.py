@@ -25,7 +25,7 @@ TESTS_OF = {
     f"{ALGORITHM}continuation": ("train/test_continuation.py",),
     f"{ALGORITHM}filtering": ("train/test_filtering.py", "train/test_scoring.py"),
     f"{ALGORITHM}masking": ("train/test_masking.py", "train/test_scoring.py"),
-    f"{ALGORITHM}schedules": ("train/test_temperature.py",),
+    "microcoder.train.run.alarms": ("train/test_temperature.py", "train/test_metrics.py"),
     f"{ALGORITHM}scoring": ("train/test_scoring.py", "train/test_masking.py"),
     "microcoder.train.rollouts": ("train/test_metrics.py", "train/test_scoring.py"),
     f"{JUDGE}core.rewards": ("judge/test_rewards.py",),

@@ -17,13 +17,13 @@ from typing import Any
 from noisy_judge import place_program
 
 from microcoder.data.micro.chains import find_trick
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.files import write_text
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.design import MICRO, StudyFile
-from microcoder.lab.studies.history import missing_extra, read_history
 from microcoder.lab.studies.work import plan_runs
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, read_history
 
 _COLUMNS = ["step", "program", "verdict", "reward"]
 _PAID = 0.5
@@ -95,7 +95,7 @@ def read_payments(run: RunDirectory) -> Iterable[Payments]:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise missing_extra(error) from None
+        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
     for step in run.rollout_steps():
         counted = count_payments(pq.read_table(run.rollout_file(step), columns=_COLUMNS).to_pylist(), step=step)
         if counted is not None:

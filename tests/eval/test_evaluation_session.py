@@ -257,7 +257,9 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
 def test_a_base_model_is_asked_in_plain_text_as_in_training(
     tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from microcoder.train.run.weights import load_tokenizer, respond
+    from transformers import AutoTokenizer
+
+    from microcoder.train.run.weights import respond
 
     base = tmp_path / "base"
     shutil.copytree(tiny_checkpoint, base)
@@ -268,7 +270,7 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(
     assert "has no chat template: prompts are plain text" in capsys.readouterr().err
     # The template of this checkpoint only adds a separator: the same text with it is another question.
     turn = {"role": "user", "content": instruct(EASY[0])}
-    tokenizer = load_tokenizer(str(tiny_checkpoint))
+    tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
     rendered = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
 
     def ask(model: Path, text: object) -> Any:

@@ -13,7 +13,7 @@ from measures import holding_temperature
 
 from microcoder.lab.studies.design import Contrast, Direction
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows, student_quantile
-from microcoder.lab.studies.history import MetricSeries, measure, parse_feature
+from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
 from microcoder.lab.studies.verdicts import (
     ClaimFinding,
     ContrastResult,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from measures import contrast_length, measure_shifts, step_under_rules
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from microcoder.judge.core.config import load_config
 from microcoder.lab.studies.work import Job, MeasuredValue
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.weights import load_tokenizer
 from microcoder.train.runs import RunDirectory, read_rollouts
 
 RULES = {"none": {}, "all": {"algorithm.masking.kind": "all"}}
@@ -66,7 +66,7 @@ def test_a_shift_is_the_difference_of_two_log_probabilities(
     assert {shift.change for shift in measure_shifts(tiny_checkpoint, tiny_checkpoint, samples)} == {0.0}
 
     shift = max(shifts, key=lambda s: len(s.response.token_ids))
-    tokenizer = load_tokenizer(str(tiny_checkpoint))
+    tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
     text = tokenizer.batch_decode([list(shift.response.token_ids)], skip_special_tokens=True)[0]
     assert text in {row["completion"] for row in samples}
     ids = torch.tensor([[*shift.response.prompt_ids, *shift.response.token_ids]])

@@ -22,10 +22,10 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.lab.studies.claims import StudyData, judge_effects, measure_contrast, pair_rows
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
 from microcoder.lab.studies.effects import Effect
-from microcoder.lab.studies.history import History, read_history
 from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import Job, MeasuredValue, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.runs import History, read_history
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
 FUNCTION = """

@@ -7,8 +7,9 @@ from transformers import PreTrainedTokenizerFast
 
 from microcoder import ConfigError
 from microcoder.judge.core.types import Prompt, Turn
+from microcoder.train.rollouts import render_chat
 from microcoder.train.run.warm import CHAT_TEMPLATE, train_tokenizer
-from microcoder.train.run.weights import check_options, encode_chats, render_chat
+from microcoder.train.run.weights import check_options, encode_chats
 
 QWEN_LIKE = (
     "{%- for message in messages %}<|im_start|>{{ message.role }}\n"

@@ -17,9 +17,9 @@ from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, GspoLoss, Loss, LuspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, NoMasking
-from microcoder.train.algorithm.scoring import build_rules
+from microcoder.train.algorithm.scoring import build_rules, note_clipped
 from microcoder.train.rollouts import measure_doses
-from microcoder.train.trl.clipping import note_clipped, translate_loss
+from microcoder.train.trl.clipping import translate_loss
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 TEMPERATURE = 0.8

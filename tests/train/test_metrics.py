@@ -103,7 +103,7 @@ WATCH = DiversityWatch(window_steps=10)
 
 def names(diversities: tuple[float, ...] = (0.7,), **changes: Any) -> list[str]:
     *before, last = diversities
-    history = [replace(HEALTHY, diversity=value).as_row() for value in before]
+    history = [replace(HEALTHY, diversity=value) for value in before]
     alarms = find_alarms(replace(HEALTHY, diversity=last, **changes), history=history, watch=WATCH)
     assert all(alarm.cause and alarm.fix for alarm in alarms)
     return [alarm.name for alarm in alarms]
@@ -146,14 +146,14 @@ def test_an_idea_without_an_effect_is_idle_after_some_steps(doses: Any, optimize
     assert AlgorithmConfig().ideas == ("clip", "mask")
     row = replace(HEALTHY, doses=doses, optimizer=optimizer)
     for steps, rings in ((IDLE_STEPS - 2, False), (IDLE_STEPS - 1, bool(idle))):
-        found = find_alarms(row, history=[row.as_row()] * steps, watch=DiversityWatch(), ideas=AlgorithmConfig().ideas)
+        found = find_alarms(row, history=[row] * steps, watch=DiversityWatch(), ideas=AlgorithmConfig().ideas)
         assert [alarm.name for alarm in found] == ["idle"] * rings
         assert not rings or idle in found[0].cause
 
 
 def test_a_short_run_whose_diversity_collapses_rings() -> None:
     """The demo's: from 0.56 to 0.21 in 24 steps."""
-    rows = [replace(HEALTHY, diversity=0.56 - 0.015 * step).as_row() for step in range(24)]
+    rows = [replace(HEALTHY, diversity=0.56 - 0.015 * step) for step in range(24)]
     last = replace(HEALTHY, diversity=0.2)
     (alarm,) = find_alarms(last, history=rows[:12], watch=DiversityWatch(), num_steps=24)
     assert (alarm.name, "in 8 steps" in alarm.cause) == ("diversity_falling", True)

@@ -15,10 +15,11 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.sampling import MismatchConfig
+from microcoder.train.algorithm.scoring import note_mismatch
 from microcoder.train.metrics import summarise_mismatch
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
-from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.trl.sampling import vllm_arguments
 
 ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, max_size=4)

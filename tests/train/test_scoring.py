@@ -19,10 +19,9 @@ from microcoder.train.algorithm.masking import (
     SoftPenalty,
     StopProperly,
 )
-from microcoder.train.algorithm.scoring import build_rules, score_rollouts
+from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_rollouts
 from microcoder.train.metrics import summarise_step
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, measure_doses
-from microcoder.train.run.mismatch import note_mismatch
 
 PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))
 RIGHT = "```python\nprint(2 * int(input()))\n```"

@@ -18,14 +18,11 @@ from microcoder.train.algorithm.sampling import (
     RolloutConfig,
     StagedTemperature,
     TemperatureStage,
+    find_limit,
 )
-from microcoder.train.algorithm.schedules import (
-    find_decline,
-    find_latest_decline,
-    order_problems,
-    scheduled_temperature,
-)
+from microcoder.train.run.alarms import find_decline
 from microcoder.train.run.probe import ProbePoint, choose_temperature
+from microcoder.train.run.tasks import order_problems
 
 PROBED = DiversityTemperature(kind="diversity")
 FALLING = [0.6 - 0.01 * step for step in range(40)]
@@ -56,15 +53,12 @@ def test_no_problem_is_asked_twice_in_a_pass_and_a_longer_run_begins_like_a_shor
 
 def test_schedules() -> None:
     constant = ConstantTemperature(value=0.7)
-    assert [scheduled_temperature(constant, step=step) for step in (1, 500)] == [0.7, 0.7]
+    assert [constant.at(step) for step in (1, 500)] == [0.7, 0.7]
     stages = (TemperatureStage(from_step=1, value=0.6), TemperatureStage(from_step=140, value=1.2))
     staged = StagedTemperature(kind="staged", stages=stages)
-    assert [scheduled_temperature(staged, step=step) for step in (1, 139, 140, 900)] == [0.6, 0.6, 1.2, 1.2]
+    assert [staged.at(step) for step in (1, 139, 140, 900)] == [0.6, 0.6, 1.2, 1.2]
     ramp = AblationRamp(kind="ablation_ramp", start=0.6, end=1.6, num_steps=11)
-    assert [scheduled_temperature(ramp, step=step) for step in (1, 6, 11, 50)] == pytest.approx([0.6, 1.1, 1.6, 1.6])
-    assert scheduled_temperature(PROBED, step=9, chosen=1.4) == 1.4
-    with pytest.raises(ValueError, match="needs a probe"):
-        scheduled_temperature(PROBED, step=1)
+    assert [ramp.at(step) for step in (1, 6, 11, 50)] == pytest.approx([0.6, 1.1, 1.6, 1.6])
 
 
 def test_contradictions_are_refused() -> None:
@@ -75,7 +69,8 @@ def test_contradictions_are_refused() -> None:
     stages = (LengthStage(from_step=5, max_response_tokens=4096),)
     with pytest.raises(ValueError, match="each must be later and longer"):
         RolloutConfig(length_stages=stages)
-    assert RolloutConfig(max_response_tokens=2048, length_stages=stages).length_limits == [(1, 2048), (5, 4096)]
+    assert RolloutConfig(max_response_tokens=2048, length_stages=stages).longest_response_tokens == 4096
+    assert [find_limit(2048, stages, step=step) for step in (1, 4, 5, 9)] == [2048, 2048, 4096, 4096]
 
 
 def test_the_probe_chooses_the_papers_temperature() -> None:
@@ -103,18 +98,18 @@ def test_where_no_temperature_fits_the_reasons_say_so(points: list[ProbePoint], 
 def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:
     noise = np.random.default_rng(0).normal(0, 0.02, 40)
     falls = (np.linspace(0.7, 0.6, 40) + noise / 4).tolist()
-    decline = find_decline(falls, window_steps=20, min_drop=0.05)
+    decline = find_decline(falls, watch=DiversityWatch(window_steps=20, min_drop=0.05))
     assert decline is not None
     assert (decline.start, decline.end) == pytest.approx((0.65, 0.6), abs=0.01)
     assert decline.steps_to_half == pytest.approx(0.3 / (0.1 / 39), rel=0.25)
     steady = ((0.7 + noise).tolist(), np.linspace(0.6, 0.7, 40).tolist(), [0.7] * 39 + [0.3], [0.7] * 40)
     for values in (*steady, FALLING[:19], [None] * 40):
-        assert find_decline(values, window_steps=20, min_drop=0.05) is None  # type: ignore[arg-type]
+        assert find_decline(values, watch=DiversityWatch(window_steps=20, min_drop=0.05)) is None  # type: ignore[arg-type]
 
 
 @given(st.lists(st.floats(0.1, 1.0), min_size=12, max_size=12))
 def test_a_decline_lies_on_the_least_squares_line(values: list[float]) -> None:
-    decline = find_decline(values, window_steps=12, min_drop=0.01)
+    decline = find_decline(values, watch=DiversityWatch(window_steps=12, min_drop=0.01))
     if decline is not None:
         slope, level = np.polyfit(np.arange(12), values, 1)
         assert slope < 0
@@ -125,6 +120,6 @@ def test_a_decline_lies_on_the_least_squares_line(values: list[float]) -> None:
 
 def test_a_decline_is_not_read_across_a_jump_of_the_temperature() -> None:
     watch = DiversityWatch(window_steps=10)
-    assert find_latest_decline(FALLING, watch=watch) is not None
-    assert find_latest_decline(FALLING, watch=watch, breaks=[35]) is None
-    assert find_latest_decline(FALLING, watch=watch, breaks=[30, 50]) is not None
+    assert find_decline(FALLING, watch=watch) is not None
+    assert find_decline(FALLING, watch=watch, breaks=[35]) is None
+    assert find_decline(FALLING, watch=watch, breaks=[30, 50]) is not None

@@ -14,8 +14,8 @@ import pytest
 from browsers import Browser, axe_violations
 from viewer_runs import HOSTILE, edit_rollouts, make_hostile, serving, write_training
 
-from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import describe_report
+from microcoder.train.runs import read_history
 from microcoder.view import open_collection, write_bundle, write_report
 from microcoder.view.serve import read_static
 
@@ -186,7 +186,7 @@ def test_a_link_to_a_sample_opens_it_and_back_goes_back_and_one_that_names_nothi
 
 def test_the_overview_is_what_the_report_says(page: Browser, url: str, shelf: Path) -> None:
     disk = write_report(shelf / "one", against=[shelf / "two"]).as_uri()
-    told = describe_report(read_history(shelf / "one"), [shelf / "two"])
+    told = describe_report(read_history(shelf / "one"), [read_history(shelf / "two")])
     texts = []
     for base in (f"{url}#view=overview&run=one", disk):
         page.look(width=390 if base == disk else 1280)

@@ -12,9 +12,9 @@ from viewer_runs import edit_rollouts, records_of, verdict, write_corpus, write_
 from microcoder.cli.train import RunDisplay
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import DataError
-from microcoder.lab.studies.history import read_history, read_series
+from microcoder.lab.studies.features import read_series
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, read_history
 from microcoder.view import Collection, open_collection
 from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test, show_text
 

@@ -142,7 +142,7 @@ def _print_keys(given: Sequence[str]) -> None:
     place = CONFIGS.get(command)
     if place is None:
         return
-    from microcoder.judge.core.records import describe_keys
+    from microcoder.judge.core.config import describe_keys
 
     module, _, name = place.partition(":")
     try:

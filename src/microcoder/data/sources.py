@@ -296,6 +296,15 @@ def _is_taken(name: str, patterns: Iterable[str]) -> bool:
     return False
 
 
+WHOLE = 1 << 20
+"""Rows per shard where a source is read in one go: more than a file has."""
+
+
+def collect_source(source: Source) -> Iterator[Candidate | Rejection]:
+    """Yield the candidate or the rejection of each raw row of a source, in order."""
+    return (collect_row(source, row) for shard in list_shards(source, WHOLE) for row in read_shard(source, shard))
+
+
 def collect_shard(source: Source, shard: Shard) -> list[Candidate | Rejection]:
     """Return the candidate or the rejection of each raw row of a shard, in order; nothing of it is executed."""
     return [collect_row(source, row) for row in read_shard(source, shard)]

@@ -249,7 +249,7 @@ def summarise_step(
     verdicts = [sample.verdict for sample in samples]
     masked = [sample.masked_why for sample in samples if sample.masked_why]
     return StepMetrics(
-        **_of_any(scored_P_G),
+        **measure_responses(scored_P_G),
         step=step,
         reward_mean=fmean(rewards) if rewards else None,
         accuracy_by_tier=summarise_accuracy(samples)[1],
@@ -296,7 +296,7 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
             f"the sandbox could judge none of the {len(samples)} held-out samples (first: {samples[0].verdict.detail})"
         )
     return EvaluationMetrics(
-        **_of_any(scored_P_G),
+        **measure_responses(scored_P_G),
         step=step,
         accuracy=fmean(known),
         accuracy_by_tier={tier: fmean(values) for tier, values in sorted(accuracies.items())},
@@ -313,8 +313,8 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
     )
 
 
-def _of_any(scored_P_G: Groups) -> dict[str, Any]:
-    """Return the fields that rows of steps and evaluations share."""
+def measure_responses(scored_P_G: Groups) -> dict[str, Any]:
+    """Return the fields that rows of steps and evaluations share: lengths, diversity, truncation, verdicts."""
     samples = [sample for group in scored_P_G for sample in group]
     counted = Counter(sample.verdict.outcome for sample in samples)
     return {

@@ -1,12 +1,62 @@
-"""Scored rollouts, their rows in the rollout files, and statistics of them: diversity, advantage that was removed."""
+"""Rollouts: prompts as text, responses read from tokens; scored ones, their rows in files, statistics of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.types import Program, Rollout, Verdict
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Chat = Sequence[Mapping[str, str]]
+
+
+def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
+    """Return the prompt's text: by the chat template or, for a base model, the turns joined."""
+    if tokenizer.chat_template is None:
+        return "\n\n".join(turn["content"] for turn in chat)
+    return str(
+        tokenizer.apply_chat_template(
+            [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
+        )
+    )
+
+
+def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:
+    """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
+    if tokenizer.chat_template is None:
+        return False
+    return render_chat(tokenizer, [{"role": "user", "content": "?"}], options).rstrip().endswith("<think>")
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReader:
+    """Turns sampled token ids into rollouts: text, and whether the length limit cut it off."""
+
+    tokenizer: PreTrainedTokenizerBase
+    end_ids: Collection[int]
+    """Tokens that end a response."""
+    opens_thinking: bool
+    """Whether responses begin inside `<think>`, see `opens_thinking`."""
+
+    def read(
+        self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
+    ) -> list[Rollout]:
+        """Return the rollouts of one problem's responses, each a list of token ids."""
+        texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
+        return [
+            Rollout(
+                problem_id=problem_id,
+                prompt=prompt,
+                completion=f"<think>{text}" if self.opens_thinking else text,
+                token_ids=tuple(token_ids),
+                is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
+            )
+            for text, token_ids in zip(texts, responses, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,15 +22,23 @@ cut back to the step that is resumed from.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from microcoder.judge.core.errors import TrainingError
+from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
+from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
+RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
+CATALOGUE = "runs.json"
+"""File beside the folders of a study's runs: each folder's labels (study, level or measurement, seed)."""
+_TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
@@ -158,3 +166,97 @@ def _steps_in(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))
+
+
+@dataclass(frozen=True)
+class History:
+    """One run, finished or not."""
+
+    run: RunDirectory
+    manifest: Mapping[str, Any]
+    summary: Mapping[str, Any] | None
+    steps: Sequence[StepMetrics]
+    evaluations: Sequence[EvaluationMetrics]
+    """One row per evaluated step, ascending."""
+
+    @property
+    def name(self) -> str:
+        """The run's own name, or its folder's."""
+        return str(self.manifest.get("name") or self.run.root.resolve().name)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run is complete."""
+        return self.summary is not None
+
+    @property
+    def asked(self) -> str | None:
+        """A digest of the run's problems: runs that have the same one can be compared."""
+        return (self.manifest.get("problems") or {}).get("digest")
+
+    @property
+    def before(self) -> EvaluationMetrics | None:
+        """The evaluation of the untrained model."""
+        return next((e for e in self.evaluations if e.step == 0), None)
+
+    @property
+    def after(self) -> EvaluationMetrics | None:
+        """The latest evaluation after training began."""
+        return next((e for e in reversed(self.evaluations) if e.step > 0), None)
+
+    @cached_property
+    def tier_of(self) -> dict[str, str]:
+        """Held-out problem's id -> tier, from the first file of held-out samples that can be read; else empty."""
+        paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
+        for path in (path for path in paths if path.exists()):
+            try:
+                rows = read_rollouts(path, columns=["problem_id", "tier"])
+            except (OSError, ValueError):
+                continue
+            return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
+        return {}
+
+    def of_tier(self, solved: Mapping[str, Sequence[bool | None]], tier: str) -> dict[str, Sequence[bool | None]]:
+        """Return an evaluation's problems of a tier; all of them for an empty one."""
+        return {name: samples for name, samples in solved.items() if not tier or self.tier_of.get(name) == tier}
+
+    @cached_property
+    def tiers(self) -> list[str]:
+        """Every tier of the run: those of known names first, easiest first, then the others by name."""
+        seen = {tier for rows in (self.steps, self.evaluations) for row in rows for tier in row.accuracy_by_tier}
+        return sorted(seen, key=_difficulty)
+
+
+def read_history(run_directory: Path) -> History:
+    """Read one run directory, finished or not; raises DataError for rows of another version."""
+    run = RunDirectory(run_directory)
+    return History(
+        run=run,
+        manifest=run.read_manifest(),
+        summary=run.read_summary(),
+        steps=read_steps(run),
+        evaluations=_parse(run.read_evaluations(), EvaluationMetrics, run.evaluations),
+    )
+
+
+def read_steps(run: RunDirectory) -> list[StepMetrics]:
+    """Return the metrics of a run's steps so far, ascending; raises DataError for rows of another version."""
+    return _parse(run.read_metrics(), StepMetrics, run.metrics)
+
+
+def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> list[RowT]:
+    """Turn rows into metrics: keys of a later version are ignored, a missing key is an error; ascending by step."""
+    fields = dataclasses.fields(row_type)
+    required = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
+    parsed: dict[int, RowT] = {}
+    for number, row in enumerate(rows, 1):
+        lacking = [name for name in required if name not in row] if isinstance(row, dict) else ["all keys"]
+        if lacking:
+            raise DataError(f"{path} line {number} lacks {', '.join(lacking)}; it was not written by this version")
+        parsed[row["step"]] = row_type(**{f.name: row[f.name] for f in fields if f.name in row})
+    return [parsed[step] for step in sorted(parsed)]
+
+
+def _difficulty(tier: str) -> tuple[int, str]:
+    known = tier in _TIERS_BY_DIFFICULTY
+    return (_TIERS_BY_DIFFICULTY.index(tier) if known else len(_TIERS_BY_DIFFICULTY), tier)

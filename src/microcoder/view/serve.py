@@ -41,8 +41,8 @@ import numpy as np
 
 from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
 from microcoder.judge.core.files import cut_pieces, read_json
-from microcoder.lab.studies.history import read_history
 from microcoder.lab.studies.report import check_alike, describe_report
+from microcoder.train.runs import read_history
 from microcoder.view.files import ProblemTests, tests_of_files
 from microcoder.view.index import Index, Needle, find_texts, list_matches, quote_texts
 from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunSource, VerdictSource
@@ -225,7 +225,8 @@ def show_overview(collection: Collection, words: Words) -> Row:
     if not isinstance(source, TrainingSource):
         raise DataError(f"run={words.get('run', '')!r} is not a training run, so there is no report on it")
     runs = [run for run in collection.sources.values() if isinstance(run, TrainingSource) and run is not source]
-    return describe_report(read_history(source.root), [run.root for run in runs if run.asked == source.asked])
+    history, others = source.history(), [run.history() for run in runs]
+    return describe_report(history, [other for other in others if other.asked == history.asked])
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:

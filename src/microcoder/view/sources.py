@@ -24,9 +24,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from microcoder.eval.report import EvaluationFolder
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import read_json, read_rows
+from microcoder.judge.core.files import read_json
 from microcoder.judge.core.types import Outcome
 from microcoder.view.files import (
     ROWS_AT_ONCE,
@@ -274,10 +275,10 @@ class EvaluationSource(LineSource):
 
     def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
         super().__init__()
-        self._root, self._manifest = root, manifest
+        self._folder, self._manifest = EvaluationFolder(root), manifest
         self.name = str(manifest.get("name") or root.resolve().name)
         self.tests = tests or tests_of_evaluation((manifest.get("config") or {}).get("benchmark") or {})
-        self._samples, self._verdicts = (root / f"{name}.jsonl" for name in ("samples", "verdicts"))
+        self._samples, self._verdicts = self._folder.samples, self._folder.verdicts
         self._questions: dict[str, Row] = {}
         self._sample_begins: list[int] = []
         self._verdict_begins: dict[int, int] = {}
@@ -296,11 +297,11 @@ class EvaluationSource(LineSource):
 
     def stamp(self) -> str:
         """Return a text that changes with the lines, and when the results are written."""
-        return f"{super().stamp()} {(self._root / 'results.json').exists()}"
+        return f"{super().stamp()} {self._folder.results.exists()}"
 
     def about(self) -> RunInfo:
         """Return state, config and tables: accuracy by platform and difficulty, samples by verdict."""
-        path = self._root / "results.json"
+        path = self._folder.results
         results = read_json(path, what="results") if path.exists() else None
         tables = [_grid(results)] if results else []
         counts = (results or {}).get("outcomes") or self.index().count("verdict")
@@ -314,8 +315,7 @@ class EvaluationSource(LineSource):
     def _take_lines(self) -> bool:
         if self._is_unchanged(self._samples, self._verdicts):
             return False
-        rows = read_rows(self._root / "questions.jsonl")
-        self._questions = {row["problem_id"]: row for row in rows if "problem_id" in row}
+        self._questions = {row["problem_id"]: row for row in self._folder.read_questions() if "problem_id" in row}
         self._lights, self._sample_begins, self._verdict_begins = [], [], {}
         places: dict[tuple[Any, Any], int] = {}
         for place, (begin, row) in enumerate(read_lines(self._samples)):

@@ -19,9 +19,8 @@ from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.effects import estimate_accuracy
-from microcoder.lab.studies.history import History, read_history
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import CATALOGUE, History, RunDirectory, read_history
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
 from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexPart, Texts, pc
 from microcoder.view.sources import Row, RunInfo, RunSource
@@ -43,15 +42,15 @@ class TrainingSource(RunSource):
         super().__init__()
         self._run = RunDirectory(root)
         self._manifest = manifest
-        # Of a study's run: the study, level and seed, as `runs.json` beside it has them.
-        folder, beside = root.resolve(), root.resolve().parent / "runs.json"
+        # Of a study's run: the study, level and seed.
+        folder, beside = root.resolve(), root.resolve().parent / CATALOGUE
         labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
         self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
         self._damaged: dict[str, str] = {}
-        self._drawn: tuple[object, RunInfo] | None = None
-        """State, alarms and charts, and the stamp of the files that they were made of."""
+        self._drawn: tuple[object, History, list[Row]] | None = None
+        """The stamp of the metrics' files, what is in them, and charts of it."""
 
     def stamp(self) -> str:
         """Return a text that changes with the rollouts or the metrics."""
@@ -83,20 +82,15 @@ class TrainingSource(RunSource):
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
 
-    @property
-    def root(self) -> Path:
-        """The run's folder."""
-        return self._run.root
-
-    @property
-    def asked(self) -> object:
-        """A digest of the run's problems: runs that have the same one can be compared."""
-        return (self._manifest.get("problems") or {}).get("digest")
+    def history(self) -> History:
+        """Return the run's metrics; files that grew are read again."""
+        return self._draw()[1]
 
     def about(self) -> RunInfo:
         """Return state, facts, notices and charts of the run."""
-        _, drawn = self._draw()
-        manifest, notices = self._manifest, list(drawn.notices)
+        _, history, charts = self._draw()
+        state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
+        manifest, notices = self._manifest, list_alarms(history.steps)
         if self.tests.missing:
             notices.append(self.tests.missing)
         notices += [f"{name} is not readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
@@ -110,15 +104,14 @@ class TrainingSource(RunSource):
             **flatten({key: manifest.get(key) or {} for key in ("isolation", "machine", "config", "packages")}),
         }
         shown = [(key, "not set" if value is None else str(value)) for key, value in facts.items()]
-        return RunInfo(drawn.state, [(key, value) for key, value in shown if value], notices, drawn.charts)
+        return RunInfo(state, [(key, value) for key, value in shown if value], notices, charts)
 
-    def _draw(self) -> tuple[object, RunInfo]:
+    def _draw(self) -> tuple[object, History, list[Row]]:
         stamp = stamp_of(self._run.metrics, self._run.evaluations, self._run.summary)
         with self._lock:
             if self._drawn is None or self._drawn[0] != stamp:
                 history = read_history(self._run.root)
-                state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
-                self._drawn = stamp, RunInfo(state, (), list_alarms(history.steps), draw_training(history))
+                self._drawn = stamp, history, draw_training(history)
             return self._drawn
 
     def _refresh(self) -> bool:
@@ -267,7 +260,5 @@ def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
 def _intervals(history: History, tier: str, steps: Sequence[int]) -> Mapping[str, list[float | None]]:
     """Return the interval's bounds of held-out accuracy, of all problems or of a tier; None if tiers are unknown."""
     of_step = {evaluation.step: evaluation.solved for evaluation in history.evaluations}
-    tier_of = history.tier_of if tier else {}
-    chosen = [{name: s for name, s in of_step[step].items() if tier_of.get(name, "") == tier} for step in steps]
-    estimates = [estimate_accuracy(solved) for solved in chosen]
+    estimates = [estimate_accuracy(history.of_tier(of_step[step], tier)) for step in steps]
     return {bound: [getattr(one, bound) if one else None for one in estimates] for bound in ("low", "high")}

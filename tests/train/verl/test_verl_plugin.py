@@ -89,7 +89,7 @@ def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
     from transformers import PreTrainedTokenizerFast
     from verl.trainer.ppo.v1 import get_trainer_cls
 
-    from microcoder.train.run.weights import RolloutReader
+    from microcoder.train.rollouts import RolloutReader
 
     config = compose(f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options)
     trainer = get_trainer_cls("microcoder")(config)

@@ -15,9 +15,8 @@ import torch
 from pydantic import BaseModel
 from verl_runs import ON_CPU, RECIPE, needs_verl
 
-from microcoder.judge.core.config import load_config
+from microcoder.judge.core.config import list_keys, load_config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.records import list_keys
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory
 

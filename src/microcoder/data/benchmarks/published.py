@@ -1,8 +1,6 @@
 """Reads problems of a published data set without building a corpus; other rows are counted by reason.
 
 Cleaning, decontamination and verification by execution are left to `microcoder data build`.
-
-Also reads training problems from problem files and finished corpora, and held-out ones also from LiveCodeBench.
 """
 
 from __future__ import annotations
@@ -11,41 +9,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
-from microcoder.data.formats.candidates import Rejection
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.rows import FORMATS, HINDERED, load_format
-from microcoder.data.release.problems import read_problems
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
-
-if TYPE_CHECKING:
-    from microcoder.data.rowfiles import RawRow
-    from microcoder.data.sources import Source
-
-
-def read_heldout(path: Path) -> list[Problem]:
-    """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
-
-    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
-    """
-    if is_livecodebench(path):
-        return [question.load() for question in LiveCodeBench(path=path).read()]
-    return read_problems(path)
-
-
-def read_training_problems(path: Path) -> list[Problem]:
-    """Read problems to train on; refuses LiveCodeBench."""
-    if is_livecodebench(path):
-        raise DataError(f"{path} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout")
-    return read_problems(path)
-
-
-_ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +41,7 @@ def read_published(
         is_trained_on: whether a benchmark is refused.
     """
     check_format(format_name, is_trained_on=is_trained_on)
-    from microcoder.data.sources import HubName, Source, find_part, list_shards, open_source, read_shard
+    from microcoder.data.sources import HubName, Source, collect_source, find_part, open_source
 
     part, folder, known = f"{subset}/{split}", Path(name).expanduser(), load_format(format_name)
     if folder.is_dir():
@@ -82,13 +53,12 @@ def read_published(
         source = open_source(f"hf://datasets/{name}{at}/{part}", format_name)
     problems: list[Problem] = []
     left_out: Counter[str] = Counter()
-    for shard in list_shards(source, _ROWS_AT_ONCE):
-        for row in read_shard(source, shard):
-            problem = _read_problem(source, row)
-            if isinstance(problem, Problem):
-                problems.append(problem)
-            else:
-                left_out[problem] += 1
+    for row in collect_source(source):
+        problem = _read_problem(row)
+        if isinstance(problem, Problem):
+            problems.append(problem)
+        else:
+            left_out[problem] += 1
     if not problems:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
         raise DataError(
@@ -117,11 +87,8 @@ def find_format(name: str) -> str:
     return known[0]
 
 
-def _read_problem(source: Source, row: RawRow) -> Problem | str:
-    """Return the problem of a raw row, or the reason code why it is not one."""
-    from microcoder.data.sources import collect_row
-
-    candidate = collect_row(source, row)
+def _read_problem(candidate: Candidate | Rejection) -> Problem | str:
+    """Return the problem of a row, or the reason code why it is not one."""
     if isinstance(candidate, Rejection):
         return candidate.reason
     if flags := sorted(HINDERED.keys() & set(candidate.flags)):

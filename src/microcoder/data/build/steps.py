@@ -39,7 +39,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection, Stage, proc
 from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
 from microcoder.data.rowfiles import placed, read_file
-from microcoder.data.sources import collect_row, collect_shard, list_shards, read_shard
+from microcoder.data.sources import WHOLE, collect_shard, collect_source
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import Evidence, VerdictStore, VerifySettings, combine_counts, conclude, count_right, gather
 from microcoder.data.verify.store import evaluator_version
@@ -154,10 +154,6 @@ def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Cand
     return work / "verification" / "counts" / f"{digest(settings.model_dump_json(), *digests)}.json"
 
 
-_ROWS_OF_A_BENCHMARK = 1 << 20
-"""Rows per shard of a benchmark: more than a file has."""
-
-
 class NoSettings(Config):
     """Settings of steps that have none."""
 
@@ -230,9 +226,7 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
     problems: list[Candidate] = []
     for benchmark in sources:
         num_rows, num_before, first = 0, len(problems), ""
-        source = open_settings(benchmark)
-        shards = list_shards(source, _ROWS_OF_A_BENCHMARK)
-        for row in (collect_row(source, raw) for shard in shards for raw in read_shard(source, shard)):
+        for row in collect_source(open_settings(benchmark)):
             num_rows += 1
             if isinstance(row, Rejection):
                 first = first or f"; the first: {row.reason}, {row.detail}"
@@ -351,7 +345,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
         responses=responses.absolute() if responses else None,
         judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
     )
-    compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=_ROWS_OF_A_BENCHMARK)))
+    compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=WHOLE)))
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
     quality = config.filter.quality
     if config.generate.mode != "off":

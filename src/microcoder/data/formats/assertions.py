@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from microcoder.data.formats.candidates import DecodedTests
 from microcoder.data.formats.text import is_json_value, parse_python, shorten, write_json
-from microcoder.judge.core.signatures import find_head
+from microcoder.judge.core.signatures import arguments_of, find_head
 from microcoder.judge.core.types import Call, Checker, TestCase
 
 
@@ -47,11 +47,8 @@ def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping
 
 def read_parameters(source: str, name: str) -> tuple[str, ...]:
     """Return the positional parameters of a function, without self, from code that may end after its head."""
-    function = find_head(source, name)
-    if function is None:
-        return ()
-    names = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
-    return tuple(names[1:] if names[:1] in (["self"], ["cls"]) else names)
+    head = find_head(source, name)
+    return tuple(argument.arg for argument in arguments_of(head)) if head else ()
 
 
 def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:

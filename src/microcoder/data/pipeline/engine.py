@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +35,7 @@ from microcoder.data.pipeline.steps import (
     write_part,
 )
 from microcoder.judge.core.errors import DataError, EvaluatorFault, MicroCoderError
-from microcoder.judge.core.machine import count_processors
+from microcoder.judge.core.machine import count_processors, end_with_parent
 
 Looks = Sequence[Any]
 """What a barrier's `look` returns for the rows of a shard; empty for other steps."""
@@ -173,15 +172,7 @@ class Runner:
 def _start_worker() -> None:
     # Ctrl-C is for the build: it waits for the shards at hand and tells of them once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this worker process with its parent: after a killed build it would wait for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    end_with_parent()
 
 
 def _open(step: Step, opened: ExitStack) -> Take:

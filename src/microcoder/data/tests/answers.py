@@ -30,7 +30,7 @@ from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import cut_pieces, take_in_turn
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import Call, Outcome, Problem, Program, TestCase, TestResult
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult
 
 PACKAGE_INPUTS, MOST_MADE = 60, 72
 """Most inputs that generators are run for, spread over their groups, and most inputs made by mutation; the best of
@@ -210,7 +210,8 @@ class Answering:
     def _returned(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         """Return a function's answers, out of the results of tests that it cannot pass; None without one."""
         call = find_call(self.problem([TestCase(input=inputs[0].text, output="0")], seconds=1.0))
-        sentinel = _SENTINELS.get(_kind_of_result(call))
+        # A class gives a value per operation.
+        sentinel = None if call and call.style == "design" else _SENTINELS.get(call.judged if call else "json")
         if sentinel is None:
             self.dropped["kind of result"] += len(inputs)
             return [None] * len(inputs)
@@ -318,17 +319,6 @@ def _stirred(program: Program) -> Program:
     if program.language != "python" or "random" not in code or "__future__" in code:
         return program
     return Program(f"import random as _random; _random.seed(20260521)\n{code}", program.language)
-
-
-def _kind_of_result(call: Call | None) -> str:
-    """Return the type name of the judged value: the result, or an argument after the call; empty for a class."""
-    if call is None:
-        return "json"
-    if call.style == "design":
-        return ""
-    if call.result is not None and call.returns == "json" and call.result < len(call.parameters):
-        return call.parameters[call.result]
-    return call.returns
 
 
 def _has_object(value: object) -> bool:

@@ -1,22 +1,29 @@
 """Configuration: frozen pydantic models, TOML recipes, dotted overrides.
 
 Precedence: defaults < recipe files from left to right < `--dotted.key value` flags. An unknown key is an error
-that names the nearest known one.
+that names the nearest known one. `list_keys` and `describe_keys` list the keys with their docstrings, for `--help` and
+the reference.
 """
 
 from __future__ import annotations
 
 import difflib
+import inspect
+import json
+import textwrap
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from microcoder.judge.core.errors import ConfigError, explain_fault
 from microcoder.judge.core.records import nested_models
+from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Record
 
 
@@ -280,3 +287,74 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in values.items():
         flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
     return flat
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key, or one kind of a table."""
+
+    name: str
+    """Dotted name."""
+    default: str
+    """Default as JSON; or `required`, `none`, or empty for a kind."""
+    meaning: str
+
+
+def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
+    """Yield every key of a configuration, those of its tables and of all their kinds included."""
+    meanings = attribute_docstrings(schema)
+    for name, field in schema.model_fields.items():
+        models = list(nested_models(field.annotation))
+        for model in models:
+            kind = model.model_fields.get("kind")
+            if kind is not None and len(models) > 1:
+                yield Key(f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", _first_line(model))
+            for key in list_keys(model, f"{prefix}{name}."):
+                if not key.name.endswith(f"{name}.kind"):
+                    yield key
+        if not models:
+            yield Key(prefix + name, _default(field), meanings.get(name, ""))
+
+
+def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
+    """Return the keys as text: a heading per table and a paragraph per key; or only the `usual` keys, a line each."""
+    if usual:
+        keys = {key.name: key for key in list_keys(schema)}
+        indent = max(len(_show(keys[name])) for name in usual) + 6
+        lines = ["The usual configuration keys, in a TOML file or as flags:"]
+        for name in usual:
+            meaning = textwrap.shorten(keys[name].meaning, max(20, width - indent), placeholder=" ...")
+            lines.append(f"  --{_show(keys[name]):<{indent - 4}}{meaning}".rstrip())
+        return "\n".join(lines)
+    meanings = attribute_docstrings(schema)
+    heads = {
+        # Of several kinds each says for itself what it is.
+        name: meanings.get(name) or (_first_line(models[0]) if len(models) == 1 else "")
+        for name, field in schema.model_fields.items()
+        if (models := list(nested_models(field.annotation)))
+    }
+    lines, table = ["Configuration keys, in a TOML file or as flags:"], ""
+    # Those that are in no table come first, as in a file.
+    for key in sorted(list_keys(schema), key=lambda key: key.name.partition(".")[0] in heads):
+        group = key.name.partition(".")[0]
+        if group in heads and group != table:
+            table = group
+            lines += ["", f"[{group}] {heads[group]}".rstrip()]
+        lines.append(f"  --{_show(key)}" + (" (required)" if key.default == "required" else ""))
+        lines += textwrap.wrap(key.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return "\n".join(lines)
+
+
+def _show(key: Key) -> str:
+    return key.name if key.default in ("", "required", "none") else f"{key.name} = {key.default}"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    return json.dumps(value, default=str) if value is not None else "none"
+
+
+def _first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").split("\n")[0]

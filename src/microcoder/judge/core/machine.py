@@ -1,4 +1,4 @@
-"""The machine: whether it is Linux, processors, file locks, full disks; and how to install this package's extras."""
+"""The machine: whether it is Linux, processors, file locks, full disks, orphans; and how to install our extras."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from importlib import metadata
@@ -49,6 +50,18 @@ def count_processors() -> int:
     """Return how many processors this process may use."""
     usable: Callable[[int], Any] | None = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+def end_with_parent() -> None:
+    """End this worker process with its parent, which may be killed: it would wait for ever."""
+    from multiprocessing import parent_process
+
+    def wait() -> None:
+        if (parent := parent_process()) is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:

@@ -61,7 +61,7 @@ def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | N
     head = find_head(code, fn_name)
     if head is None:
         return _infer_design(code, fn_name)
-    parameters = [_kind_of(argument.annotation) for argument in _arguments_of(head)]
+    parameters = [_kind_of(argument.annotation) for argument in arguments_of(head)]
     returns = _kind_of(head.returns)
     result = None if are_null else _changed_argument(head, parameters)
     if {*parameters, returns} == {"json"} and result is None:
@@ -103,14 +103,15 @@ def _infer_design(code: str, name: str) -> Call | None:
     for method in _METHOD.finditer(body):
         head = _parse_head(body, method.end() - 1)
         if head is not None:
-            parameters = tuple(_kind_of(argument.annotation) for argument in _arguments_of(head))
+            parameters = tuple(_kind_of(argument.annotation) for argument in arguments_of(head))
             returns = _kind_of(head.returns)
             if {*parameters, returns} != {"json"}:
                 methods.append(Method(name=method[1], parameters=parameters, returns=returns))
     return Call(style="design", methods=tuple(methods))
 
 
-def _arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
+def arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
+    """Return a function's positional arguments, a method's without self."""
     arguments = [*head.args.posonlyargs, *head.args.args]
     return arguments[1:] if arguments and arguments[0].arg in ("self", "cls") else arguments
 
@@ -150,7 +151,7 @@ def _changed_argument(head: ast.FunctionDef, kinds: Sequence[str]) -> int | None
     """Return the index of the argument that a `-> None` function changes: the first list or node, else 0; else None."""
     if not (isinstance(head.returns, ast.Constant) and head.returns.value is None) or not kinds:
         return None
-    for place, argument in enumerate(_arguments_of(head)):
+    for place, argument in enumerate(arguments_of(head)):
         note = argument.annotation
         if isinstance(note, ast.Subscript) or getattr(note, "id", "") in ("list", "List") or kinds[place] != "json":
             return place

@@ -154,6 +154,13 @@ class Signature(Record):
     result: int | None = Field(default=None, ge=0, lt=100)
     """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
 
+    @property
+    def judged(self) -> Kind:
+        """Kind of the value that is judged: of what is returned, or of the argument in its place."""
+        if self.result is not None and self.returns == "json" and self.result < len(self.parameters):
+            return self.parameters[self.result]
+        return self.returns
+
 
 class Method(Signature):
     """A method of a design class."""

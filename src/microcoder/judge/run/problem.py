@@ -45,10 +45,7 @@ def _read_one(where: str, signature: Signature, arguments: Sequence[Any], expect
             f"{where}: the result is argument {signature.result}, counted from 0, of {len(arguments)}; "
             "give call.result a smaller number"
         )
-    kind = signature.returns
-    if signature.result is not None and kind == "json" and signature.result < len(signature.parameters):
-        kind = signature.parameters[signature.result]
-    return _read_kind(f"{where}: the expected output", kind, expected)
+    return _read_kind(f"{where}: the expected output", signature.judged, expected)
 
 
 def _read_arguments(where: str, signature: Signature, arguments: Sequence[Any]) -> None:

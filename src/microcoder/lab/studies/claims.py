@@ -11,9 +11,10 @@ from typing import Any
 
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study, StudyFile
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
-from microcoder.lab.studies.history import History, MetricSeries, measure, read_history, read_series
+from microcoder.lab.studies.features import MetricSeries, measure, read_series
 from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
+from microcoder.train.runs import History, read_history
 
 
 @dataclass(frozen=True, slots=True)

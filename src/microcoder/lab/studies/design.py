@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.config import SHIPPED, Config
 from microcoder.judge.core.errors import ConfigError, explain_fault
-from microcoder.lab.studies.history import LABELS, SHARES, parse_feature
+from microcoder.lab.studies.features import LABELS, SHARES, parse_feature
 
 Direction = Literal["higher", "lower", "same"]
 Family = Literal["measuring", "mechanism", "training"]
@@ -48,7 +48,7 @@ class Contrast(Config):
     measurement: str = ""
     """The study's measurement that yields the metric; none: the training runs."""
     feature: str = ""
-    """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.history`."""
+    """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.features`."""
     of: tuple[str, ...] = Field(min_length=1)
     """Levels whose mean is compared."""
     against: tuple[str, ...] = ()
@@ -279,16 +279,15 @@ class Study(Config):
         for claim in self.claims:
             named += [(claim.id, one) for one in (claim.primary, *claim.secondary, claim.check) if one]
         for where, one in named:
-            known, metrics = tuple(self.levels), tuple(LABELS)
+            known = tuple(self.levels)
             if one.measurement:
                 if one.measurement not in self.measurements:
                     yield f"{where}: no measurement {one.measurement!r} in this study"
                     continue
                 known = self.measurements[one.measurement].levels
-                metrics = tuple(self.measurements[one.measurement].metrics)
             if unknown := [level for level in one.levels if level not in known]:
                 yield f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}"
-            if one.metric not in metrics:
+            if one.measurement and one.metric not in (metrics := self.measurements[one.measurement].metrics):
                 yield f"{where}: no metric {one.metric!r}; use one of {', '.join(metrics)}"
 
 

@@ -34,6 +34,8 @@ Solved = Mapping[str, Sequence[bool | None]]
 
 NUM_RESAMPLES = 10_000
 _TAIL = 0.025
+_NORMAL = 1.959963984540054
+"""Normal quantile of a 95 % interval."""
 _RESAMPLES_AT_ONCE = 1_000
 
 
@@ -63,6 +65,17 @@ def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimat
     old, new = _pass_at_k_by_problem(before, k), _pass_at_k_by_problem(after, k)
     both = sorted(old.keys() & new.keys())
     return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0)
+
+
+def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson 1927), valid also at 0 and 1; (0, 1) if nothing was asked."""
+    if not asked:
+        return 0.0, 1.0
+    share = hits / asked
+    centre = share + _NORMAL * _NORMAL / (2 * asked)
+    half = _NORMAL * math.sqrt(share * (1 - share) / asked + _NORMAL * _NORMAL / (4 * asked * asked))
+    scale = 1 + _NORMAL * _NORMAL / asked
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
 def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:

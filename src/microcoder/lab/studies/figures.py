@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from microcoder.lab.studies.history import LABELS, SHARES, MetricSeries
+from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
 from microcoder.lab.studies.verdicts import expected_half_width
 
 if TYPE_CHECKING:

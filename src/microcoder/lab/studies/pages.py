@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
+from microcoder.judge.core.machine import how_to_install
 from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
 from microcoder.lab.studies.figures import draw_curves
-from microcoder.lab.studies.history import missing_extra
 from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
@@ -48,7 +48,7 @@ def write_study_report(
     try:
         drawn = [_draw_figure(study, output) for study in judged]
     except ImportError as error:
-        raise missing_extra(error) from None
+        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
     name = "all" if has_index else judged[0].file.name
     beside = output / f"{name}-records{SUFFIX}"
     if records is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -15,11 +14,10 @@ from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_rows
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference
-from microcoder.lab.studies.history import History, read_history
-from microcoder.lab.yardstick.report import wilson_interval
+from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, wilson_interval
 from microcoder.train.algorithm.continuation import Fate, count_continued
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.runs import History
 
 Cell = str | list[str]
 """A text, or a difference with its direction: `up`, `down` or `flat`."""
@@ -53,23 +51,17 @@ class BeforeAfter(NamedTuple):
 
 def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
     """Compare pass@k (k = 1: accuracy) before and after training, on one tier or (empty) on all problems."""
-    before, after = (
-        {name: samples for name, samples in solved.items() if not tier or history.tier_of.get(name) == tier}
-        for solved in (one.solved if one else {} for one in (history.before, history.after))
-    )
+    before, after = (history.of_tier(one.solved if one else {}, tier) for one in (history.before, history.after))
     at_first, in_the_end = (estimate_accuracy(solved, k=k) for solved in (before, after))
     return BeforeAfter(at_first, in_the_end, estimate_difference(before, after, k=k))
 
 
-def describe_report(history: History, others: Sequence[Path] = ()) -> dict[str, Any]:
+def describe_report(history: History, others: Sequence[History] = ()) -> dict[str, Any]:
     """Return the report of a run, finished or not: title, headline, sentences, notices, tables, command.
 
     Args:
         history: the run that it is about.
-        others: other runs on the same problems, to compare it with.
-
-    Raises:
-        DataError: a file is damaged, or another run has other problems.
+        others: other runs on the same problems (`check_alike`), to compare it with.
     """
     manifest, summary, num_steps = history.manifest, history.summary or {}, len(history.steps)
     headline, subject = compare(history), _subject(manifest.get("config") or {})
@@ -160,12 +152,10 @@ def _doses(steps: Sequence[StepMetrics]) -> str:
     return f"Share of |advantage| removed: {text}{f'; the clip stopped {left:.2%} of tokens' if any(clipped) else ''}."
 
 
-def _arms(history: History, others: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any]]:
     if not others:
         return
-    arms = [history, *map(read_history, others)]
-    for other in arms[1:]:
-        check_alike(history, other)
+    arms = [history, *others]
     labels, after = _labels(arms), history.after
     rows: list[list[Cell]] = []
     said, changed = [], []
@@ -224,11 +214,10 @@ def conclude(ours: str, other: str, difference: Estimate | None) -> str:
 
 def check_alike(history: History, other: History) -> None:
     """Raise DataError if two runs have different problems."""
-    ours, theirs = ((h.manifest.get("problems") or {}).get("digest") for h in (history, other))
-    if ours != theirs:
+    if other.asked != history.asked:
         raise DataError(
-            f"{other.run.root} asked other problems than {history.run.root} (digest {theirs} against {ours}); compare "
-            "runs of one recipe that differ in their algorithm"
+            f"{other.run.root} asked other problems than {history.run.root} (digest {other.asked} against "
+            f"{history.asked}); compare runs of one recipe that differ in their algorithm"
         )
 
 

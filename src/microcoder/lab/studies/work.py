@@ -42,13 +42,11 @@ from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, StudyFile
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig
 from microcoder.train.run.manifest import digest_config, read_git
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import CATALOGUE, RunDirectory
 
 _SOURCE = Path(microcoder.__file__).parent
 _ROOMS = ("judge", "data/micro", "train")
 """Folders of the code that decides the results of a run of the micro lab."""
-CATALOGUE = "runs.json"
-"""File in the folder of a code digest: the labels (study, level or measurement, seed) of each run's folder."""
 SUFFIX = ".tar.xz"
 """Suffix of a file of records, from which a study's pages can be written."""
 

@@ -8,16 +8,14 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
-from microcoder.judge.core.machine import count_processors
+from microcoder.judge.core.machine import count_processors, end_with_parent
 from microcoder.lab.studies.work import Job, Work, distinct_work, run_measurement
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
@@ -104,14 +102,7 @@ def _begin(logs: Path, jobs: int) -> None:
     log = os.open(logs / f"worker-{os.getpid()}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
         os.dup2(log, descriptor)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait_for_end([parent.sentinel])
-    os._exit(0)
+    end_with_parent()
 
 
 def _do(work: Work, command: list[str]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 
 import microcoder
+from microcoder.lab.studies.effects import wilson_interval
 from microcoder.lab.yardstick.cases import DATA_VERSION
 from microcoder.lab.yardstick.session import Audit, CaseResult, YardstickPlan
 
@@ -20,24 +20,8 @@ COLUMNS = {
 }
 """Group of cases -> title of its column, which counts the misses."""
 OURS = "microcoder"
-
-
-_Z = 1.959963984540054
-"""Normal quantile of a 95 % interval."""
 Rate = dict[str, float]
 """`misses`, `asked`, `low` and `high` (95 % interval of the share of misses), and `unsteady`."""
-
-
-def wilson_interval(misses: int, asked: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson 1927), valid also at 0 and 1; (0, 1) if nothing was
-    asked."""
-    if not asked:
-        return 0.0, 1.0
-    share = misses / asked
-    centre = share + _Z * _Z / (2 * asked)
-    half = _Z * math.sqrt(share * (1 - share) / asked + _Z * _Z / (4 * asked * asked))
-    scale = 1 + _Z * _Z / asked
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
 def _group_of(result: CaseResult) -> str:

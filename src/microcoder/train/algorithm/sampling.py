@@ -1,8 +1,12 @@
-"""Config of sampling: temperature and length over the run, diversity watch, vLLM, correction of sampler mismatch."""
+"""Config of sampling: temperature and length over the run, diversity watch, vLLM, correction of sampler mismatch.
+
+The paper uses a constant temperature chosen before training and staged transitions (section 3.2); a continuous ramp
+damages diversity for good and is here for ablation only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,6 +19,10 @@ class ConstantTemperature(Config):
 
     kind: Literal["constant"] = "constant"
     value: float = Field(default=1.2, gt=0, le=4)
+
+    def at(self, step: int) -> float:
+        """Return the temperature of a step, from 1."""
+        return self.value
 
 
 class TemperatureStage(Config):
@@ -34,6 +42,10 @@ class StagedTemperature(Config):
         steps = [stage.from_step for stage in self.stages]
         if steps[0] != 1 or steps != sorted(set(steps)):
             yield f"stages start at steps {steps}; the first must be 1 and each later than the one before"
+
+    def at(self, step: int) -> float:
+        """Return the temperature of a step: that of the last stage that has begun."""
+        return next(stage.value for stage in reversed(self.stages) if stage.from_step <= step)
 
 
 class DiversityTemperature(Config):
@@ -64,6 +76,10 @@ class AblationRamp(Config):
     num_steps: int = Field(ge=2)
     """Steps from `start` to `end`; `end` holds afterwards."""
 
+    def at(self, step: int) -> float:
+        """Return the temperature of a step."""
+        return self.start + min(1.0, (step - 1) / (self.num_steps - 1)) * (self.end - self.start)
+
 
 TemperatureSchedule = ConstantTemperature | StagedTemperature | DiversityTemperature | AblationRamp
 Temperature = Annotated[TemperatureSchedule, Field(discriminator="kind"), kind_or("constant")]
@@ -74,6 +90,11 @@ class LengthStage(Config):
 
     from_step: int = Field(ge=2)
     max_response_tokens: int = Field(ge=1)
+
+
+def find_limit(first: int, stages: Sequence[LengthStage], *, step: int) -> int:
+    """Return the length limit of a step: that of the last stage that has begun, `first` before any has."""
+    return next((stage.max_response_tokens for stage in reversed(stages) if stage.from_step <= step), first)
 
 
 class DiversityWatch(Config):

@@ -5,8 +5,8 @@ rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> adva
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from microcoder.judge.core.extract import USUAL, Extractor
@@ -15,8 +15,8 @@ from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 from microcoder.judge.fleet.protocols import BatchJudge
 from microcoder.train.algorithm.advantages import Advantage, build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.masking import TruncationRule, draw_uniform
-from microcoder.train.rollouts import ScoredRollout
+from microcoder.train.algorithm.masking import MaskReason, TruncationRule, draw_uniform
+from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 
 
 def list_losses(
@@ -141,9 +141,9 @@ def score_apart(rollout: Rollout, program: Program, verdict: Verdict, tier: str 
     return ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", tier, index)
 
 
-def read_program(rollout: Rollout, problem: Problem, extract: Extractor = USUAL) -> Program:
+def read_program(rollout: Rollout, *, language: str, extract: Extractor = USUAL) -> Program:
     """Extract the program from a rollout."""
-    return extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
+    return extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
 
 
 def judge_rollouts(
@@ -155,7 +155,7 @@ def judge_rollouts(
 ) -> list[list[tuple[Rollout, Program, Verdict]]]:
     """Extract and judge the programs of all rollouts in one batch; return (rollout, program, verdict) triples."""
     read = [
-        (rollout, read_program(rollout, problem, extract), problem)
+        (rollout, read_program(rollout, language=problem.language, extract=extract), problem)
         for problem, rollouts_G in zip(problems_P, rollouts_P_G, strict=True)
         for rollout in rollouts_G
     ]
@@ -195,3 +195,37 @@ def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[Sco
         )
         for index, (one, reason) in enumerate(zip(judged_G, reasons_G, strict=True))
     ]
+
+
+def note_mismatch(
+    scored_P_G: Sequence[Sequence[ScoredRollout]], rows: Sequence[SamplerMismatch]
+) -> list[list[ScoredRollout]]:
+    """Return the rollouts with their observed ratios; one whose weight is 0 is masked."""
+    left = iter(rows)
+    return [[_note(sample, next(left)) for sample in group] for group in scored_P_G]
+
+
+def _note(sample: ScoredRollout, seen: SamplerMismatch) -> ScoredRollout:
+    taken = sample.advantage * max(0.0, 1 - seen.weight)
+    noted = replace(sample, mismatch=seen, lost={**sample.lost, "mismatch": taken} if taken else sample.lost)
+    if seen.weight > 0 or sample.masked_why:
+        return noted
+    return replace(noted, advantage=0.0, masked_why=str(MaskReason.SAMPLER_MISMATCH))
+
+
+def note_clipped(
+    scored_P_G: Sequence[Sequence[ScoredRollout]], shares: Mapping[int, float]
+) -> list[list[ScoredRollout]]:
+    """Return the rollouts with `lost["clip"]`, the advantage that the clip removed after masks and corrections.
+
+    `shares` are values of `clipped_shares` by index in the step; a response without one was not clipped.
+    """
+    place, noted_P_G = 0, []
+    for group in scored_P_G:
+        noted = []
+        for sample in group:
+            taken = shares.get(place, 0.0) * (sample.advantage - sample.lost.get("mismatch", 0.0))
+            noted.append(replace(sample, lost={**sample.lost, "clip": taken}) if taken else sample)
+            place += 1
+        noted_P_G.append(noted)
+    return noted_P_G

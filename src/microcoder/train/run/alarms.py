@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from statistics import correlation, linear_regression
+from typing import NamedTuple
 
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.sampling import DiversityWatch
-from microcoder.train.algorithm.schedules import find_latest_decline
 from microcoder.train.metrics import StepMetrics
 
 TRUNCATED_SHARE = 0.9
@@ -19,6 +20,8 @@ WEIGHT_RANGE = (0.9, 1.1)
 DROPPED_SHARE = 0.05
 IDLE_STEPS = 20
 """In 20 steps of 64 x 8 rollouts, a mechanism that affects one in 3,000 acts with 97 %; rarer ones hardly matter."""
+STEADINESS = 0.7
+"""A fall counts as steady if the correlation of diversity with the step is below minus this."""
 _SHORTEST_WINDOW, _WINDOWS_A_RUN = 8, 3
 """Window of diversity's trend in a short run: a third of its steps, but at least 8, to show through the noise."""
 _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
@@ -40,7 +43,7 @@ class Alarm:
 def find_alarms(
     metrics: StepMetrics,
     *,
-    history: Sequence[Mapping[str, Any]] = (),
+    history: Sequence[StepMetrics] = (),
     watch: DiversityWatch,
     breaks: Collection[int] = (),
     num_steps: int | None = None,
@@ -50,7 +53,7 @@ def find_alarms(
 
     Args:
         metrics: the step's row.
-        history: the rows of the steps before.
+        history: the steps before.
         watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
         num_steps: length of the run; in a short one the window of a decline is shorter.
@@ -59,10 +62,10 @@ def find_alarms(
     if num_steps is not None:
         fitting = max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN)
         watch = watch.model_copy(update={"window_steps": min(watch.window_steps, fitting)})
-    diversities = [*(row["diversity"] for row in history), metrics.diversity]
-    decline = find_latest_decline(diversities, watch=watch, breaks=breaks)
-    rows = [*history[1 - IDLE_STEPS :], metrics.as_row()]
-    idle = [idea for idea in ideas if len(rows) == IDLE_STEPS and not any(_acts(idea, row) for row in rows)]
+    diversities = [*(step.diversity for step in history), metrics.diversity]
+    decline = find_decline(diversities, watch=watch, breaks=breaks)
+    steps = [*history[1 - IDLE_STEPS :], metrics]
+    idle = [idea for idea in ideas if len(steps) == IDLE_STEPS and not any(_acts(idea, step) for step in steps)]
     alarms = [*_of_signal(metrics)]
     if decline:
         alarms.append(
@@ -86,12 +89,49 @@ def find_alarms(
     return [*alarms, *_of_machine(metrics)]
 
 
-def _acts(idea: str, row: Mapping[str, Any]) -> bool:
+class Decline(NamedTuple):
+    """A falling regression line through the last steps."""
+
+    start: float
+    """The line at the window's first step."""
+    end: float
+    """The line at the window's last step."""
+    steps_to_half: int
+    """Steps until half of `end` at this rate."""
+
+
+def find_decline(
+    diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()
+) -> Decline | None:
+    """Return the steady decline over the last `watch.window_steps` values, or None; it precedes failure (section 3.2).
+
+    Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
+    below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
+    must have one. Only steps since the last of `breaks`, the temperature's jumps, count.
+    """
+    window_steps = watch.window_steps
+    values = diversities[max((step - 1 for step in breaks if step <= len(diversities)), default=0) :]
+    if len(values) < window_steps:
+        return None
+    points = [(x, y) for x, y in enumerate(values[-window_steps:]) if y is not None]
+    if len(points) < max(4, window_steps / 2):
+        return None
+    xs, ys = zip(*points, strict=True)
+    if len(set(ys)) == 1 or correlation(xs, ys) >= -STEADINESS:
+        return None
+    slope, start = linear_regression(xs, ys)
+    end = start + slope * (window_steps - 1)
+    if start - end < watch.min_drop * start:
+        return None
+    return Decline(start=start, end=max(0.0, end), steps_to_half=math.ceil(max(0.0, end) / 2 / -slope))
+
+
+def _acts(idea: str, step: StepMetrics) -> bool:
     """Return whether a mechanism had an effect in a step; True for a clip of which the engine reports nothing."""
     if idea == "clip":
-        shares = row["optimizer"]
+        shares = step.optimizer
         return shares.get("clip_high_share", shares.get("clip_share", 1.0)) > 0
-    return any(name.startswith(idea) for name in row.get("doses", ()))
+    return any(name.startswith(idea) for name in step.doses)
 
 
 def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:

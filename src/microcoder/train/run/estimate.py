@@ -19,7 +19,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, MicroCoderError, TrainingError
 from microcoder.judge.core.machine import is_disk_full
-from microcoder.train.algorithm.schedules import staged_value
+from microcoder.train.algorithm.sampling import find_limit
 from microcoder.train.recipe.recipe import (
     MICRO_HEADS,
     MICRO_INTERMEDIATE_SIZE,
@@ -277,7 +277,8 @@ def describe_run(config: TrainConfig) -> list[str]:
     batch, rollout = config.batch, config.rollout
     in_step = batch.train_batch_size * rollout.num_samples
     updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
-    limits = [staged_value(rollout.length_limits, step=step) for step in range(1, config.num_steps + 1)]
+    first, stages = rollout.max_response_tokens, rollout.length_stages
+    limits = [find_limit(first, stages, step=step) for step in range(1, config.num_steps + 1)]
     size, unknown = count_model(config.model), "model size unknown (no config.json, no known name)"
     return [
         f"the run: {config.num_steps} steps, {updates} updates, {in_step * config.num_steps:,} rollouts, at most "

@@ -8,14 +8,12 @@ masked on both sides: IcePop, arXiv 2510.18855; by the geometric mean: https://r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
-from microcoder.train.algorithm.masking import MaskReason
 from microcoder.train.algorithm.sampling import MismatchConfig
-from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
+from microcoder.train.rollouts import SamplerMismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +62,3 @@ def correct_mismatch(
         mean_over_tokens(weights),
     )
     return Correction(weights, [SamplerMismatch(*row) for row in zip(*columns, strict=True)])
-
-
-def note_mismatch(
-    scored_P_G: Sequence[Sequence[ScoredRollout]], rows: Sequence[SamplerMismatch]
-) -> list[list[ScoredRollout]]:
-    """Return the rollouts with their observed ratios; one whose weight is 0 is masked."""
-    left = iter(rows)
-    return [[_note(sample, next(left)) for sample in group] for group in scored_P_G]
-
-
-def _note(sample: ScoredRollout, seen: SamplerMismatch) -> ScoredRollout:
-    taken = sample.advantage * max(0.0, 1 - seen.weight)
-    noted = replace(sample, mismatch=seen, lost={**sample.lost, "mismatch": taken} if taken else sample.lost)
-    if seen.weight > 0 or sample.masked_why:
-        return noted
-    return replace(noted, advantage=0.0, masked_why=str(MaskReason.SAMPLER_MISMATCH))

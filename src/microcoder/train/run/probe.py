@@ -10,15 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean
 from typing import TypeVar
 
 from pydantic import TypeAdapter
 
 from microcoder.judge.core.files import read_json, write_json
 from microcoder.train.algorithm.sampling import DiversityTemperature
-from microcoder.train.metrics import summarise_accuracy
-from microcoder.train.rollouts import ScoredRollout, measure_diversity
+from microcoder.train.metrics import measure_responses, summarise_accuracy
+from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.runs import RunDirectory
 
 ItemT = TypeVar("ItemT")
@@ -67,15 +66,13 @@ def measure_grid(
     points = []
     for number, temperature in enumerate(settings.grid):
         scored_P_G = sample(temperature, number)
-        rollouts = [one.rollout for group in scored_P_G for one in group]
+        samples, seen = [one for group in scored_P_G for one in group], measure_responses(scored_P_G)
         point = ProbePoint(
             temperature=temperature,
-            accuracy=summarise_accuracy([one for group in scored_P_G for one in group])[0],
-            diversity=measure_diversity([[one.rollout.token_ids for one in group] for group in scored_P_G]),
-            length_mean=fmean(len(rollout.token_ids) for rollout in rollouts),
-            truncated_share=fmean(float(rollout.is_truncated) for rollout in rollouts),
+            accuracy=summarise_accuracy(samples)[0],
+            **{name: seen[name] for name in ("diversity", "length_mean", "truncated_share")},
             num_problems=len(scored_P_G),
-            num_samples=len(rollouts),
+            num_samples=len(samples),
         )
         points.append(point)
     return points

@@ -7,20 +7,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
 from microcoder.train.algorithm.active import ActiveChoice, PassCount, choose_problems, count_passes
-from microcoder.train.algorithm.sampling import DiversityWatch, TemperatureSchedule
-from microcoder.train.algorithm.schedules import scheduled_temperature, transitions
+from microcoder.train.algorithm.sampling import (
+    DiversityTemperature,
+    DiversityWatch,
+    StagedTemperature,
+    TemperatureSchedule,
+)
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, write_rollouts
 
 _SILENT = Observer()
 
@@ -52,14 +55,15 @@ class Recorder:
         )
 
     @cached_property
-    def history(self) -> list[dict[str, Any]]:
-        """The metrics rows so far; read on first use, which must come after a rewind of the run."""
-        return self.run.read_metrics()
+    def history(self) -> list[StepMetrics]:
+        """The steps so far; read on first use, which must come after a rewind of the run."""
+        return read_steps(self.run)
 
     def step_temperature(self, step: int) -> float:
         """Return the temperature of a step, from its schedule or the run's probe where that chose it."""
-        chosen = read_probe(self.run).choice.temperature if self.schedule.kind == "diversity" else None
-        return scheduled_temperature(self.schedule, step=step, chosen=chosen)
+        if isinstance(self.schedule, DiversityTemperature):
+            return read_probe(self.run).choice.temperature
+        return self.schedule.at(step)
 
     def choose_problems(
         self, choice: ActiveChoice, problem_ids: Sequence[str], *, number: int, seed: int, step: int
@@ -90,24 +94,25 @@ class Recorder:
         _write_samples(self.run.rollout_file(metrics.step), scored_P_G, metrics)
         append_row(self.run.metrics, metrics.as_row())
         self.show_step(metrics, alarms, self.history)
-        self.history.append(metrics.as_row())
+        self.history.append(metrics)
         return metrics
 
-    def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[Mapping[str, Any]]) -> None:
+    def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[StepMetrics]) -> None:
         """Show the observer a step, and its warnings that the step before did not have."""
         self.observer.step(metrics, num_steps=self.num_steps or metrics.step)
-        known = history[-1].get("alarms", ()) if history else ()
+        known = history[-1].alarms if history else ()
         for alarm in alarms:
             if alarm.name not in known:
                 self.observer.note(f"step {metrics.step}: {alarm}")
 
-    def find_alarms(self, metrics: StepMetrics, history: Sequence[Mapping[str, Any]]) -> list[Alarm]:
-        """Return the early warnings that hold at a step; `history` are the rows of the steps before."""
+    def find_alarms(self, metrics: StepMetrics, history: Sequence[StepMetrics]) -> list[Alarm]:
+        """Return the early warnings that hold at a step; `history` are the steps before."""
+        stages = self.schedule.stages if isinstance(self.schedule, StagedTemperature) else ()
         return find_alarms(
             metrics,
             history=history,
             watch=self.watch,
-            breaks=transitions(self.schedule),
+            breaks=[stage.from_step for stage in stages[1:]],
             num_steps=self.num_steps,
             ideas=self.ideas,
         )

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from microcoder.data.benchmarks.published import read_heldout, read_published, read_training_problems
+from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
+from microcoder.data.benchmarks.published import read_published
 from microcoder.data.micro import generate_problems
+from microcoder.data.release.problems import read_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.protocols import BatchJudge
@@ -73,8 +77,9 @@ def load_tasks(config: TrainConfig) -> Tasks:
             f"batch.train_batch_size={config.batch.train_batch_size} is more than the {len(train)} training problems; "
             "lower it or add problems"
         )
-    ask = build_asker(config.prompt)
-    if given_away := find_shared(read_examples(config.prompt), [*train, *heldout]):
+    examples = read_examples(config.prompt)
+    ask = build_asker(config.prompt, examples=examples)
+    if given_away := find_shared(examples, [*train, *heldout]):
         raise DataError(
             f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
             "from one of the two files"
@@ -97,15 +102,48 @@ def _read_problems(
             )
             return train, heldout, {}
         case ProblemFiles():
-            return read_training_problems(problems.train), read_heldout(problems.heldout), {}
+            if is_livecodebench(path := problems.train):
+                raise DataError(
+                    f"{path} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout"
+                )
+            return read_problems(path), _read_heldout(problems.heldout), {}
         case HubProblems():
             place = {"revision": problems.revision, "subset": problems.subset, "format_name": problems.format}
             read = partial(read_published, problems.id, **place)
             asked = read(split=problems.split, is_trained_on=True)
             if problems.heldout is not None:
-                return asked.problems, read_heldout(problems.heldout), asked.left_out
+                return asked.problems, _read_heldout(problems.heldout), asked.left_out
             held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+
+
+def _read_heldout(path: Path) -> list[Problem]:
+    """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
+
+    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
+    """
+    if is_livecodebench(path):
+        return [question.load() for question in LiveCodeBench(path=path).read()]
+    return read_problems(path)
+
+
+def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, seed: int) -> list[int]:
+    """Return the problems of all steps, in order: `num_steps * train_batch_size` indices.
+
+    Each pass over the problems is a fresh permutation, cut to whole steps, so no problem appears twice in a step. A
+    pure function of its arguments: a resumed run samples the same problems. Raises ValueError if a step is larger
+    than the problem set.
+    """
+    if train_batch_size > num_problems:
+        raise ValueError(f"train_batch_size={train_batch_size} is more than the {num_problems} problems there are")
+    steps_per_pass = num_problems // train_batch_size
+    order: list[int] = []
+    for first_step in range(0, num_steps, steps_per_pass):
+        shuffled = list(range(num_problems))
+        random.Random(f"{seed}-{first_step}").shuffle(shuffled)
+        steps = min(steps_per_pass, num_steps - first_step)
+        order.extend(shuffled[: steps * train_batch_size])
+    return order
 
 
 def _compared(problem: Problem, comparison: OutputComparison) -> Problem:

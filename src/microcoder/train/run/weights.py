@@ -1,9 +1,8 @@
-"""Models and tokenizers: loading checkpoints, encoding prompts, reading responses, local generation."""
+"""Models and tokenizers: loading checkpoints, encoding prompts, local generation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from transformers.utils import logging as transformers_logging
 from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import is_disk_full
-from microcoder.judge.core.types import Rollout
+from microcoder.train.rollouts import Chat, render_chat
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 
 
@@ -69,33 +68,6 @@ def load_checkpoint(
     return weights, tokenizer
 
 
-def load_tokenizer(folder: str, *, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Load only the tokenizer of a checkpoint, from a folder or the hub; raises DataError."""
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, revision=revision, padding_side="left")
-    except Exception as error:  # foreign files fail in many ways
-        raise DataError(
-            f"cannot load the tokenizer of {folder!r}: {type(error).__name__}: {str(error).splitlines()[0]}; "
-            "save one into the folder with save_pretrained()"
-        ) from None
-    assert isinstance(tokenizer, PreTrainedTokenizerBase)
-    return tokenizer
-
-
-Chat = Sequence[Mapping[str, str]]
-
-
-def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
-    """Return the prompt's text: by the chat template or, for a base model, the turns joined."""
-    if tokenizer.chat_template is None:
-        return "\n\n".join(turn["content"] for turn in chat)
-    return str(
-        tokenizer.apply_chat_template(
-            [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
-        )
-    )
-
-
 def encode_chats(
     tokenizer: PreTrainedTokenizerBase, chats: Sequence[Chat], options: Mapping[str, Any]
 ) -> list[list[int]]:
@@ -111,13 +83,6 @@ def encode_chats(
         **options,
     )
     return [list(ids) for ids in encoded["input_ids"]]
-
-
-def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:
-    """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
-    if tokenizer.chat_template is None:
-        return False
-    return render_chat(tokenizer, [{"role": "user", "content": "?"}], options).rstrip().endswith("<think>")
 
 
 def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> None:
@@ -141,33 +106,6 @@ def end_token_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConf
     ids = [given] if isinstance(given, int) else list(given or ())
     own = tokenizer.eos_token_id
     return ids if own in ids or not isinstance(own, int) else [own, *ids]
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutReader:
-    """Turns sampled token ids into rollouts: text, and whether the length limit cut it off."""
-
-    tokenizer: PreTrainedTokenizerBase
-    end_ids: Collection[int]
-    """Tokens that end a response."""
-    opens_thinking: bool
-    """Whether responses begin inside `<think>`, see `opens_thinking`."""
-
-    def read(
-        self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
-    ) -> list[Rollout]:
-        """Return the rollouts of one problem's responses, each a list of token ids."""
-        texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
-        return [
-            Rollout(
-                problem_id=problem_id,
-                prompt=prompt,
-                completion=f"<think>{text}" if self.opens_thinking else text,
-                token_ids=tuple(token_ids),
-                is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
-            )
-            for text, token_ids in zip(texts, responses, strict=True)
-        ]
 
 
 def respond(

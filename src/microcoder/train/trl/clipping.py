@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,7 +16,6 @@ from microcoder.train.algorithm.config import (
     SapoLoss,
     TwoSidedLoss,
 )
-from microcoder.train.rollouts import ScoredRollout
 
 
 def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
@@ -70,21 +67,3 @@ def clipped_shares(loss: Loss, log_ratios: torch.Tensor, advantages: torch.Tenso
         is_stopped = (ratios < 1 - loss.clip_low) | (ratios > bound)
         taken = torch.where(is_credit, ratios > 1 + loss.clip_high, is_stopped).to(ratios.dtype)
     return (taken * mask).sum(1) / num_tokens[:, 0]
-
-
-def note_clipped(
-    scored_P_G: Sequence[Sequence[ScoredRollout]], shares: Mapping[int, float]
-) -> list[list[ScoredRollout]]:
-    """Return the rollouts with `lost["clip"]`, the advantage that the clip removed after masks and corrections.
-
-    `shares` are values of `clipped_shares` by index in the step; a response without one was not clipped.
-    """
-    place, noted_P_G = 0, []
-    for group in scored_P_G:
-        noted = []
-        for sample in group:
-            taken = shares.get(place, 0.0) * (sample.advantage - sample.lost.get("mismatch", 0.0))
-            noted.append(replace(sample, lost={**sample.lost, "clip": taken}) if taken else sample)
-            place += 1
-        noted_P_G.append(noted)
-    return noted_P_G

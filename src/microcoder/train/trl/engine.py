@@ -162,7 +162,7 @@ def build_arguments(
         use_cpu=not on_gpu,
         bf16=model.compute_dtype == "bfloat16",
         seed=config.seed,
-        # The order of the problems is ours (`schedules.order_problems`), so that it survives a resume.
+        # The order of the problems is ours (`tasks.order_problems`), so that it survives a resume.
         shuffle_dataset=False,
         max_steps=config.num_steps * batches.updates_per_step,
         per_device_train_batch_size=batches.micro_batch_rollouts,

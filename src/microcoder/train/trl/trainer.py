@@ -25,20 +25,25 @@ from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.config import DynamicFiltering
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.filtering import sample_mixed_groups
-from microcoder.train.algorithm.sampling import DiversityTemperature
-from microcoder.train.algorithm.schedules import order_problems, staged_value
-from microcoder.train.algorithm.scoring import build_rules, read_program, score_heldout, score_rollouts
+from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
+from microcoder.train.algorithm.scoring import (
+    build_rules,
+    note_clipped,
+    note_mismatch,
+    read_program,
+    score_heldout,
+    score_rollouts,
+)
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
-from microcoder.train.rollouts import ScoredRollout
+from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
 from microcoder.train.run.judging import EarlyJudge
-from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
-from microcoder.train.run.tasks import EngineInputs, Task
-from microcoder.train.run.weights import RolloutReader, opens_thinking, render_chat
-from microcoder.train.trl.clipping import clipped_shares, note_clipped
+from microcoder.train.run.tasks import EngineInputs, Task, order_problems
+from microcoder.train.trl.clipping import clipped_shares
 from microcoder.train.trl.frugal import PLACE, FrugalGRPOTrainer
 from microcoder.train.trl.sampling import (
     SampledGroup,
@@ -131,21 +136,22 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     # --- sampling and scoring: one call a step ---------------------------------------------------------------
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        limit = staged_value(self.config.rollout.length_limits, step=self.steps_done + 1)
+        rollout, step = self.config.rollout, self.steps_done + 1
+        limit = find_limit(rollout.max_response_tokens, rollout.length_stages, step=step)
         self.rules = replace(self.rules, max_response_tokens=limit)
-        temperature = self.recorder.step_temperature(self.steps_done + 1)
+        temperature = self.recorder.step_temperature(step)
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
         filtering, choice = self.config.algorithm.group_filtering, self.config.algorithm.problem_choice
         if isinstance(choice, ActiveChoice):
-            inputs = self._rows_of(self._choose_problems(choice, len(inputs) // self.config.rollout.num_samples))
+            inputs = self._rows_of(self._choose_problems(choice, len(inputs) // rollout.num_samples))
         if isinstance(filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
                 self._sample_groups,
-                [group[0]["problem_id"] for group in cut_pieces(inputs, self.config.rollout.num_samples)],
+                [group[0]["problem_id"] for group in cut_pieces(inputs, rollout.num_samples)],
                 all_ids=list(self.train_tasks),
                 max_rounds=filtering.max_rounds,
                 seed=self.config.seed,
-                step=self.steps_done + 1,
+                step=step,
                 process=self.accelerator.process_index,
                 num_processes=self.accelerator.num_processes,
                 gather=gather_object,
@@ -237,7 +243,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         def begin(prompt: Sequence[int], response: Sequence[int]) -> None:
             if task := tasks.get(tuple(prompt)):
                 ((rollout,),) = self._rollouts([list(response)], [task], limit)
-                early.begin(read_program(rollout, task.problem, self.rules.extract), task.problem)
+                problem = task.problem
+                early.begin(read_program(rollout, language=problem.language, extract=self.rules.extract), problem)
 
         with watch_landing(self.vllm_generation.llm, begin):
             return super()._generate_single_turn(prompt_ids, *others, **options)

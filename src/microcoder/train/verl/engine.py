@@ -23,16 +23,15 @@ from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
 from microcoder.train.algorithm.active import ActiveChoice
-from microcoder.train.algorithm.schedules import order_problems
-from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.metrics import EvaluationMetrics
 from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.recorder import Recorder
-from microcoder.train.run.tasks import EngineInputs, Task, Tasks
+from microcoder.train.run.tasks import EngineInputs, Task, Tasks, order_problems
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import silence_transformers
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, read_steps
 from microcoder.train.verl.translate import as_words, translate
 
 POLL_SECONDS = 0.5
@@ -200,11 +199,11 @@ class _Shown:
         evaluations = self._run.read_evaluations()
         for row in evaluations[self._evaluations :]:
             self._observer.evaluation(EvaluationMetrics(**row))
-        rows = self._run.read_metrics()
-        for number in range(self._steps, len(rows)):
-            metrics, before = StepMetrics(**rows[number]), rows[:number]
+        steps = read_steps(self._run)
+        for number in range(self._steps, len(steps)):
+            metrics, before = steps[number], steps[:number]
             self._recorder.show_step(metrics, self._recorder.find_alarms(metrics, before), before)
-        self._steps, self._evaluations = len(rows), len(evaluations)
+        self._steps, self._evaluations = len(steps), len(evaluations)
 
 
 def _die_with_parent() -> None:

@@ -26,13 +26,12 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.train.algorithm.active import ActiveChoice
-from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature
-from microcoder.train.algorithm.schedules import staged_value
-from microcoder.train.algorithm.scoring import build_rules
+from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature, find_limit
+from microcoder.train.algorithm.scoring import build_rules, note_mismatch
 from microcoder.train.metrics import Groups, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
-from microcoder.train.run.mismatch import correct_mismatch, note_mismatch
+from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory
@@ -122,13 +121,8 @@ class MicroCoder(PPOTrainer):
     def _use_step_sampling(self) -> None:
         rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
         self.temperature = self.recorder.step_temperature(step)
-        self.limit = staged_value(
-            [
-                (1, settings.max_response_tokens or self.config.data.max_response_length),
-                *((stage.from_step, stage.max_response_tokens) for stage in settings.length_stages),
-            ],
-            step=step,
-        )
+        first = settings.max_response_tokens or self.config.data.max_response_length
+        self.limit = find_limit(first, settings.length_stages, step=step)
         with open_dict(self.config):
             rollout.temperature = self.temperature  # log-probs are taken at it
         self.agent_loop_manager.sampling = Sampling(

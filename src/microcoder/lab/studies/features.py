@@ -1,4 +1,4 @@
-"""The files of a run as typed values, and features: numbers that summarise its curves, for claims to compare.
+"""Features: numbers that summarise the curves of runs, for claims to compare.
 
 A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last step). A *feature* sums a series up:
 
@@ -15,117 +15,19 @@ The difference of two is a feature, too: `early - late`.
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from microcoder.data.micro import TIERS
-from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.machine import how_to_install
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
-from microcoder.train.runs import RunDirectory, read_rollouts
+from microcoder.train.runs import History
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Array
-
-Row = dict[str, Any]
-RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
-
-_TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
-
-
-@dataclass(frozen=True)
-class History:
-    """One run, finished or not."""
-
-    run: RunDirectory
-    manifest: Mapping[str, Any]
-    summary: Mapping[str, Any] | None
-    steps: Sequence[StepMetrics]
-    evaluations: Sequence[EvaluationMetrics]
-    """One row per evaluated step, ascending."""
-
-    @property
-    def name(self) -> str:
-        """The run's own name, or its folder's."""
-        return str(self.manifest.get("name") or self.run.root.resolve().name)
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the run is complete."""
-        return self.summary is not None
-
-    @property
-    def before(self) -> EvaluationMetrics | None:
-        """The evaluation of the untrained model."""
-        return next((e for e in self.evaluations if e.step == 0), None)
-
-    @property
-    def after(self) -> EvaluationMetrics | None:
-        """The latest evaluation after training began."""
-        return next((e for e in reversed(self.evaluations) if e.step > 0), None)
-
-    @cached_property
-    def tier_of(self) -> dict[str, str]:
-        """Held-out problem's id -> tier, from the first file of held-out samples that can be read; else empty."""
-        paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
-        for path in (path for path in paths if path.exists()):
-            try:
-                rows = read_rollouts(path, columns=["problem_id", "tier"])
-            except (OSError, ValueError):
-                continue
-            return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
-        return {}
-
-    @cached_property
-    def tiers(self) -> list[str]:
-        """Every tier of the run: those of known names first, easiest first, then the others by name."""
-        seen = {tier for rows in (self.steps, self.evaluations) for row in rows for tier in row.accuracy_by_tier}
-        return sorted(seen, key=_difficulty)
-
-
-def read_history(run_directory: Path) -> History:
-    """Read one run directory, finished or not; raises DataError for rows of another version."""
-    run = RunDirectory(run_directory)
-    return History(
-        run=run,
-        manifest=run.read_manifest(),
-        summary=run.read_summary(),
-        steps=_parse(run.read_metrics(), StepMetrics, run.metrics),
-        evaluations=_parse(run.read_evaluations(), EvaluationMetrics, run.evaluations),
-    )
-
-
-def missing_extra(error: ImportError) -> ConfigError:
-    """Return the error that says which packages to install for a report with figures."""
-    return ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}")
-
-
-def _parse(rows: Sequence[Row], row_type: type[RowT], path: Path) -> list[RowT]:
-    """Turn rows into metrics: keys of a later version are ignored, a missing key is an error; ascending by step."""
-    fields = dataclasses.fields(row_type)
-    required = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
-    parsed: dict[int, RowT] = {}
-    for number, row in enumerate(rows, 1):
-        lacking = [name for name in required if name not in row] if isinstance(row, dict) else ["all keys"]
-        if lacking:
-            raise DataError(f"{path} line {number} lacks {', '.join(lacking)}; it was not written by this version")
-        parsed[row["step"]] = row_type(**{f.name: row[f.name] for f in fields if f.name in row})
-    return [parsed[step] for step in sorted(parsed)]
-
-
-def _difficulty(tier: str) -> tuple[int, str]:
-    known = tier in _TIERS_BY_DIFFICULTY
-    return (_TIERS_BY_DIFFICULTY.index(tier) if known else len(_TIERS_BY_DIFFICULTY), tier)
-
-
-# ----- Features.
 
 
 def _drawn(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
@@ -194,8 +96,7 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         return None
     if metric.startswith("accuracy"):
         tier = metric.removeprefix("accuracy").removeprefix("_")
-        known = sorted({name for e in history.evaluations for name in e.solved})
-        names = [name for name in known if not tier or history.tier_of.get(name) == tier]
+        names = sorted({name for e in history.evaluations for name in history.of_tier(e.solved, tier)})
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
     elif metric not in _OF_STEP:
