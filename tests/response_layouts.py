@@ -32,7 +32,8 @@ _THINKING = {f"<{tag}>": f"</{tag}>" for tag in ("THINK", "thinking", "seed:thin
 _THINKING |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷", "<|begin_of_thought|>": "<|end_of_thought|>"}
 _THINKING |= {"<|channel|>analysis<|message|>": _OPENS_FINAL, "analysis": "assistantfinal"}
 _ADD, _MAIN = "    def add(self, n):\n        return n + 1\n", "def main():\n    print(input())\n"
-_CLASS, _BROKEN = f"class Solution:\n{_ADD}", "print(  # </think>\n"
+_CLASS, _BROKEN, _ENDS = f"class Solution:\n{_ADD}", "print(  # </think>\n", '"""\n</think>\n"""\n'
+_MAP = f"# ..#\n# ...#\n{CODE}"
 _G, _OS, _QUOTES_FENCE = "def g():\n    pass\n", "import os\nprint(os.read(0, 9))\n", "x = '''\n```\n'''\n"
 
 
@@ -90,10 +91,7 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     # Thinking.
     "the end of thinking in a comment": (f"```python\n{_COMMENT}```\n", _COMMENT),
     "the end of thinking in a comment of a broken program": (f"```python\n{_BROKEN}```\n", _BROKEN),
-    "the end of thinking in a docstring": (
-        f'<think>Hm.</think>\n```python\n"""\n</think>\n"""\n{CODE}```\n',
-        f'"""\n</think>\n"""\n{CODE}',
-    ),
+    "the end of thinking in a docstring": (f"<think>Hm.</think>\n```python\n{_ENDS}{CODE}```\n", f"{_ENDS}{CODE}"),
     "thinking, and its end in a comment": (f"<think>Hm.</think>\n```python\n{_COMMENT}```\n", _COMMENT),
     "the marks of thinking in strings": (f"```python\n{_TEXT}```\n", _TEXT),
     "the word <think> before the program": (f"I did not use the <think> tag.\n{_BLOCK}\n", CODE),
@@ -147,6 +145,7 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "its function, not called": (f"```py\n{_MAIN}main()\n```\nThus\n```py\n{_MAIN}```\n", f"{_MAIN}main()\n"),
     "its method, without the class": (f"```py\n{_CLASS}```\nThe idea:\n```py\n{dedent(_ADD)}```\n", _CLASS),
     "a helper of functions again": (f"```py\n{_SOLVE}{_G}```\nHere\n```py\n{_G}```\n", f"{_SOLVE}{_G}"),
+    "a draft, and a program with a map": (f"{_DRAFT}\nFaster:\n```py\n{_MAP}```\n", _MAP),
     "its beginning": (f"{_BLOCK}\n```py\nn = int(input())\n# ... as before\nprint(n)\n```\n", CODE),
     "the input before it": (f"For\n```\n5\n```\n{_BLOCK}\n", CODE),
     "a broken program alone": ("```python\nprint(\n```\n", "print(\n"),

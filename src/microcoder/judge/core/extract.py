@@ -69,8 +69,8 @@ _GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
 """Classes that problems give, and answers repeat."""
 _MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
-_ABRIDGED = re.compile(r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.\.\.|…)", re.MULTILINE)
-"""A line that stands for others: `...`, or a comment that begins so."""
+_ABRIDGED = re.compile(r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.{3}|…)(?![^\s(a-z])", re.MULTILINE)
+"""A line that stands for others: `...`, or a comment that begins so; a row of a map, such as `...#`, is none."""
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
 _MARK = re.compile(r"`{3}|~{3}")
