@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import Final
 
 CODE: Final = "n = int(input())\nprint(n + 1)\n"
@@ -30,6 +31,9 @@ _METHOD, _OPENS_FINAL = "class Solution:\n    f = ListNode\n", "<|end|><|start|>
 _THINKING = {f"<{tag}>": f"</{tag}>" for tag in ("THINK", "thinking", "seed:think", "mm:think")}
 _THINKING |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷", "<|begin_of_thought|>": "<|end_of_thought|>"}
 _THINKING |= {"<|channel|>analysis<|message|>": _OPENS_FINAL, "analysis": "assistantfinal"}
+_ADD, _MAIN = "    def add(self, n):\n        return n + 1\n", "def main():\n    print(input())\n"
+_CLASS, _BROKEN, _ENDS = f"class Solution:\n{_ADD}", "print(  # </think>\n", '"""\n</think>\n"""\n'
+_MAP = f"# ..#\n# ...#\n{CODE}"
 _G, _OS, _QUOTES_FENCE = "def g():\n    pass\n", "import os\nprint(os.read(0, 9))\n", "x = '''\n```\n'''\n"
 
 
@@ -86,14 +90,8 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "an inline fence in prose": (f"Put it between ``` marks.\n{_BLOCK}\n", CODE),
     # Thinking.
     "the end of thinking in a comment": (f"```python\n{_COMMENT}```\n", _COMMENT),
-    "the end of thinking in a comment of a broken program": (
-        "```python\nprint(  # </think>\n```\n",
-        "print(  # </think>\n",
-    ),
-    "the end of thinking in a docstring": (
-        f'<think>Hm.</think>\n```python\n"""\n</think>\n"""\n{CODE}```\n',
-        f'"""\n</think>\n"""\n{CODE}',
-    ),
+    "the end of thinking in a comment of a broken program": (f"```python\n{_BROKEN}```\n", _BROKEN),
+    "the end of thinking in a docstring": (f"<think>Hm.</think>\n```python\n{_ENDS}{CODE}```\n", f"{_ENDS}{CODE}"),
     "thinking, and its end in a comment": (f"<think>Hm.</think>\n```python\n{_COMMENT}```\n", _COMMENT),
     "the marks of thinking in strings": (f"```python\n{_TEXT}```\n", _TEXT),
     "the word <think> before the program": (f"I did not use the <think> tag.\n{_BLOCK}\n", CODE),
@@ -139,18 +137,16 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "reasons behind it": (f"<answer>\n{_BLOCK}\n</answer>\n<reasoning>\nAdd one.\n</reasoning>\n", CODE),
     "a function of it again": (f"```\n{_DOCSTRING}{_G}```\nHere\n```python\n{_G}```\n", f"{_DOCSTRING}{_G}"),
     "a draft before it": (f"```python\nprint(0)\n```\nBetter:\n{_BLOCK}\n", CODE),
-    "a tagged brute force, and an untagged final program": (
-        f"```python\nn = int(input())\nprint(sum([n, 1]))\n```\nFinal, faster:\n```\n{CODE}```\n",
-        CODE,
-    ),
-    "a line that uses it, tagged as Python": (
-        f"```python\n{_SOLVE}```\nFor example:\n```python\nprint(solve(2))\n```\n",
-        _SOLVE,
-    ),
-    "tests of it, tagged as Python": (
-        f"```python\n{_SOLVE}```\nTests:\n```python\ndef test():\n    assert solve(2) == 3\n\ntest()\n```\n",
-        _SOLVE,
-    ),
+    "a tagged brute force, and an untagged final program": (f"{_DRAFT}\nFinal, faster:\n```\n{CODE}```\n", CODE),
+    "a line that uses it, tagged as Python": (f"```py\n{_SOLVE}```\nSo:\n```py\nprint(solve(2))\n```\n", _SOLVE),
+    "tests of it, tagged as Python": (f"```py\n{_SOLVE}```\n```py\ndef t(): assert solve(2)\nt()\n```\n", _SOLVE),
+    "its steps behind it": (f"{_BLOCK}\n1. Read:\n```py\nn = int(input())\n```\n2.\n```py\nprint(n + 1)\n```\n", CODE),
+    "a faster input for it": (f"{_BLOCK}\n```py\nimport sys\ninput = sys.stdin.readline\n```\n", CODE),
+    "its function, not called": (f"```py\n{_MAIN}main()\n```\nThus\n```py\n{_MAIN}```\n", f"{_MAIN}main()\n"),
+    "its method, without the class": (f"```py\n{_CLASS}```\nThe idea:\n```py\n{dedent(_ADD)}```\n", _CLASS),
+    "a helper of functions again": (f"```py\n{_SOLVE}{_G}```\nHere\n```py\n{_G}```\n", f"{_SOLVE}{_G}"),
+    "a draft, and a program with a map": (f"{_DRAFT}\nFaster:\n```py\n{_MAP}```\n", _MAP),
+    "its beginning": (f"{_BLOCK}\n```py\nn = int(input())\n# ... as before\nprint(n)\n```\n", CODE),
     "the input before it": (f"For\n```\n5\n```\n{_BLOCK}\n", CODE),
     "a broken program alone": ("```python\nprint(\n```\n", "print(\n"),
 }

@@ -70,6 +70,8 @@ SCREENED = {
     "a package as a value": "import sortedcontainers\ns = sortedcontainers\nprint('new')",
     "the inside of a package": "from sortedcontainers import sortedlist\nprint('new')",
     "all of a package": "from sortedcontainers import *\nprint('new')",
+    "an end of a generator": "def g():\n    try: yield 1\n    except GeneratorExit: print('new')\nnext(g())",
+    "an end of a stream": "import io\nclass S(io.StringIO):\n    def close(self): print('new')\nS()",
     "a match of an attribute": "match 1:\n    case int(__class__=c): print('new')",
 }
 """Each does, or comes close to doing, what would tell tests apart."""

@@ -107,6 +107,7 @@ def test_a_program_is_found_where_a_human_finds_it() -> None:
         ("cpp", "cpp", "int main() {\n    // </think>\n    return 0;\n}\n"),
         ("java", "java", "class Main {\n}\n"),
         ("javascript", "js", "console.log(1);\n"),
+        ("javascript", "js", "console.log(+require('fs').readFileSync(0))\n"),
         ("python", "py", "print(2)\n"),
     ],
 )
@@ -119,7 +120,7 @@ def test_each_language_is_told_by_its_tag(language: str, tag: str, code: str) ->
         for fence_tag in (tag, ""):
             shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
             shown += "For example\n```\nn => 6, main() -> solve()\n```\n"
-            shown += f"The loop:\n```{fence_tag}\nif (n) {{ n--; }}\n```\n" * ("{" in code)
+            shown += f"The loop:\n```{fence_tag}\nif (n) {{ n--; }}\n```\n" * ("{" in code or "(0)" in code)
             assert extract_program(shown, language=language).code == code
         draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
         assert extract_program(draft, language=language).code == code

@@ -60,15 +60,17 @@ _THINKING = re.compile(
 """Marks of reasoning models: tags, tokens, the channels of gpt-oss (`assistantfinal` without their tokens)."""
 _HEAD = r"[^;{}]{0,200}\{"
 _ENTRY = re.compile(rf"\bmain\s*\([^;{{}}]{{0,200}}\){_HEAD}|\bclass\s+\w{_HEAD}")
-_READS, _PRINTS = (
+_READS, _WRITES = (
     re.compile(r"\brequire\s*\(|\bstdin\b|readFileSync|readline"),
-    re.compile(r"console\.log|stdout|print\("),
+    re.compile(r"console\.log|print|write|stdout"),
 )
 """A JavaScript program has no entry point: it counts as whole if both patterns are found."""
 _GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
 """Classes that problems give, and answers repeat."""
 _MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
+_ABRIDGED = re.compile(r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.{3}|…)(?![^\s(a-z])", re.MULTILINE)
+"""A line that stands for others: `...`, or a comment that begins so; a row of a map, such as `...#`, is none."""
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
 _MARK = re.compile(r"`{3}|~{3}")
@@ -105,10 +107,9 @@ class _Fence:
 def find_blocks(response: str, language: str = "python") -> tuple[tuple[CodeBlock, ...], bool]:
     """Return the code blocks of a response, in order, and whether it ended while thinking."""
     cut, is_thinking = _find_answer(response, language)
+    cut = len(response) if is_thinking else cut
     drafts = [replace(block, is_draft=True) for block in _Scan(response[:cut], 0, "").blocks()]
-    if is_thinking:
-        return tuple(replace(block, is_draft=True) for block in _Scan(response, 0, "").blocks()), True
-    return (*drafts, *_Scan(response[cut:], cut, language).blocks()), False
+    return (*drafts, *_Scan(response[cut:], cut, language).blocks()), is_thinking
 
 
 def is_response(text: str, language: str) -> bool:
@@ -130,39 +131,41 @@ class Sketch:
     acts: bool = False
     """Running it has an effect: a sample output such as `[1, 2]` compiles, but has none."""
     stands: bool = False
-    """It defines something or reads input, as a program does; lines that only show how to use one do not."""
+    """It defines something or reads and writes, as a program does; lines that only show how to use one, a method
+    without its class and a text with `...` for the rest do not."""
     is_whole: bool = False
     """It reads input. Of other languages than Python: it has a class or `main`, or, of JavaScript, reads and prints."""
-    defines: Mapping[str, str] = field(default_factory=dict)
-    """Functions and classes -> their source."""
+    defines: Mapping[str, list[str]] = field(default_factory=dict)
+    """Functions and classes -> their lines, without comments."""
     uses: frozenset[str] = frozenset()
     """Names used but not bound in an enclosing scope, or imported from a module outside the standard library."""
 
 
 def sketch(code: str, language: str) -> Sketch:
     """Return the traits of a code text; outside of Python `{` counts as a definition, `;` as a statement."""
+    is_abridged = bool(_ABRIDGED.search(code))
     if language != "python":
-        is_script = bool(_READS.search(code) and _PRINTS.search(code))
-        is_whole = is_script if language == "javascript" else bool(_ENTRY.search(code))
-        return Sketch("{" in code or ";" in code, "{" in code, is_whole)
-    if code.lstrip()[:1] in ("+", "-"):  # Lines of a diff.
-        return Sketch()
-    tree = try_parse(code)
+        signs = (_READS, _WRITES) if language == "javascript" else (_ENTRY,)
+        is_whole = not is_abridged and all(sign.search(code) for sign in signs)
+        return Sketch(is_whole or "{" in code or ";" in code, is_whole or "{" in code, is_whole)
+    tree = None if code.lstrip()[:1] in ("+", "-") else try_parse(code)  # Those begin the lines of a diff.
     if tree is None:
         return Sketch()
-    acts, defines, lines = False, {}, code.split("\n")
+    acts, defines, lines = False, {}, [line.partition("#")[0].strip() for line in code.split("\n")]
     for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            defines[node.name] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        elif not isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
-            acts = True
-        elif node.value is not None:
-            calls = (ast.Call, ast.Lambda)
-            acts = acts or any(isinstance(inner, calls) for inner in ast.walk(node.value))
+        match node:
+            case ast.FunctionDef(args=ast.arguments(args=[ast.arg("self"), *_])) | ast.Import() | ast.ImportFrom():
+                pass
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                defines[node.name] = [*filter(None, lines[node.lineno - 1 : node.end_lineno])]
+            case ast.Expr(value=value) | ast.Assign(value=value) | ast.AnnAssign(value=value):
+                acts = acts or any(isinstance(inner, (ast.Call, ast.Lambda)) for inner in ast.walk(value or node))
+            case _:
+                acts = True
     uses = _find_uses(tree)
-    is_reading = not uses.isdisjoint(("input", "open", "fileinput")) or any(map(_is_reading, ast.walk(tree)))
-    stands = bool(defines) or (acts and is_reading)
-    return Sketch(acts or stands, stands, is_reading, defines, uses)
+    is_reading = not uses.isdisjoint(("input", "open", "fileinput", "stdin")) or any(map(_is_reading, ast.walk(tree)))
+    stands = bool(defines) or (acts and is_reading and bool(_WRITES.search(code)))
+    return Sketch(acts, stands and not is_abridged, acts and is_reading, defines, uses)
 
 
 def _is_reading(node: ast.AST) -> bool:
@@ -207,7 +210,7 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
 
     The mark that opened the thinking may be in the prompt. A mark inside the program, or text about one, is ignored.
     """
-    cut, is_open, num_closed = 0, False, 0
+    cut, is_open = 0, False
     blocks: dict[int, list[CodeBlock]] = {}
 
     def is_in_program(place: int, before: str) -> bool:
@@ -228,7 +231,7 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
             (_MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(behind))
             or is_in_program(mark.start(), before)
         ):
-            cut, is_open, num_closed = mark.end(), False, num_closed + 1
+            cut, is_open = mark.end(), False
     return cut, is_open
 
 
@@ -377,11 +380,11 @@ def extract_program(response: str, *, is_truncated: bool = False, language: str 
 def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> CodeBlock | None:
     """Return the closed block that a human would take for the program; None if all are empty.
 
-    The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads input,
-    unless it only uses what the one before defines, or only repeats some functions of one before that reads input; else
-    one that compiles and does something; else one tagged with the language; else any but what is shown beside programs
-    (outputs, shell lines). Blocks of other languages than Python are not compiled: those with `{` or `;` count as code
-    that does something, and whole programs come first.
+    The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads and
+    writes, unless it only uses or repeats what the one before defines; else one that compiles and does something; else
+    one tagged with the language; else any but what is shown beside programs (outputs, shell lines). Blocks of other
+    languages than Python are not compiled: those with `{` or `;` count as code that does something, and whole programs
+    come first.
     """
     best: tuple[int, CodeBlock] | None = None
     before = Sketch()
@@ -391,18 +394,18 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
             continue
         does = sketch(code, language) if block.compiles is not False else Sketch()
         is_example = not does.uses.isdisjoint(before.defines.keys() - _GIVEN)
-        is_excerpt = before.is_whole and not does.is_whole and does.defines.items() < before.defines.items()
-        is_repeated = is_excerpt and bool(does.defines) and "Solution" not in does.defines
-        stands = does.stands and not is_example and not is_repeated
+        is_smaller = before.is_whole or (does.defines != before.defines and not before.acts)
+        is_part = is_smaller and not does.is_whole and does.defines.items() <= before.defines.items()
+        stands = does.stands and not is_example and not (is_part and "Solution" not in does.defines)
         full = 8 + (does.is_whole and language != "python")
         if block.tag == language or block.tag in ALIASES.get(language, ()):
-            rank = (full if stands else 6) if does.acts else 4 - bool(block.compiles)
+            rank = full if stands else 6 if does.acts else 4 - bool(block.compiles)
         elif block.tag in NO_PROGRAM:
             rank = 0
         elif block.tag in TAGS:
             rank = 2
         else:
-            rank = (full if stands else 5) if does.acts else 1
+            rank = full if stands else 5 if does.acts else 1
         if best is None or rank >= best[0]:
             best, before = (rank, block), does
     return best[1] if best else None

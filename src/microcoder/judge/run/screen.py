@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
@@ -31,7 +30,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.run.sharing_names import METHODS, Obstacle, check_attribute, check_member, check_name
 from microcoder.judge.sandbox.batch import MODULES, PACKAGES
-from microcoder.judge.sandbox.functions import prelude_names
+from microcoder.judge.sandbox.functions import prelude_names, public_names
 from microcoder.judge.sandbox.runner import FILE_NAME
 
 _MOST_SOURCE_CHARACTERS = 1 << 16
@@ -49,7 +48,9 @@ _FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
 _REPR_CONVERSIONS = (ord("r"), ord("a"))
-_GIVEN = cache(prelude_names)
+_GIVEN, _PUBLIC = cache(prelude_names), cache(public_names)
+_ENDING, _YIELDS = (ast.Try, ast.TryStar, ast.With), (ast.Yield, ast.YieldFrom)
+"""Statements that act when they are left, as is one that a generator stands in when it is thrown away."""
 Function = ast.FunctionDef | ast.Lambda
 _CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context)
 _TARGET = (ast.Name, ast.Tuple, ast.expr_context)
@@ -194,6 +195,8 @@ class _Screen(ast.NodeVisitor):
                 self._import_modules(inner)
             elif isinstance(inner, ast.ImportFrom):
                 self._import_names(inner)
+            elif isinstance(inner, _ENDING) and any(isinstance(one, _YIELDS) for one in ast.walk(inner)):
+                raise Obstacle("it has a generator that acts when it is thrown away")
             elif type(inner) not in _BIND_NOTHING:
                 for name in _bound_names(inner):
                     check_name(name)
@@ -377,7 +380,7 @@ class _Screen(ast.NodeVisitor):
                 continue
             if module in ("sys", "io", *PACKAGES):
                 raise Obstacle(f"it imports all of {module}")
-            for name in _public_names(module):
+            for name in _PUBLIC(module):
                 # Whether the program uses it or not; what it uses is checked if it does.
                 self._learn(name, (module, name))
 
@@ -396,14 +399,6 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
     for name, method in vars(_Screen).items()
     if name.startswith("visit_")
 }
-
-
-@cache
-def _public_names(module: str) -> tuple[str, ...]:
-    """Return the names that `from module import *` binds."""
-    loaded = importlib.import_module(module)
-    names = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
-    return tuple(names)
 
 
 def _check_is_value(module: str, name: str) -> None:

@@ -32,7 +32,7 @@ getattr setattr delattr globals locals vars exec eval compile open breakpoint he
 get_type_hints get_args make_dataclass ForwardRef register builtins gc inspect importlib ctypes threading
 atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
 f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps strptime format_map vformat
-detach TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
+detach close closed TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
 """
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 """Names that a program must not use for anything."""

@@ -132,11 +132,15 @@ def prelude_names() -> dict[str, tuple[str, str]]:
     """Return name -> (module, name in it) for the prelude; the second is empty if the name is the module itself."""
     names: dict[str, tuple[str, str]] = {}
     for module in _STARRED_NAMES.split():
-        loaded = importlib.import_module(module)
-        public = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
-        names.update({name: (module, name) for name in public})
+        names.update({name: (module, name) for name in public_names(module)})
     modules = {module: (module, "") for module in _MODULE_NAMES.split()}
     return {**names, **modules, **{name: ("nodes", name) for name in nodes.GIVEN_NAMES}}
+
+
+def public_names(module: str) -> list[str]:
+    """Return the names that `from module import *` binds."""
+    loaded = importlib.import_module(module)
+    return getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
 
 
 def send_result(wire: bytes, descriptor: int) -> None:
