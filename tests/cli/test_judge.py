@@ -86,16 +86,19 @@ def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None
     assert [row["verdict"] for row in read(out)] == ["accepted"]
 
 
-def test_whole_responses_given_as_programs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fenced = f"Sure:\n```python\n{ADD}\n```\n"
-    rows = [submission(str(number), fenced) for number in range(5)]
+FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
+ALL = "all 5 ended with compile_error: in another language"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(FENCED, "5 of 5 do not compile and hold a code fence"), ("int main() {}//%s", ALL)]
+)
+def test_wrong_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, said: str) -> None:
+    rows = [submission(str(number), code.replace("%s", str(number))) for number in range(5)]
     (tmp_path / "in.json").write_text(json.dumps(rows, indent=1))
     command.judge(tmp_path / "in.json", output=tmp_path / "out.jsonl", json=True)
-    (said,) = json.loads(capsys.readouterr().out)["suspicions"]
-    assert said.startswith("5 of 5 do not compile and hold a code fence")
-
-
-FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
+    (found,) = json.loads(capsys.readouterr().out)["suspicions"]
+    assert found.startswith(said)
 
 
 def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
