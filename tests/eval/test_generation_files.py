@@ -30,13 +30,10 @@ def read(path: Path, content: object, questions: list[Question], **options: Any)
     return read_samples(GenerationFile(kind="file", path=path, **options), questions)
 
 
-def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]) -> None:
+def test_livecodebench_lists_and_chats_are_taken(tmp_path: Path, questions: list[Question]) -> None:
     fenced = "```python\nprint(2)\n```"
-    content = [
-        {"question_id": "b", "code_list": [CODE, ""]},
-        {"question_id": "a", "code_list": [fenced]},
-        {"question_id": "other", "code_list": [CODE, CODE]},
-    ]
+    content: list[dict[str, Any]] = [{"question_id": "b", "code_list": [CODE, ""]}]
+    content += [{"question_id": "a", "code_list": [fenced]}, {"question_id": "other", "code_list": [CODE, CODE]}]
     found = read(tmp_path / "out.json", content, questions)
     assert [(s.problem_id, s.sample_index, s.program, s.extraction) for s in found.samples] == [
         ("b", 0, CODE, "given_as_code"),
@@ -44,6 +41,18 @@ def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]
         ("a", 0, "print(2)\n", "last_closed_code_block"),
     ]
     assert found.num_ignored == 2
+    chat = [{"role": "user", "content": "Write it."}, {"role": "assistant", "content": fenced}]
+    forms = (
+        {"response": chat},
+        {"completions": [chat]},
+        {"messages": chat},
+        {"output": fenced},
+        {"generation": fenced},
+    )
+    for form in forms:
+        rows = [{"id": "a", "language": "Python3", **form}]
+        (one,) = read(tmp_path / "out.json", rows, questions, allow_missing=True).samples
+        assert (one.program, one.completion) == ("print(2)\n", fenced)
 
 
 def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, questions: list[Question]) -> None:
@@ -129,7 +138,8 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
         ("", r"is empty; it needs lines of \{problem_id, response\}"),
         ('{"x": 1}', "line 1: problem_id is missing"),
         ([{"question_id": "a", "code_list": [1]}], "line 1: an item of code_list is int, not text"),
-        ([{"code_list": ["x"]}], "line 1: problem_id is missing"),
+        ([{"id": "a", "messages": [{"role": "user", "content": "x"}]}], "an item of messages is dict, not text"),
+        ([{"id": "a", "code": "x", "language": "c++"}], "line 1: its answer is in 'c\\+\\+', problem a wants"),
         ('{"task_id": "a", "solution": 1}', "line 1: solution is int, not text"),
         ('{"problem_id": "a", "reply": "x"}', r"line 1: response \(or code; it has problem_id, reply\) is missing"),
     ],
