@@ -136,6 +136,8 @@ def test_hostile_requests_are_refused_in_words(
 def test_a_body_that_grows_without_a_stated_size_is_cut_off(running: Running) -> None:
     answer = http.post(f"{running.url}/v1/judge", content=(b" " * 65536 for _ in range(40)))
     assert (answer.status_code, answer.json()["detail"]) == (413, "the request is too large; send at most 1 MiB")
+    answer = http.post(f"{running.url}/v1/judge", data={"a": "b"})
+    assert (answer.status_code, "Content-Type: application/json" in answer.text) == (415, True)
 
 
 def test_a_body_that_does_not_arrive_and_rubbish_end_in_4xx(judge: Judge) -> None:

@@ -53,6 +53,8 @@ def refusal_of(error: Exception) -> Refused:
     match error:
         case Refused():
             return error
+        case RequestValidationError(body=bytes()):
+            return Refused(415, "a body is read as JSON only with the header Content-Type: application/json; add it")
         case RequestValidationError():
             return Refused(422, _explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
         case StarletteException():
