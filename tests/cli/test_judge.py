@@ -130,11 +130,13 @@ def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.
 def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     problems = write(tmp_path / "problems.jsonl", {"id": "sum", "tests": TESTS}, {"id": "other", "tests": TESTS})
     wrong = {"problem_id": "other", "response": "```python\nprint(3)\n```"}
-    answers = write(tmp_path / "answers.jsonl", {"problem_id": "sum", "response": FENCED}, wrong)
-    words = ["judge", "--problems", str(problems), "--responses", str(answers), "-o", str(tmp_path / "run")]
+    words = ["judge", "--problems", str(problems), "--responses", str(tmp_path / "answers.jsonl")]
     program = f"import sys; sys.modules['numpy'] = None; from microcoder.cli import main; main({words!r})"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "| 50.0 [0.0, 100.0] n=2 |" in result.stdout
+    # The same command judges what has changed.
+    for mended, figure in ((wrong, "| 50.0 [0.0, 100.0] n=2 |"), ({**wrong, "response": FENCED}, "| 100.0 [")):
+        write(tmp_path / "answers.jsonl", {"problem_id": "sum", "response": FENCED}, mended)
+        command = [sys.executable, "-c", program]
+        assert figure in subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(
