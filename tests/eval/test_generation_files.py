@@ -149,7 +149,8 @@ def test_a_broken_file_is_refused_by_line(tmp_path: Path, questions: list[Questi
         read(tmp_path / "out.json", content, questions)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path, questions: list[Question]) -> None:
-    for name in ("none.json", "none.parquet"):
-        with pytest.raises(DataError, match="does not exist"):
+def test_a_file_that_is_not_there_or_a_table_is_said(tmp_path: Path, questions: list[Question]) -> None:
+    (tmp_path / "a.csv").touch()
+    for name, why in {"none.json": "does not exist", "none.parquet": "does not exist", "a.csv": "are not read"}.items():
+        with pytest.raises(DataError, match=why):
             read_samples(GenerationFile(kind="file", path=tmp_path / name), questions)

@@ -86,10 +86,11 @@ def test_a_broken_row_is_refused_by_file_and_line(tmp_path: Path, row: dict[str,
 
 
 def test_no_json_no_file_and_an_id_twice_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "b.jsonl").write_text("{\n")
-    for name, why in (("b", "line 1 is not JSON"), ("c", "does not exist")):
+    for name, why in (("b.jsonl", "line 1 is not JSON"), ("c", "does not exist"), ("e.csv", "tables of text are not")):
+        if "." in name:
+            (tmp_path / name).write_text("{\n")
         with pytest.raises(DataError, match=why):
-            read_livecodebench(tmp_path / f"{name}.jsonl")
+            read_livecodebench(tmp_path / name)
     with pytest.raises(DataError, match="was used before"):
         read_livecodebench(write_rows(tmp_path / "d.jsonl", [make_row(), make_row()]))
 
