@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import microcoder.cli.judge as command
 from microcoder.cli.judge_options import JudgeFlags
+from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.run.submissions import VerdictFile
 
@@ -87,6 +89,7 @@ def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None
 
 
 FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
+BOTH = {"problems": Path("p"), "responses": Path("r")}
 ALL = "all 5 ended with compile_error: in another language"
 
 
@@ -144,12 +147,9 @@ def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     [
         ({"problems": Path("p")}, "go together; pass both"),
         ({}, "nothing to judge"),
-        ({"problems": Path("p"), "responses": Path("r"), "explain": "a"}, "--explain does not go with"),
-        ({"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(time_scale=2)}, "--time-scale does not"),
-        (
-            {"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(nice=50)},
-            "nice = 50: must be 19 or less",
-        ),
+        ({**BOTH, "explain": "a"}, "--explain does not go with"),
+        ({**BOTH, "options": JudgeFlags(time_scale=2)}, "--time-scale does not"),
+        ({**BOTH, "options": JudgeFlags(nice=50)}, "nice = 50: must be 19 or less"),
     ],
 )
 def test_ways_that_exclude_each_other_are_refused(given: dict[str, Any], message: str) -> None:
@@ -230,20 +230,14 @@ def test_two_runs_into_one_file_are_refused(tmp_path: Path) -> None:
 def test_a_weak_sandbox_is_announced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from functools import partial
-
-    from microcoder.judge import Judge
-
-    source = write(tmp_path / "in.jsonl", submission("a"))
-    monkeypatch.setattr(
-        "microcoder.cli.judge_options.Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"])
-    )
+    source, opened = write(tmp_path / "in.jsonl", submission("a")), "microcoder.cli.judge_options.Judge"
+    monkeypatch.setattr(opened, partial(Judge, layers=["seccomp", "resource_limits", "landlock"]))
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
     assert captured.err.count("sandbox is degraded; missing: mount_namespace, pid_namespace, ") == 1
     assert captured.err.count(": everything is judged") == 1
     assert json.loads(captured.out)["isolation"]["level"] == "degraded"
-    monkeypatch.setattr("microcoder.cli.judge_options.Judge", partial(Judge, layers=["resource_limits"]))
+    monkeypatch.setattr(opened, partial(Judge, layers=["resource_limits"]))
     with pytest.raises(EvaluatorFault, match="--unsafe"):
         command.judge(source, output=tmp_path / "other.jsonl")
 
@@ -295,18 +289,14 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
     assert not out.exists()
     command.judge(source, output=out)
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["id"] for row in rows] == [f"s{n}" for n in range(60)]
-    assert {row["verdict"] for row in rows} == {"accepted"}
+    assert [(row["id"], row["verdict"]) for row in read(out)] == [(f"s{n}", "accepted") for n in range(60)]
 
 
 def test_checkers_that_outputs_crash_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reads = {"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) != 3)"}
     tests = [{"input": "1 2\n", "output": "3\n"}]
-    rows = [
-        submission("crash", "print('x')", checker=reads, tests=tests),
-        submission("refused", "print(4)", checker=reads, tests=tests),
-    ]
+    codes = {"crash": "print('x')", "refused": "print(4)"}
+    rows = [submission(name, code, checker=reads, tests=tests) for name, code in codes.items()]
     out = tmp_path / "out.jsonl"
     command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=1), json=True)
     said = capsys.readouterr()

@@ -25,8 +25,7 @@ def questions(tmp_path: Path) -> list[Question]:
 
 
 def read(path: Path, content: object, questions: list[Question], **options: Any) -> Generations:
-    lines = content if isinstance(content, str) else json.dumps(content)
-    path.write_text(lines)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
     return read_samples(GenerationFile(kind="file", path=path, **options), questions)
 
 
@@ -42,15 +41,9 @@ def test_livecodebench_lists_and_chats_are_taken(tmp_path: Path, questions: list
     ]
     assert found.num_ignored == 2
     chat = [{"role": "user", "content": "Write it."}, {"role": "assistant", "content": fenced}]
-    forms = (
-        {"response": chat},
-        {"completions": [chat]},
-        {"messages": chat},
-        {"output": fenced},
-        {"generation": fenced},
-    )
-    for form in forms:
-        rows = [{"id": "a", "language": "Python3", **form}]
+    forms = {"response": chat, "completions": [chat], "messages": chat, "output": fenced, "generation": fenced}
+    for field, said in forms.items():
+        rows = [{"id": "a", "language": "Python3", field: said}]
         (one,) = read(tmp_path / "out.json", rows, questions, allow_missing=True).samples
         assert (one.program, one.completion) == ("print(2)\n", fenced)
 
@@ -63,11 +56,8 @@ def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, quest
 
 
 def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions: list[Question]) -> None:
-    lines = [
-        {"task_id": "a", "solution": CODE},
-        {"task_id": "b", "completion": "    return a"},
-        {"task_id": "a", "solution": "print(2)", "completion": "thoughts"},
-    ]
+    lines = [{"task_id": "a", "solution": CODE}, {"task_id": "b", "completion": "    return a"}]
+    lines.append({"task_id": "a", "solution": "print(2)", "completion": "thoughts"})
     found = read(tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions)
     assert [(s.problem_id, s.sample_index) for s in found.samples] == [("a", 0), ("b", 0), ("a", 1)]
     assert found.samples[2].program == "print(2)"
@@ -111,11 +101,8 @@ def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, quest
     named = [rename(question, f"deepcoder/{question.id}") for question in questions]
     content = [{"problem_id": name, "code": CODE} for name in ("a", "deepcoder/a", "b")]
     found = read(tmp_path / "out.json", content, named).samples
-    assert [(one.problem_id, one.sample_index) for one in found] == [
-        ("deepcoder/a", 0),
-        ("deepcoder/a", 1),
-        ("deepcoder/b", 0),
-    ]
+    found_ids = [f"{one.problem_id} {one.sample_index}" for one in found]
+    assert found_ids == ["deepcoder/a 0", "deepcoder/a 1", "deepcoder/b 0"]
     with pytest.raises(DataError, match="line 1: 2 problems have the id 'a' in their rows; name one whole"):
         read(tmp_path / "out.json", content, [named[0], rename(named[0], "apps/a")])
 

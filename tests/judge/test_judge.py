@@ -50,12 +50,9 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
         assert judging.time_scale == 2
         assert len(run(judging, "print(3)", make_problem(("", "4"), ("", "5"))).tests) == 1
         one, program = make_problem(("", "")), Program("x")
-        for programs, problems, message in (
-            ([program], [], "1 programs but 0 problems"),
-            ("x", one, "lists, also of one"),
-            (["x"], [one], "0 is a str; pass Program"),
-            ([program], [{}], "0 has a dict for a problem; pass Problem"),
-        ):
+        wrong = [([program], [], "1 programs but 0 problems"), ("x", one, "lists, also of one")]
+        wrong += [(["x"], [one], "0 is a str; pass Program"), ([program], [{}], "0 has a dict for a problem; pass P")]
+        for programs, problems, message in wrong:
             with pytest.raises(DataError, match=message):
                 judging.judge(programs, problems)  # pyrefly: ignore[bad-argument-type]
     for options, message in (
