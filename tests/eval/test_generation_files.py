@@ -60,8 +60,7 @@ def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions:
     lines.append({"task_id": "a", "solution": "print(2)", "completion": "thoughts"})
     found = read(tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions)
     assert [(s.problem_id, s.sample_index) for s in found.samples] == [("a", 0), ("b", 0), ("a", 1)]
-    assert found.samples[2].program == "print(2)"
-    assert found.samples[1].program == questions[1].problem.statement + "    return a"
+    assert [s.program for s in found.samples[1:]] == [f"{questions[1].problem.statement}    return a", "print(2)"]
 
 
 def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions: list[Question]) -> None:
@@ -72,8 +71,7 @@ def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions
         {"step": 2, "problem_id": "a", "completion": "none", "num_tokens": 1, "is_truncated": False},
     ]
     write_rollouts(tmp_path / "step.parquet", rows)
-    config = GenerationFile(kind="file", path=tmp_path / "step.parquet", step=1)
-    found = read_samples(config, questions)
+    found = read_samples(GenerationFile(kind="file", path=tmp_path / "step.parquet", step=1), questions)
     assert [(s.problem_id, s.program, s.is_truncated, s.num_tokens) for s in found.samples] == [
         ("a", f"{CODE}\n", False, 7),
         ("b", None, True, 9),
