@@ -67,8 +67,14 @@ def refusal_of(error: Exception) -> Refused:
             return Refused(500, "the service failed; its log says how")
 
 
+def _is_alone(place: tuple[Any, ...], faults: Sequence[Mapping[str, Any]]) -> bool:
+    return sum(fault["loc"][: len(place)] == place for fault in faults) == 1
+
+
 def _explain(faults: Sequence[Mapping[str, Any]]) -> str:
     """Say where and what, without what was sent: that may be large, and is somebody's data."""
+    # Of a list whose item is wrong pydantic says that it is empty, too.
+    faults = [one for one in faults if one["type"] != "too_short" or _is_alone(one["loc"], faults)]
     shown = [
         f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
         for fault in faults[:_MAX_FAULTS_SHOWN]
