@@ -242,11 +242,6 @@ def test_a_weak_sandbox_is_announced(
         command.judge(source, output=tmp_path / "other.jsonl")
 
 
-def start(source: Path, out: Path) -> subprocess.Popen[bytes]:
-    arguments = [*MICROCODER, "judge", str(source), "-o", str(out), "--workers", "1", "--json"]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
 def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     burn = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\n"
     rows = [submission(f"s{n}", f"{burn}{ADD if n % 3 else 'print(3)'}\n#{n}") for n in range(18)]
@@ -256,7 +251,8 @@ def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.Captu
     command.judge(source, output=whole)
     for number in (signal.SIGKILL, signal.SIGINT):
         resumed.unlink(missing_ok=True)
-        cut_off = start(source, resumed)
+        arguments = [*MICROCODER, "judge", str(source), "-o", str(resumed), "--workers", "1", "--json"]
+        cut_off = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 60
         while not (partial.exists() and len(partial.read_bytes().splitlines()) > 5) and time.monotonic() < deadline:
             time.sleep(0.01)

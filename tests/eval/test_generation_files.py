@@ -99,8 +99,8 @@ def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, quest
     named = [rename(question, f"deepcoder/{question.id}") for question in questions]
     content = [{"problem_id": name, "code": CODE} for name in ("a", "deepcoder/a", "b")]
     found = read(tmp_path / "out.json", content, named).samples
-    found_ids = [f"{one.problem_id} {one.sample_index}" for one in found]
-    assert found_ids == ["deepcoder/a 0", "deepcoder/a 1", "deepcoder/b 0"]
+    ids = [f"{one.problem_id} {one.sample_index}" for one in found]
+    assert ids == ["deepcoder/a 0", "deepcoder/a 1", "deepcoder/b 0"]
     with pytest.raises(DataError, match="line 1: 2 problems have the id 'a' in their rows; name one whole"):
         read(tmp_path / "out.json", content, [named[0], rename(named[0], "apps/a")])
 
