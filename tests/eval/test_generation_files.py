@@ -29,7 +29,7 @@ def read(path: Path, content: object, questions: list[Question], **options: Any)
     return read_samples(GenerationFile(kind="file", path=path, **options), questions)
 
 
-def test_livecodebench_lists_and_chats_are_taken(tmp_path: Path, questions: list[Question]) -> None:
+def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]) -> None:
     fenced = "```python\nprint(2)\n```"
     content: list[dict[str, Any]] = [{"question_id": "b", "code_list": [CODE, ""]}]
     content += [{"question_id": "a", "code_list": [fenced]}, {"question_id": "other", "code_list": [CODE, CODE]}]
@@ -134,7 +134,7 @@ def test_a_broken_file_is_refused_by_line(tmp_path: Path, questions: list[Questi
         read(tmp_path / "out.json", content, questions)
 
 
-def test_a_file_that_is_not_there_or_a_table_is_said(tmp_path: Path, questions: list[Question]) -> None:
+def test_a_file_that_is_not_there_is_said(tmp_path: Path, questions: list[Question]) -> None:
     (tmp_path / "a.csv").touch()
     for name, why in {"none.json": "does not exist", "none.parquet": "does not exist", "a.csv": "are not read"}.items():
         with pytest.raises(DataError, match=why):

@@ -86,13 +86,13 @@ def test_a_broken_row_is_refused_by_file_and_line(tmp_path: Path, row: dict[str,
 
 
 def test_no_json_no_file_and_an_id_twice_are_refused(tmp_path: Path) -> None:
-    for name, why in (("b.jsonl", "line 1 is not JSON"), ("c", "does not exist"), ("e.csv", "tables of text are not")):
-        if "." in name:
-            (tmp_path / name).write_text("{\n")
+    (tmp_path / "b.jsonl").write_text("{\n")
+    write_rows(tmp_path / "d.jsonl", [make_row(), make_row()])
+    (tmp_path / "e.csv").touch()
+    whys = {"b.jsonl": "line 1 is not JSON", "c.jsonl": "does not exist", "d.jsonl": "was used before"}
+    for name, why in {**whys, "e.csv": "tables of text are not"}.items():
         with pytest.raises(DataError, match=why):
             read_livecodebench(tmp_path / name)
-    with pytest.raises(DataError, match="was used before"):
-        read_livecodebench(write_rows(tmp_path / "d.jsonl", [make_row(), make_row()]))
 
 
 def test_broken_rows_can_be_left_out_and_are_told(tmp_path: Path) -> None:

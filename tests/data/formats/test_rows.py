@@ -113,7 +113,7 @@ def test_a_row_that_cannot_be_judged_says_which_field(row: dict[str, Any], why: 
         Problem.from_row(row)
 
 
-def test_an_unknown_format_and_what_is_no_row_are_refused_and_a_language_is_kept() -> None:
+def test_an_unknown_format_and_what_is_no_row_are_refused() -> None:
     tests = [{"input": "1", "output": "2"}]
     assert Problem.from_row({"id": "a", "tests": tests, "language": "cpp", "note": 1}).language == "cpp"
     with pytest.raises(ConfigError, match=r"unknown format 'humanevl'; did you mean humaneval\?"):
