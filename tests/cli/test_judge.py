@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import microcoder.cli.judge as command
 from microcoder.cli.judge_options import JudgeFlags
+from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.run.submissions import VerdictFile
 
@@ -86,16 +88,20 @@ def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None
     assert [row["verdict"] for row in read(out)] == ["accepted"]
 
 
-def test_whole_responses_given_as_programs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fenced = f"Sure:\n```python\n{ADD}\n```\n"
-    rows = [submission(str(number), fenced) for number in range(5)]
+FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
+BOTH = {"problems": Path("p"), "responses": Path("r")}
+ALL = "all 5 ended with compile_error: in another language"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(FENCED, "5 of 5 do not compile and hold a code fence"), ("int main() {}//%s", ALL)]
+)
+def test_wrong_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, said: str) -> None:
+    rows = [submission(str(number), code.replace("%s", str(number))) for number in range(5)]
     (tmp_path / "in.json").write_text(json.dumps(rows, indent=1))
     command.judge(tmp_path / "in.json", output=tmp_path / "out.jsonl", json=True)
-    (said,) = json.loads(capsys.readouterr().out)["suspicions"]
-    assert said.startswith("5 of 5 do not compile and hold a code fence")
-
-
-FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
+    (found,) = json.loads(capsys.readouterr().out)["suspicions"]
+    assert found.startswith(said)
 
 
 def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,11 +133,13 @@ def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.
 def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     problems = write(tmp_path / "problems.jsonl", {"id": "sum", "tests": TESTS}, {"id": "other", "tests": TESTS})
     wrong = {"problem_id": "other", "response": "```python\nprint(3)\n```"}
-    answers = write(tmp_path / "answers.jsonl", {"problem_id": "sum", "response": FENCED}, wrong)
-    words = ["judge", "--problems", str(problems), "--responses", str(answers), "-o", str(tmp_path / "run")]
+    words = ["judge", "--problems", str(problems), "--responses", str(tmp_path / "answers.jsonl")]
     program = f"import sys; sys.modules['numpy'] = None; from microcoder.cli import main; main({words!r})"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "| 50.0 [0.0, 100.0] n=2 |" in result.stdout
+    # The same command judges what has changed.
+    for mended, figure in ((wrong, "| 50.0 [0.0, 100.0] n=2 |"), ({**wrong, "response": FENCED}, "| 100.0 [")):
+        write(tmp_path / "answers.jsonl", {"problem_id": "sum", "response": FENCED}, mended)
+        command = [sys.executable, "-c", program]
+        assert figure in subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(
@@ -139,12 +147,9 @@ def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     [
         ({"problems": Path("p")}, "go together; pass both"),
         ({}, "nothing to judge"),
-        ({"problems": Path("p"), "responses": Path("r"), "explain": "a"}, "--explain does not go with"),
-        ({"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(time_scale=2)}, "--time-scale does not"),
-        (
-            {"problems": Path("p"), "responses": Path("r"), "options": JudgeFlags(nice=50)},
-            "nice = 50: must be 19 or less",
-        ),
+        ({**BOTH, "explain": "a"}, "--explain does not go with"),
+        ({**BOTH, "options": JudgeFlags(time_scale=2)}, "--time-scale does not"),
+        ({**BOTH, "options": JudgeFlags(nice=50)}, "nice = 50: must be 19 or less"),
     ],
 )
 def test_ways_that_exclude_each_other_are_refused(given: dict[str, Any], message: str) -> None:
@@ -225,27 +230,16 @@ def test_two_runs_into_one_file_are_refused(tmp_path: Path) -> None:
 def test_a_weak_sandbox_is_announced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from functools import partial
-
-    from microcoder.judge import Judge
-
-    source = write(tmp_path / "in.jsonl", submission("a"))
-    monkeypatch.setattr(
-        "microcoder.cli.judge_options.Judge", partial(Judge, layers=["seccomp", "resource_limits", "landlock"])
-    )
+    source, opened = write(tmp_path / "in.jsonl", submission("a")), "microcoder.cli.judge_options.Judge"
+    monkeypatch.setattr(opened, partial(Judge, layers=["seccomp", "resource_limits", "landlock"]))
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
     assert captured.err.count("sandbox is degraded; missing: mount_namespace, pid_namespace, ") == 1
     assert captured.err.count(": everything is judged") == 1
     assert json.loads(captured.out)["isolation"]["level"] == "degraded"
-    monkeypatch.setattr("microcoder.cli.judge_options.Judge", partial(Judge, layers=["resource_limits"]))
+    monkeypatch.setattr(opened, partial(Judge, layers=["resource_limits"]))
     with pytest.raises(EvaluatorFault, match="--unsafe"):
         command.judge(source, output=tmp_path / "other.jsonl")
-
-
-def start(source: Path, out: Path) -> subprocess.Popen[bytes]:
-    arguments = [*MICROCODER, "judge", str(source), "-o", str(out), "--workers", "1", "--json"]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,7 +251,8 @@ def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.Captu
     command.judge(source, output=whole)
     for number in (signal.SIGKILL, signal.SIGINT):
         resumed.unlink(missing_ok=True)
-        cut_off = start(source, resumed)
+        arguments = [*MICROCODER, "judge", str(source), "-o", str(resumed), "--workers", "1", "--json"]
+        cut_off = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 60
         while not (partial.exists() and len(partial.read_bytes().splitlines()) > 5) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -290,18 +285,14 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
     assert not out.exists()
     command.judge(source, output=out)
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["id"] for row in rows] == [f"s{n}" for n in range(60)]
-    assert {row["verdict"] for row in rows} == {"accepted"}
+    assert [(row["id"], row["verdict"]) for row in read(out)] == [(f"s{n}", "accepted") for n in range(60)]
 
 
 def test_checkers_that_outputs_crash_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reads = {"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) != 3)"}
     tests = [{"input": "1 2\n", "output": "3\n"}]
-    rows = [
-        submission("crash", "print('x')", checker=reads, tests=tests),
-        submission("refused", "print(4)", checker=reads, tests=tests),
-    ]
+    codes = {"crash": "print('x')", "refused": "print(4)"}
+    rows = [submission(name, code, checker=reads, tests=tests) for name, code in codes.items()]
     out = tmp_path / "out.jsonl"
     command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=1), json=True)
     said = capsys.readouterr()

@@ -25,18 +25,14 @@ def questions(tmp_path: Path) -> list[Question]:
 
 
 def read(path: Path, content: object, questions: list[Question], **options: Any) -> Generations:
-    lines = content if isinstance(content, str) else json.dumps(content)
-    path.write_text(lines)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
     return read_samples(GenerationFile(kind="file", path=path, **options), questions)
 
 
 def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]) -> None:
     fenced = "```python\nprint(2)\n```"
-    content = [
-        {"question_id": "b", "code_list": [CODE, ""]},
-        {"question_id": "a", "code_list": [fenced]},
-        {"question_id": "other", "code_list": [CODE, CODE]},
-    ]
+    content: list[dict[str, Any]] = [{"question_id": "b", "code_list": [CODE, ""]}]
+    content += [{"question_id": "a", "code_list": [fenced]}, {"question_id": "other", "code_list": [CODE, CODE]}]
     found = read(tmp_path / "out.json", content, questions)
     assert [(s.problem_id, s.sample_index, s.program, s.extraction) for s in found.samples] == [
         ("b", 0, CODE, "given_as_code"),
@@ -44,6 +40,12 @@ def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]
         ("a", 0, "print(2)\n", "last_closed_code_block"),
     ]
     assert found.num_ignored == 2
+    chat = [{"role": "user", "content": "Write it."}, {"role": "assistant", "content": fenced}]
+    forms = {"response": chat, "completions": [chat], "messages": chat, "output": fenced, "generation": fenced}
+    for field, said in forms.items():
+        rows = [{"id": "a", "language": "Python3", field: said}]
+        (one,) = read(tmp_path / "out.json", rows, questions, allow_missing=True).samples
+        assert (one.program, one.completion) == ("print(2)\n", fenced)
 
 
 def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, questions: list[Question]) -> None:
@@ -54,15 +56,11 @@ def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, quest
 
 
 def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions: list[Question]) -> None:
-    lines = [
-        {"task_id": "a", "solution": CODE},
-        {"task_id": "b", "completion": "    return a"},
-        {"task_id": "a", "solution": "print(2)", "completion": "thoughts"},
-    ]
+    lines = [{"task_id": "a", "solution": CODE}, {"task_id": "b", "completion": "    return a"}]
+    lines.append({"task_id": "a", "solution": "print(2)", "completion": "thoughts"})
     found = read(tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions)
     assert [(s.problem_id, s.sample_index) for s in found.samples] == [("a", 0), ("b", 0), ("a", 1)]
-    assert found.samples[2].program == "print(2)"
-    assert found.samples[1].program == questions[1].problem.statement + "    return a"
+    assert [s.program for s in found.samples[1:]] == [f"{questions[1].problem.statement}    return a", "print(2)"]
 
 
 def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions: list[Question]) -> None:
@@ -73,8 +71,7 @@ def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions
         {"step": 2, "problem_id": "a", "completion": "none", "num_tokens": 1, "is_truncated": False},
     ]
     write_rollouts(tmp_path / "step.parquet", rows)
-    config = GenerationFile(kind="file", path=tmp_path / "step.parquet", step=1)
-    found = read_samples(config, questions)
+    found = read_samples(GenerationFile(kind="file", path=tmp_path / "step.parquet", step=1), questions)
     assert [(s.problem_id, s.program, s.is_truncated, s.num_tokens) for s in found.samples] == [
         ("a", f"{CODE}\n", False, 7),
         ("b", None, True, 9),
@@ -102,11 +99,8 @@ def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, quest
     named = [rename(question, f"deepcoder/{question.id}") for question in questions]
     content = [{"problem_id": name, "code": CODE} for name in ("a", "deepcoder/a", "b")]
     found = read(tmp_path / "out.json", content, named).samples
-    assert [(one.problem_id, one.sample_index) for one in found] == [
-        ("deepcoder/a", 0),
-        ("deepcoder/a", 1),
-        ("deepcoder/b", 0),
-    ]
+    ids = [f"{one.problem_id} {one.sample_index}" for one in found]
+    assert ids == ["deepcoder/a 0", "deepcoder/a 1", "deepcoder/b 0"]
     with pytest.raises(DataError, match="line 1: 2 problems have the id 'a' in their rows; name one whole"):
         read(tmp_path / "out.json", content, [named[0], rename(named[0], "apps/a")])
 
@@ -129,7 +123,8 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
         ("", r"is empty; it needs lines of \{problem_id, response\}"),
         ('{"x": 1}', "line 1: problem_id is missing"),
         ([{"question_id": "a", "code_list": [1]}], "line 1: an item of code_list is int, not text"),
-        ([{"code_list": ["x"]}], "line 1: problem_id is missing"),
+        ([{"id": "a", "messages": [{"role": "user", "content": "x"}]}], "an item of messages is dict, not text"),
+        ([{"id": "a", "code": "x", "language": "c++"}], "line 1: its answer is in 'c\\+\\+', problem a wants"),
         ('{"task_id": "a", "solution": 1}', "line 1: solution is int, not text"),
         ('{"problem_id": "a", "reply": "x"}', r"line 1: response \(or code; it has problem_id, reply\) is missing"),
     ],
@@ -140,6 +135,7 @@ def test_a_broken_file_is_refused_by_line(tmp_path: Path, questions: list[Questi
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path, questions: list[Question]) -> None:
-    for name in ("none.json", "none.parquet"):
-        with pytest.raises(DataError, match="does not exist"):
+    (tmp_path / "a.csv").touch()
+    for name, why in {"none.json": "does not exist", "none.parquet": "does not exist", "a.csv": "are not read"}.items():
+        with pytest.raises(DataError, match=why):
             read_samples(GenerationFile(kind="file", path=tmp_path / name), questions)

@@ -35,8 +35,7 @@ def row_of(pair: Pair, form: str) -> dict[str, Any]:
 @pytest.mark.parametrize("pairs", AMOUNTS)
 def test_rewards_are_those_of_the_judge(pairs: list[Pair]) -> None:
     expected = [float(verdict.is_accepted) for verdict in judged(pairs)]
-    assert 0.0 in expected
-    assert 1.0 in expected
+    assert set(expected) == {0.0, 1.0}
     texts = [pair.response for pair in pairs]
     problems = [pair.problem.model_dump_json() for pair in pairs]
     chats = [[{"role": "assistant", "content": text}] for text in texts]
@@ -67,8 +66,12 @@ def test_wrong_options_and_rows_say_what_to_type() -> None:
         CodeReward("any")  # pyrefly: ignore[bad-argument-type]
     with pytest.raises(ConfigError, match="drop stop"):
         CodeReward("fraction", stop="first_failure")
-    with pytest.raises(DataError, match="is of no known format; name it"):
-        CodeReward()([RIGHT], prompts=["?"], answer=["3"])
+    wrong: Any = {"is of no known format; name it": ([RIGHT], {"prompts": ["?"], "answer": ["3"]})}
+    wrong |= {"column tests is no list of 2": ([RIGHT, HALF], {"tests": [TESTS]}), "also of one": (RIGHT, {})}
+    wrong |= {"column prompts is no": ([RIGHT], {"prompts": "?"}), r"\[\[message": ([{"content": RIGHT}], {})}
+    for message, (completions, columns) in wrong.items():
+        with pytest.raises(DataError, match=message):
+            CodeReward()(completions, **columns)
 
 
 def test_a_fault_is_none() -> None:

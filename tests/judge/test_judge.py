@@ -49,12 +49,12 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
         assert judging.options == JudgeOptions(workers=1, stop="first_failure", time_scale=2)
         assert judging.time_scale == 2
         assert len(run(judging, "print(3)", make_problem(("", "4"), ("", "5"))).tests) == 1
-        with pytest.raises(DataError, match="1 programs but 0 problems"):
-            judging.judge([Program("x")], [])
-        with pytest.raises(DataError, match="lists, also of one"):
-            judging.judge("x", make_problem(("", "")))  # pyrefly: ignore[bad-argument-type]
-        with pytest.raises(DataError, match="0 is a str; pass Program"):
-            judging.judge(["x"], [make_problem(("", ""))])  # pyrefly: ignore[bad-argument-type]
+        one, program = make_problem(("", "")), Program("x")
+        wrong = [([program], [], "1 programs but 0 problems"), ("x", one, "lists, also of one")]
+        wrong += [(["x"], [one], "0 is a str; pass Program"), ([program], [{}], "0 has a dict for a problem; pass P")]
+        for programs, problems, message in wrong:
+            with pytest.raises(DataError, match=message):
+                judging.judge(programs, problems)  # pyrefly: ignore[bad-argument-type]
     for options, message in (
         ({"workers": 0}, "workers = 0"),
         ({"build_seconds": float("nan")}, "build_seconds = nan: must be 3600 or less"),

@@ -172,8 +172,10 @@ def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_
     for name in ("missing", "empty"):
         with pytest.raises(DataError, match=rf"{name} is not a run: it has no manifest.json; name a folder"):
             open_collection([tmp_path / name])
-    with pytest.raises(DataError, match=r"problems\.jsonl is not a file of verdicts: .* `microcoder judge` wrote"):
-        open_collection([shelf / "problems.jsonl"])
+    (tmp_path / "none.jsonl").touch()
+    for path in (shelf / "problems.jsonl", tmp_path / "none.jsonl"):
+        with pytest.raises(DataError, match=rf"{path.name} is not a file of verdicts: .* `microcoder judge` wrote"):
+            open_collection([path])
     for name, told in (("p.jsonl", "does not exist"), ("x.jsonl", "holds no problem or submission")):
         with pytest.raises(DataError, match=told):
             open_collection([shelf / "one"], problem_files=[tmp_path / name])

@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
         where = f" ({error.filename})" if error.filename else ""
         if is_disk_full(error):
             sys.exit(_fail(f"{error.strerror}{where}; free some space and type the same command again to resume"))
-        if error.errno not in (errno.EROFS, errno.EACCES):
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR):
             raise
         sys.exit(
             _fail(f"{error.strerror}{where}; make it writable or choose another place, and type the command again")

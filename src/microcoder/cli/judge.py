@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections import Counter
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -167,7 +168,10 @@ def _judge_responses(
         generation=GenerationFile(kind="file", path=responses, allow_missing=True),
         judging=SandboxConfig(**judging, unsafe_sandbox=options.unsafe),
     )
-    folder = output or Path("runs") / f"judged-{digest_config(config)}"
+    # A folder for each content of the files: who mends an answer or a test types the same command.
+    contents = [digest_input(path) for path in (problems, responses) if path.is_file()]
+    digest = sha256("".join([digest_config(config), *contents]).encode()).hexdigest()[:16]
+    folder = output or Path("runs") / f"judged-{digest}"
     if overwrite and folder.exists():
         EvaluationFolder(folder).check_place()
         shutil.rmtree(folder)

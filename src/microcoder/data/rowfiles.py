@@ -369,6 +369,8 @@ def read_file(path: Path, what: str) -> Iterator[FileRow]:
     """Yield the rows of a file, which errors call `what`; DataError at the first row that cannot be read."""
     if not path.is_file():
         raise DataError(f"{what} {path} does not exist; check the path")
+    if path.suffix in (".csv", ".tsv"):
+        raise DataError(f"{what} {path}: tables of text are not read; write JSON lines, one object each, or Parquet")
     # Lines that are not packed are found again by their offset, rows of Parquet by their number.
     is_found_by_offset = path.name.endswith((".jsonl", ".ndjson"))
     for part in list_parts(path.parent, path.name, 1 if is_found_by_offset else 1 << 30):

@@ -5,7 +5,7 @@ An answer file has one row or several for a problem, in the fields that samplers
 | fields                                                        | what is judged                                    |
 |---------------------------------------------------------------|---------------------------------------------------|
 | problem_id, question_id, task_id or id                        | names the problem                                 |
-| response or completion (or a list), such as our own rollouts  | the program in it                                 |
+| response, completion (or a list), generation, output, messages| the program in it; of a chat, in its last turn    |
 | code, program, solution or code_list (LiveCodeBench, EvalPlus)| the code as it is; of a whole response the program|
 | task_id with completion (EvalPlus)                            | the prompt and what continues it                  |
 """
@@ -24,7 +24,7 @@ from typing import Any
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.data.completions import Completion, Endpoint
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.text import shorten
+from microcoder.data.formats.text import shorten, text_of
 from microcoder.data.rowfiles import placed
 from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling, Transformers
 from microcoder.eval.report import Sample
@@ -33,7 +33,8 @@ from microcoder.judge.core.extract import USUAL, Extractor, is_response
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
-from microcoder.judge.core.types import Prompt, Turn
+from microcoder.judge.core.types import Program, Prompt, Turn
+from microcoder.judge.languages import check_language
 from microcoder.train.recipe import judge as shared
 from microcoder.train.runs import read_rollouts
 
@@ -88,7 +89,7 @@ def build_asker(config: EvalConfig) -> Asker:
 _IDS = Question.id_columns
 _RESPONSES = ("response", "responses", "completion", "completions")
 _CODES = ("solution", "code_list", "code", "program")
-_ANSWERS = (*_CODES[:2], *_RESPONSES, *_CODES[2:])
+_ANSWERS = (*_CODES[:2], *_RESPONSES, *_CODES[2:], "generation", "output", "messages")
 """Fields with an answer; of several in a row the first counts: beside the first two, responses are only a record."""
 _FORMS = "lines of {problem_id, response} or {problem_id, code}, or another form of docs/evaluation.md#answers"
 
@@ -176,14 +177,18 @@ def _read_answers(
                 found = shorten(", ".join(key for key in values if row.has(key)))
                 raise Malformed("missing_field", f"response (or code; it has {found})")
             given = row.get(field)
-            if isinstance(given, list):
-                nulls_as_empty = {field: ["" if text is None else text for text in given]}
+            if _is_chat(given):
+                texts = [text_of(given)]
+            elif isinstance(given, list):
+                nulls_as_empty = {field: [text_of(one) if one is None or _is_chat(one) else one for one in given]}
                 texts = Row(nulls_as_empty, id=where, dataset="").texts(field)
             else:
                 texts = [row.text(field) if given is not None else ""]
             # Half of a surrogate pair, which JSON can hold and no file can.
             texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-            question = by_name.get(name)
+            question, language = by_name.get(name), row.get("language")
+            if question is not None and isinstance(language, str) and language:
+                check_language(Program("", language), question.problem, "its answer")
         if name not in by_id and in_their_rows[name] > 1:
             raise DataError(
                 f"{where}: {in_their_rows[name]} problems have the id {name!r} in their rows; name one whole"
@@ -202,6 +207,11 @@ def _read_answers(
             else:
                 response = Completion(text, bool(row.get("is_truncated")), row.get("num_tokens"))
                 yield Sample.from_response(question, index, response, extract)
+
+
+def _is_chat(value: object) -> bool:
+    is_list = isinstance(value, list) and all(isinstance(turn, Mapping) for turn in value)
+    return is_list and value != [] and value[-1].get("role") != "user"
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,16 +134,6 @@ def score(verdict: Verdict, mode: Mode) -> float | None:
     return verdict.tests_passed / verdict.tests_total
 
 
-def text_of(completion: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return a completion's text: itself, or the content of the last message of a chat."""
-    if isinstance(completion, str):
-        return completion
-    content = completion[-1].get("content") if completion else None
-    if isinstance(content, list | tuple):
-        return "".join(part.get("text") or "" for part in content)
-    return content or ""
-
-
 def as_figures(verdict: Verdict) -> dict[str, float | str]:
     """Return a verdict as plain values, the same keys for all, without its list of tests; for frameworks' metrics."""
     ran = verdict.tests

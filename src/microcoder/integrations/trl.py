@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from microcoder.data.formats.rows import find_record, to_problem
-from microcoder.integrations.shared import Mode, check_mode, score, shared_judge, text_of
+from microcoder.data.formats.text import text_of
+from microcoder.integrations.shared import Mode, check_mode, score, shared_judge
+from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 
@@ -45,8 +47,13 @@ class CodeReward:
         return self._score(self._judge.judge(programs, problems), columns)
 
     def _read(self, completions: Completions, columns: Mapping[str, Any]) -> tuple[list[Program], list[Problem]]:
+        if isinstance(completions, str) or any(isinstance(one, Mapping) for one in completions):
+            raise DataError("completions are a list, also of one: [text], or [[message, ...]] of a chat")
         names = [name for name in columns if name not in _OF_TRL]
         prompts = columns.get("prompts") or [None] * len(completions)
+        for name, column in (("prompts", prompts), *((name, columns[name]) for name in names)):
+            if isinstance(column, str) or len(column) != len(completions):
+                raise DataError(f"column {name} is no list of {len(completions)} values, one for each completion")
         problems = []
         for index, prompt in enumerate(prompts):
             row = {name: columns[name][index] for name in names}

@@ -365,8 +365,8 @@ class VerdictSource(LineSource):
         self.tests = tests or ProblemTests()
         self._path = path
         self._begins: list[int] = []
-        first = next((row for _, row in read_lines(path)), None)
-        if first is not None and not {"verdict", "origin"} & first.keys():
+        first = next((row for _, row in read_lines(path)), {})
+        if not {"verdict", "origin"} & first.keys():
             raise DataError(
                 f"{path} is not a file of verdicts: its first line has none; name the file that `microcoder judge` "
                 "wrote by -o, or a folder of `microcoder train`, `microcoder eval` or `microcoder data build`"

@@ -87,11 +87,12 @@ def test_a_broken_row_is_refused_by_file_and_line(tmp_path: Path, row: dict[str,
 
 def test_no_json_no_file_and_an_id_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_text("{\n")
-    for name, why in (("b", "line 1 is not JSON"), ("c", "does not exist")):
+    write_rows(tmp_path / "d.jsonl", [make_row(), make_row()])
+    (tmp_path / "e.csv").touch()
+    whys = {"b.jsonl": "line 1 is not JSON", "c.jsonl": "does not exist", "d.jsonl": "was used before"}
+    for name, why in {**whys, "e.csv": "tables of text are not"}.items():
         with pytest.raises(DataError, match=why):
-            read_livecodebench(tmp_path / f"{name}.jsonl")
-    with pytest.raises(DataError, match="was used before"):
-        read_livecodebench(write_rows(tmp_path / "d.jsonl", [make_row(), make_row()]))
+            read_livecodebench(tmp_path / name)
 
 
 def test_broken_rows_can_be_left_out_and_are_told(tmp_path: Path) -> None:

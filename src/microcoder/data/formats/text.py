@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
@@ -25,6 +26,12 @@ _PYTHON2_NAME = re.compile(r"\b(raw_input|xrange)[ \t]*\(")
 _PYTHON2_DEFINED = re.compile(
     r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|^[ \t]*(try:[ \t]*)?(from|import)\b.*\bxrange\b", re.M
 )
+
+
+def text_of(completion: str | Sequence[Mapping[str, Any]] | None) -> str:
+    """Return a completion's text: itself, or the content of the last message of a chat."""
+    content: Any = completion if isinstance(completion, str) or not completion else completion[-1].get("content")
+    return "".join(part.get("text") or "" for part in content) if isinstance(content, list | tuple) else content or ""
 
 
 def read_json(text: str) -> Any:

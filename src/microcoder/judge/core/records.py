@@ -104,6 +104,8 @@ def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[st
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
+    if path.suffix in (".csv", ".tsv") and path.exists():
+        raise DataError(f"{what} {path}: tables of text are not read; write JSON lines, one object each")
     try:
         with (
             # Editors of Windows begin a file with a byte order mark.

@@ -39,12 +39,14 @@ def find_suspicions(batch: Sequence[Judged]) -> list[str]:
         )
     without = sum(one.outcome == Outcome.NO_CODE for one in batch)
     if without >= _SHARE * len(batch):
-        found.append(f"no program was found in {without} of {len(batch)}: truncated, or in a form that is not read")
+        why = "truncated, no closed code block, or bare programs given as responses (their field is code)"
+        found.append(f"no program was found in {without} of {len(batch)}: {why}")
     for outcome, why in (
         (Outcome.TIME_LIMIT, "limits too short for these programs, or another way to read the input"),
         (Outcome.RUNTIME_ERROR, "a missing package, or another way to read the input"),
+        (Outcome.COMPILE_ERROR, "in another language than their problems, or no programs"),
     ):
-        if all(one.outcome == outcome for one in batch):
+        if not found and all(one.outcome == outcome for one in batch):
             found.append(f"all {len(batch)} ended with {outcome.value}: {why}")
     problems = {one.problem for one in batch}
     if len(problems) > 1 and len({one.code for one in batch}) == 1 and batch[0].code is not None:

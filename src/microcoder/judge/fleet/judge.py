@@ -149,8 +149,8 @@ class Judge(Judging):
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> KnownProblem:
         self._check_open()
-        language = language_of(problem)
         check_language(program, problem, what)
+        language = language_of(problem)
         if trouble := language.find_problem():
             raise EvaluatorFault(trouble)
         return self._shelf.find(problem)

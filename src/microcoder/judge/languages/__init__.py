@@ -186,6 +186,8 @@ def check_language(program: Program, problem: Problem, what: str) -> None:
     """Raise DataError for no `Program`, or one in another language or version; `what` names it in the message."""
     if not isinstance(program, Program):
         raise DataError(f"{what} is a {type(program).__name__}; pass Program(code), or extract_program(response)")
+    if not isinstance(problem, Problem):
+        raise DataError(f"{what} has a {type(problem).__name__} for a problem; pass Problem.from_row(row)")
     if program.language == problem.language:
         return
     wanted, written = language_of(problem), find_language(program.language)

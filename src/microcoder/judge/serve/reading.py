@@ -53,6 +53,8 @@ def refusal_of(error: Exception) -> Refused:
     match error:
         case Refused():
             return error
+        case RequestValidationError(body=bytes()):
+            return Refused(415, "a body is read as JSON only with the header Content-Type: application/json; add it")
         case RequestValidationError():
             return Refused(422, _explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
         case StarletteException():
@@ -65,8 +67,14 @@ def refusal_of(error: Exception) -> Refused:
             return Refused(500, "the service failed; its log says how")
 
 
+def _is_alone(place: tuple[Any, ...], faults: Sequence[Mapping[str, Any]]) -> bool:
+    return sum(fault["loc"][: len(place)] == place for fault in faults) == 1
+
+
 def _explain(faults: Sequence[Mapping[str, Any]]) -> str:
     """Say where and what, without what was sent: that may be large, and is somebody's data."""
+    # Of a list whose item is wrong pydantic says that it is empty, too.
+    faults = [one for one in faults if one["type"] != "too_short" or _is_alone(one["loc"], faults)]
     shown = [
         f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
         for fault in faults[:_MAX_FAULTS_SHOWN]
