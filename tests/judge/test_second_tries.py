@@ -21,7 +21,7 @@ from microcoder.judge.fleet.remote import JudgeResponse
 from microcoder.judge.run import sandboxes, sharing, sharing_names
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.sandboxes import SandboxKind
-from microcoder.judge.run.screen import find_obstacle
+from microcoder.judge.run.screen import find_obstacle, screen
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.submissions import verdict_record
@@ -29,7 +29,7 @@ from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sand
 from microcoder.train.metrics import share_uncounted, share_unrepeated
 
 from .conftest import make_problem, workers_of  # pyrefly: ignore[missing-import]
-from .guessing_programs import COIN, DISLIKED, PLACES  # pyrefly: ignore[missing-import]
+from .guessing_programs import ADDRESSES, COIN, DISLIKED, PLACES  # pyrefly: ignore[missing-import]
 from .sharing_fuzzer import find_leaks, run_together, write_programs  # pyrefly: ignore[missing-import]
 
 _FLIPS, _PROGRAMS, _MOST_LUCKY = 6, 60, 8
@@ -85,7 +85,7 @@ def test_what_no_look_has_followed_is_run_again(
     with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [problem])
         uncounted = [UncountedRun(n, Repeat.SHARED_UNCHECKED) for n in range(2, last_unchecked + 1)]
-        uncounted += [UncountedRun(7, Repeat.SHARED_LOST)] if code is LATE else []
+        uncounted += [UncountedRun(7, Repeat.SHARED_LOST) if code is LATE else UncountedRun(1, Repeat.PROBE)]
         assert (verdict.outcome, [*verdict.uncounted]) == (Outcome.ACCEPTED, uncounted)
         assert judge.statistics.anew == 0
 
@@ -148,13 +148,12 @@ def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
 
 
 def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox) -> None:
-    firsts = [
-        run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip() for place in PLACES.values()
-    ]
+    places = [*PLACES.values(), *ADDRESSES]
+    firsts = [run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip() for place in places]
     for turn, (stop, is_function) in enumerate(itertools.product(("first_failure", "never"), (False, True))):
         programs, problems = [], []
         # Each way with each pattern in turn: what the screen keeps apart fails in all of them alike.
-        for number, (place, first) in enumerate(zip(PLACES.values(), firsts, strict=True), turn):
+        for number, (place, first) in enumerate(zip(places, firsts, strict=True), turn):
             answer = f"'N' if str(value()) == {first!r} else 'Y'"
             outputs = PATTERNS[number % len(PATTERNS)]
             code = f"def solve(): return {answer}" if is_function else f"print({answer})"
@@ -175,10 +174,10 @@ def test_programs_of_allowed_names_do_the_same_in_every_test_of_a_process(sandbo
 
 def test_the_fuzzer_finds_a_name_that_tells_tests_apart(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     known = sharing_names._ONLY_MEMBERS["sys"]
-    find_obstacle.cache_clear()
+    screen.cache_clear()
     monkeypatch.setitem(sharing_names._ONLY_MEMBERS, "sys", known | {"getallocatedblocks"})
     leaks = find_leaks(sandbox, write_programs(25, seed=5, modules=("sys",)))
-    find_obstacle.cache_clear()
+    screen.cache_clear()
     assert leaks
     assert all("getallocatedblocks" in leak for leak in leaks)
 

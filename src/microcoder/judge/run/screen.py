@@ -47,6 +47,8 @@ _FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
+_TEXTS = re.compile(r"\b(?:str|format|StringIO|Template|args|keys|items)\b|%|\b[rR]?[fF][rR]?['\"]")
+"""Makes a text of any object, finds one in an error, or makes a set of a dictionary's keys."""
 _REPR_CONVERSIONS = (ord("r"), ord("a"))
 _GIVEN, _PUBLIC = cache(prelude_names), cache(public_names)
 _ENDING, _YIELDS = (ast.Try, ast.TryStar, ast.With), (ast.Yield, ast.YieldFrom)
@@ -58,28 +60,43 @@ _ANNOTATION = (*_CONSTANT, ast.Name, ast.Attribute, ast.Subscript, ast.List)
 _SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
 
 
-@lru_cache(maxsize=1024)
+class Screened(NamedTuple):
+    """What the source of a program says of its tests in one process."""
+
+    obstacle: str
+    """Why they must not share one; empty if they may."""
+    may_tell: bool = False
+    """Whether it has sets or texts of objects, whose order or text could show an address that differs by test."""
+
+
 def find_obstacle(code: str, *, is_function: bool) -> str:
     """Return why a program must not run several tests in one process; empty if it may."""
+    return screen(code, is_function=is_function).obstacle
+
+
+@lru_cache(maxsize=1024)
+def screen(code: str, *, is_function: bool) -> Screened:
+    """Read a program's source without running it."""
     if len(code) > _MOST_SOURCE_CHARACTERS:
-        return "its source is long"
+        return Screened("its source is long")
     found = _ACTS_WHEN_THROWN_AWAY.search(code)
     if found:
-        return f"it uses {found[0]}"
+        return Screened(f"it uses {found[0]}")
     tree = parse(code)
     if isinstance(tree, str):
-        return "it cannot be read"
+        return Screened("it cannot be read")
     try:
         if "threading" in code and not is_function:
             # The tree that is kept stays as it was read: as a function, the same source is screened with its threads.
             tree = copy.deepcopy(tree)
             _call_in_place_of_thread(tree)
-        _Screen(is_function=is_function).visit(tree)
+        walk = _Screen(is_function=is_function)
+        walk.visit(tree)
     except Obstacle as obstacle:
-        return str(obstacle)
+        return Screened(str(obstacle))
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
-        return "it cannot be read"
-    return ""
+        return Screened("it cannot be read")
+    return Screened("", "a set" in walk.seen or bool(_TEXTS.search(code)))
 
 
 # One of each worker's: asked first whether a program is Python, then whether and how it may share a process.
@@ -179,8 +196,8 @@ class _Screen(ast.NodeVisitor):
         """Functions and classes of the program that show by their address, or whose objects do."""
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
-        self._seen: set[str] = set()
-        """Those of `a set` and `objects` that the program uses; both together are refused."""
+        self.seen: set[str] = set()
+        """Which of `a set` and `objects` the program uses; both together are refused."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
@@ -201,7 +218,7 @@ class _Screen(ast.NodeVisitor):
                 for name in _bound_names(inner):
                     check_name(name)
         self.generic_visit(node)
-        if {"a set", "objects"} <= self._seen:
+        if {"a set", "objects"} <= self.seen:
             raise Obstacle("it may have sets of objects, which stand there by their addresses")
 
     def visit(self, node: ast.AST) -> None:
@@ -254,7 +271,7 @@ class _Screen(ast.NodeVisitor):
         """Refuse modules, `type` and builtins that show addresses as values, and assignments to imported names."""
         check_name(node.id)
         if node.id in self._plain_classes and isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
-            self._seen.add("objects")
+            self.seen.add("objects")
         module, inside = self._library(node.id)
         if module and not inside:
             raise Obstacle(f"it uses the module {module} as a value")
@@ -270,12 +287,12 @@ class _Screen(ast.NodeVisitor):
             if node.id in _TELLING_ADDRESSES:
                 raise Obstacle(f"it uses {node.id}")
             if node.id in _SETS:
-                self._seen.add("a set")
+                self.seen.add("a set")
 
     def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
         """Refuse items that are ordered by their address."""
         self._refuse_nameless(node.elts if isinstance(node, ast.Set) else [node.elt])
-        self._seen.add("a set")
+        self.seen.add("a set")
         self.generic_visit(node)
 
     visit_SetComp = visit_Set

@@ -22,7 +22,7 @@ from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
-from microcoder.judge.run.screen import find_syntax_error
+from microcoder.judge.run.screen import find_syntax_error, screen
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, SandboxDied, TestTask
 from microcoder.judge.run.timing import Pace
@@ -212,6 +212,7 @@ class Session:
         for result in later:
             tries.add(result)
         self.record.shared += 1 + len(later) if later else 0
+        tries.is_shared = tries.is_shared or bool(later)
         self.record.fallbacks += together.loss is not None
         lost = tries.next_test + together.num_unchecked
         tries.is_apart = together.has_ended and together.num_unchecked > 0
@@ -245,8 +246,12 @@ class Session:
             )
 
     def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
-        """Run a few tests of an accepted program again, if it belongs to the sample: are they accepted again?"""
-        probed = choose_probed(trial.code, trial.problem.tests)
+        """Run tests of an accepted program again, each by itself, if any are chosen: are they accepted again?"""
+        # Alone, a program may name what shows an address.
+        is_function, may_tell = trial.problem.problem.fn_name is not None, isinstance(trial.loaded, LoadedProgram)
+        if tries.is_shared:
+            may_tell = screen(trial.code, is_function=is_function).may_tell
+        probed = choose_probed(trial.code, trial.problem.tests, may_tell=may_tell, is_shared=tries.is_shared)
         self.record.probed += bool(probed)
         for place in probed:
             if not is_wanted():

@@ -62,6 +62,8 @@ class Tries:
     """The others."""
     is_doubtful: bool = False
     """Whether a test failed and was then accepted, in a way that the program could have caused."""
+    is_shared: bool = False
+    """Whether tests that count shared a process."""
     is_apart: bool = False
     """Whether the program changed the library: each further test has a process of its own."""
     losses: dict[int, Loss] = field(default_factory=dict)
@@ -113,15 +115,20 @@ def _anew(num_tests: int) -> Iterable[UncountedRun]:
     return (UncountedRun(number, Repeat.JUDGED_ANEW) for number in range(1, num_tests + 1))
 
 
-def choose_probed(code: str, tests: Sequence[PreparedTest]) -> list[int]:
-    """Return the indices of the tests that are run again if the program is accepted; empty for 99 % of programs.
+def choose_probed(code: str, tests: Sequence[PreparedTest], *, may_tell: bool, is_shared: bool) -> list[int]:
+    """Return the indices of the tests that are run again if the program is accepted: for 1 % of programs some.
 
-    They are drawn at random, by a digest of the program and its first input only.
+    A program that `may_tell` its first test from the others by addresses has at least the first, whose process also
+    compiled it, and one of which another output is expected if tests shared a process: run alone and compiled, it finds
+    both alike. They are drawn at random, by a digest of the program and its first input only.
     """
     digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
-    if int.from_bytes(digest[:4]) >= _PROBED_SHARE * (1 << 32):
-        return []
-    return sorted(random.Random(digest).sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
+    draw, places = random.Random(digest), set[int]()
+    if int.from_bytes(digest[:4]) < _PROBED_SHARE * (1 << 32):
+        places.update(draw.sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
+    if others := [place for place, test in enumerate(tests) if may_tell and test.expected != tests[0].expected]:
+        places |= {0, draw.choice(others)} if is_shared else {0}
+    return sorted(places)
 
 
 _LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
