@@ -114,7 +114,6 @@ LAYOUTS: Final[dict[str, tuple[str, str]]] = {
     "tildes": (f"~~~python\n{_QUOTES_FENCE}~~~\n", _QUOTES_FENCE),
     "a longer fence": (f"````python\n{_QUOTES_FENCE}````\n", _QUOTES_FENCE),
     "a longer closing fence": (f"```python\n{CODE}`````\n", CODE),
-    "Windows line ends": ("```python\r\nprint(1)\r\n```\r\n", "print(1)\r\n"),
     # What follows the program.
     "the output behind it": (f"{_BLOCK}\nOutput:\n```\n3\n```\n", CODE),
     "a tagged output behind it": (f"{_BLOCK}\nOutput:\n```text\n3\n```\n", CODE),

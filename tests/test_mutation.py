@@ -27,7 +27,7 @@ TESTS_OF = {
     f"{ALGORITHM}masking": ("train/test_masking.py", "train/test_scoring.py"),
     "microcoder.train.run.alarms": ("train/test_temperature.py", "train/test_metrics.py"),
     f"{ALGORITHM}scoring": ("train/test_scoring.py", "train/test_masking.py"),
-    "microcoder.train.rollouts": ("train/test_metrics.py", "train/test_scoring.py"),
+    "microcoder.train.rollouts": ("train/test_metrics.py", "train/test_scoring.py", "train/test_chat.py"),
     f"{JUDGE}core.rewards": ("judge/test_rewards.py",),
     f"{JUDGE}core.extract": ("judge/test_extract.py",),
     f"{JUDGE}compare.compare": COMPARISON,

@@ -7,7 +7,7 @@ from transformers import PreTrainedTokenizerFast
 
 from microcoder import ConfigError
 from microcoder.judge.core.types import Prompt, Turn
-from microcoder.train.rollouts import render_chat
+from microcoder.train.rollouts import RolloutReader, opens_thinking, render_chat
 from microcoder.train.run.warm import CHAT_TEMPLATE, train_tokenizer
 from microcoder.train.run.weights import check_options, encode_chats
 
@@ -42,3 +42,11 @@ def test_an_option_that_the_template_does_not_look_at_is_refused(tokenizer: PreT
     assert tokenizer.decode(ids) == render_chat(tokenizer, PROMPT.as_chat(), {}) == "Be brief.\n\nprint 1"
     with pytest.raises(ConfigError, match="this model has no chat template"):
         check_options(tokenizer, {"enable_thinking": False})
+
+
+def test_a_response_begins_inside_the_thinking_and_is_cut_at_the_limit(tokenizer: PreTrainedTokenizerFast) -> None:
+    assert opens_thinking(tokenizer, {}) > opens_thinking(tokenizer, {"enable_thinking": False})
+    read = RolloutReader(tokenizer, (7,), True).read("p", "?", [[5, 6], [5, 7], [5]], max_response_tokens=2)
+    assert [(one.is_truncated, one.completion[:7]) for one in read] == [
+        (cut, "<think>") for cut in (True, False, False)
+    ]

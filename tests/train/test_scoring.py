@@ -19,7 +19,7 @@ from microcoder.train.algorithm.masking import (
     SoftPenalty,
     StopProperly,
 )
-from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_rollouts
+from microcoder.train.algorithm.scoring import build_rules, note_clipped, note_mismatch, score_rollouts
 from microcoder.train.metrics import summarise_step
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, measure_doses
 
@@ -120,12 +120,12 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     flat = score(judge, mask_all, [GROUP[1]] * 3)
     row = summarise_step([scored, flat], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
     assert (row.masked_share, row.masked_effective_share) == (5 / 7, 2 / 7)
-    # What the mismatch leaves of a response's weight, and one of which nothing is left.
-    ((half, whole),) = note_mismatch(
-        [[scored[0], scored[2]]], [SamplerMismatch(0, 1, 1, 0.5), SamplerMismatch(0, 1, 1, 0)]
-    )
+    seen = [SamplerMismatch(0, 1, 1, weight) for weight in (0.5, 0)]
+    ((half, whole),) = note_mismatch([[scored[0], scored[2]]], seen)
     assert (half.lost, whole.lost, half.masked_why) == ({"mismatch": 0.25}, {"mismatch": -0.5}, "")
     assert measure_doses([half, whole]) == {"mismatch_negative": 0.5, "mismatch_positive": 0.25}
+    clipped = note_clipped([[half], [whole, scored[0]]], {0: 0.5, 2: 1.0})
+    assert [[one.lost.get("clip") for one in group] for group in clipped] == [[0.125], [None, 0.5]]
 
 
 @pytest.mark.parametrize(

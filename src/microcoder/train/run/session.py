@@ -12,9 +12,9 @@ from typing import Any
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.extensions import describe_file
 from microcoder.judge.core.files import check_unchanged, check_writable, read_json, write_json
-from microcoder.judge.core.prompts import load_asker
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import OwnMasking
+from microcoder.train.recipe.judge import build_asker
 from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards, describe_batches
 from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
 from microcoder.train.run.estimate import explain_failures, measure_room
@@ -174,7 +174,7 @@ def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
         raise ConfigError(config.describe_early_stop(needy))
     used = [
         *(extension for extension, _ in rewards.parts),
-        load_asker(config.prompt.style, config.prompt.options).style,
+        build_asker(config.prompt).style,
         build_extractor(config.extractor).extension,
         load_advantage(algorithm.advantage, algorithm.advantage_options),
     ]
