@@ -19,7 +19,7 @@ BUDGETS = {
     "judge/core": 2540,
     "judge/sandbox": 3760,
     "judge/compare": 1220,
-    "judge/languages": 950,
+    "judge/languages": 960,
     "judge/run": 4995,
     "judge/fleet": 2160,
     "judge/serve": 1190,

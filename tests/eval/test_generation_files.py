@@ -97,7 +97,7 @@ def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, quest
         return replace(question, problem=question.problem.model_copy(update={"id": name}))
 
     named = [rename(question, f"deepcoder/{question.id}") for question in questions]
-    content = [{"problem_id": name, "code": CODE} for name in ("a", "deepcoder/a", "b")]
+    content = [{"problem_id": name, "code": CODE, "language": "en"} for name in ("a", "deepcoder/a", "b")]
     found = read(tmp_path / "out.json", content, named).samples
     ids = [f"{one.problem_id} {one.sample_index}" for one in found]
     assert ids == ["deepcoder/a 0", "deepcoder/a 1", "deepcoder/b 0"]

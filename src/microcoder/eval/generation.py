@@ -34,7 +34,7 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
 from microcoder.judge.core.types import Program, Prompt, Turn
-from microcoder.judge.languages import check_language
+from microcoder.judge.languages import check_language, known_language
 from microcoder.train.recipe import judge as shared
 from microcoder.train.runs import read_rollouts
 
@@ -187,8 +187,8 @@ def _read_answers(
             # Half of a surrogate pair, which JSON can hold and no file can.
             texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
             question, language = by_name.get(name), row.get("language")
-            if question is not None and isinstance(language, str) and language:
-                check_language(Program("", language), question.problem, "its answer")
+            if question is not None and known_language(language):  # Another word may be a natural language.
+                check_language(Program("", str(language)), question.problem, "its answer")
         if name not in by_id and in_their_rows[name] > 1:
             raise DataError(
                 f"{where}: {in_their_rows[name]} problems have the id {name!r} in their rows; name one whole"

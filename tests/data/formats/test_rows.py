@@ -115,7 +115,7 @@ def test_a_row_that_cannot_be_judged_says_which_field(row: dict[str, Any], why: 
 
 def test_an_unknown_format_and_what_is_no_row_are_refused() -> None:
     tests = [{"input": "1", "output": "2"}]
-    assert Problem.from_row({"id": "a", "tests": tests, "language": "cpp", "note": 1}).language == "cpp"
+    assert Problem.from_row({"id": "a", "tests": tests, "language": "C++", "note": 1}).language == "cpp"
     with pytest.raises(ConfigError, match=r"unknown format 'humanevl'; did you mean humaneval\?"):
         Problem.from_row({}, format="humanevl")
     with pytest.raises(DataError, match="format 'kattis' is a folder of files"):

@@ -128,7 +128,8 @@ def _read_milliseconds(row: Row) -> float | None:
     """Return the time limit in seconds: a number is in milliseconds, a text may name its unit."""
     if isinstance(row.get("time_limit"), str):
         return read_seconds(row.text("time_limit"))
-    return (row.number("time_limit") or 0) / 1000 or None
+    limit = row.number("time_limit")
+    return limit / 1000 if limit else None
 
 
 def _read_testlib(row: Row) -> Checker:

@@ -19,7 +19,7 @@ from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import asserted_tests, complete, decode_tests, find_platform, python_solutions
 from microcoder.data.formats.text import read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import explain_fault
-from microcoder.judge.languages import LANGUAGES
+from microcoder.judge.languages import known_language
 
 Names = str | tuple[str, ...]
 """A column, or several, of which the first present counts; `a.b` is inside an object, also one written as text."""
@@ -74,7 +74,7 @@ class Columns:
             "solutions": self._read_solutions(row),
             "time_limit_seconds": read_seconds(row.name(*_listed(self.time_limit))),
             "memory_limit_mib": read_mebibytes(row.name(*_listed(self.memory_limit))),
-            "programming_language": one if (one := str(row.get("language")).lower()) in LANGUAGES else "python",
+            "programming_language": known_language(row.get("language")) or "python",
             **{name: read(row) for name, read in self.also.items()},
         }
         own_notes = fields.pop("notes", ())

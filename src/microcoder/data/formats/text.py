@@ -31,7 +31,9 @@ _PYTHON2_DEFINED = re.compile(
 def text_of(completion: str | Sequence[Mapping[str, Any]] | None) -> str:
     """Return a completion's text: itself, or the content of the last message of a chat."""
     content: Any = completion if isinstance(completion, str) or not completion else completion[-1].get("content")
-    return "".join(part.get("text") or "" for part in content) if isinstance(content, list | tuple) else content or ""
+    if isinstance(content, list | tuple):
+        return "".join(part.get("text") or "" for part in content)
+    return content or ""
 
 
 def read_json(text: str) -> Any:

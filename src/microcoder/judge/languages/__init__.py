@@ -12,6 +12,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -37,6 +38,7 @@ __all__ = [
     "add_language",
     "check_language",
     "find_language",
+    "known_language",
     "language_of",
 ]
 
@@ -153,6 +155,13 @@ def add_language(path: str | Path) -> Language:
 def find_language(name: str, version: str = "") -> Language:
     """Return a language by name or alias, in the version given or its default one; raises DataError."""
     return _find(name, version, _named())[0]
+
+
+def known_language(name: object) -> str:
+    """Return the language that a text names, by any alias (`C++`); empty if it names none."""
+    with suppress(DataError):
+        return find_language(name).name if isinstance(name, str) else ""
+    return ""
 
 
 @lru_cache(256)
