@@ -77,6 +77,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     # Looking for plugins reads the metadata of every package that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # A stream that the shell closed (`2>&-`) is None.
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     words = ["--help" if word == "--help-all" else word for word in given]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]

@@ -156,7 +156,7 @@ class Shard:
 
 
 def open_source(path: str | Path, format_name: str, *, name: str = "", licence: str = "") -> Source:
-    """Return a source, downloaded if it is on the Hub; DataError if it is missing or has no rows of the format.
+    """Return a source, downloaded if it is on the Hub; DataError if it is missing or has no file of the format's kind.
 
     Args:
         path: a file, a folder, or `hf://datasets/owner/name[@revision]/config/split`.

@@ -249,7 +249,7 @@ def search_texts(collection: Collection, words: Words) -> Row:
 
 
 def show_quotes(collection: Collection, words: Words) -> Row:
-    """Return the first hit in each of some rollouts, given by their positions in the index."""
+    """Return the first hit of the query `text` in each rollout of `places` (index positions, at most 200) of `run`."""
     source = collection[words.get("run", "")]
     places = [int(place) for place in re.findall(r"\d{1,9}", words.get("places", ""))][:_MOST_QUOTES]
     return {"quotes": quote_texts(source.parts(source.index()), _read_needle(words), places)}

@@ -45,7 +45,7 @@ def claims_checker() -> Checker:
 
 
 def claims_harness(preamble: str = "") -> str:
-    """Return the harness: defines the answer after a preamble, and makes the calls that stdin lists."""
+    """Return Python source, to be ended by `main(answer)`: it runs the preamble, the answer and stdin's calls."""
     return f"{_read('caller')}\n\nPREAMBLE = {preamble!r}\n" if preamble else _read("caller")
 
 

@@ -334,7 +334,7 @@ _RECALLS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 
 
 def decode_packed(text: str) -> Any:
-    """Return the value in a packed text, without executing anything; ValueError if it cannot be read."""
+    """Return the value of JSON, or of base64 of zlib of JSON or a pickle of plain data; ValueError if unreadable."""
     try:
         return json.loads(text)
     except RecursionError:

@@ -48,7 +48,7 @@ class JudgingEnvironment:
 
 
 def describe_environment(packages: ProvidedPackages, call_stack: str) -> JudgingEnvironment:
-    """Return the environment in which a judge runs programs."""
+    """Return a judge's environment; `call_stack`: why programs recurse less deep, or empty."""
     version = current_interpreter().version
     return JudgingEnvironment(version, packages.profile, packages.problem, digest_languages(), call_stack)
 

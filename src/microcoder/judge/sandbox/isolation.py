@@ -432,7 +432,7 @@ def _give_up_rights(setup: Setup) -> None:
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:
-    """Warm up, install the filter, settle the heap; return the address space in bytes and the peak memory in KiB."""
+    """Rehearse by `run_test`, install seccomp, freeze the heap; return bytes of address space, KiB of a fork's peak."""
     if protocol.SECCOMP in setup.wanted and not config["builds"]:
         setup.rehearse(lambda: warmup.rehearse(run_test))
     for number in (signal.SIGINT, signal.SIGPIPE):

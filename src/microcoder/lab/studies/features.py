@@ -58,7 +58,7 @@ SHARES = (
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """A metric of one run; legend: E points in time, P held-out problems, B weightings of the problems."""
+    """A metric of one run; E times (0 untrained, 1 the last step), P held-out problems, B weightings of these."""
 
     time_E: Array
     values_E_P: Array

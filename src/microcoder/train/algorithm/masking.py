@@ -102,7 +102,7 @@ class ConditionalMasking(_Mask):
     """`correct_or_incomplete` as in equation 2; `correct` as on the paper's project page."""
 
     def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
-        """Return why the second factor of equation 2 is 0 for a rollout, or None."""
+        """Return the `MaskReason` of a rollout that is eligible (equation 2), if `draw` is below rho; else None."""
         if not rollout.is_truncated or draw >= self.rho:
             return None
         if repeats(rollout.token_ids, window_tokens=self.repeat_window_tokens):

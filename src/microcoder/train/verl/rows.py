@@ -81,7 +81,7 @@ class SampledResponse:
 
 
 def session_of(key: str) -> str:
-    """Return the session of a row's key, `{prompt}_{session}`."""
+    """Return `{prompt}_{session}` of a row's key, `{prompt}_{session}_{output}`."""
     return key.rsplit("_", 1)[0]
 
 
