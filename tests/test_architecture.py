@@ -20,7 +20,7 @@ BUDGETS = {
     "judge/sandbox": 3760,
     "judge/compare": 1220,
     "judge/languages": 960,
-    "judge/run": 4995,
+    "judge/run": 5000,
     "judge/fleet": 2160,
     "judge/serve": 1190,
     "judge": 60,

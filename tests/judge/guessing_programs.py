@@ -57,6 +57,6 @@ PLACES = {
     "    return n\n",
 }
 _ORDER = "def value():\n    o = {order}\n    return sum(a > b for a, b in zip(o, o[1:])) > 30\n"
-_TEXTS = "k = [iter([i]) for i in range(40)]\n" + _ORDER.format(order="sorted(range(40), key=lambda i: str(k[i]))")
+_TEXTS = "k = [iter([i]) for i in range(40)]\n" + _ORDER.format(order="sorted(range(40), key=lambda i: '%s' % k[i])")
 ADDRESSES = [_ORDER.format(order="[e.args[0] for e in {Exception(i) for i in range(40)}]"), _TEXTS]
 """What shows an address and is screened by nothing: objects of the library in a set, and texts of them."""

@@ -47,8 +47,12 @@ _FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
-_TEXTS = re.compile(r"\b(?:str|format|StringIO|Template|args|keys|items)\b|%|\b[rR]?[fF][rR]?['\"]")
+_TEXTS = re.compile(r"\b(?:str|format|StringIO|Template|args|keys|items)\b|\b[rR]?[fF][rR]?['\"]")
 """Makes a text of any object, finds one in an error, or makes a set of a dictionary's keys."""
+_PERCENT = re.compile(
+    r"['\"][^'\"\n]*%|'''|\"{3}|\\[xuUN0-7\r\n]|\b(?:chr|bytes|bytearray|punctuation|printable|decode|fromhex)\b"
+)
+"""May give a text with `%`, which formats any object; without one `%` is a remainder."""
 _REPR_CONVERSIONS = (ord("r"), ord("a"))
 _GIVEN, _PUBLIC = cache(prelude_names), cache(public_names)
 _ENDING, _YIELDS = (ast.Try, ast.TryStar, ast.With), (ast.Yield, ast.YieldFrom)
@@ -96,7 +100,8 @@ def screen(code: str, *, is_function: bool) -> Screened:
         return Screened(str(obstacle))
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
         return Screened("it cannot be read")
-    return Screened("", "a set" in walk.seen or bool(_TEXTS.search(code)))
+    may_format = _TEXTS.search(code) or (("%" in code or "mod" in code) and _PERCENT.search(code))
+    return Screened("", "a set" in walk.seen or bool(may_format))
 
 
 # One of each worker's: asked first whether a program is Python, then whether and how it may share a process.
