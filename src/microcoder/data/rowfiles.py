@@ -33,6 +33,7 @@ from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import read_json, shorten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install, is_disk_full
+from microcoder.judge.core.records import refuse_table
 
 _LOG = logging.getLogger(__name__)
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
@@ -369,8 +370,7 @@ def read_file(path: Path, what: str) -> Iterator[FileRow]:
     """Yield the rows of a file, which errors call `what`; DataError at the first row that cannot be read."""
     if not path.is_file():
         raise DataError(f"{what} {path} does not exist; check the path")
-    if path.suffix in (".csv", ".tsv"):
-        raise DataError(f"{what} {path}: tables of text are not read; write JSON lines, one object each, or Parquet")
+    refuse_table(path, what, "JSON lines, one object each, or Parquet")
     # Lines that are not packed are found again by their offset, rows of Parquet by their number.
     is_found_by_offset = path.name.endswith((".jsonl", ".ndjson"))
     for part in list_parts(path.parent, path.name, 1 if is_found_by_offset else 1 << 30):

@@ -168,6 +168,11 @@ def _steps_in(folder: Path) -> list[int]:
     return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))
 
 
+def problems_digest(manifest: Mapping[str, Any]) -> str | None:
+    """Return the digest of a run's problems, from its manifest: runs that have the same one can be compared."""
+    return (manifest.get("problems") or {}).get("digest")
+
+
 @dataclass(frozen=True)
 class History:
     """One run, finished or not."""
@@ -188,11 +193,6 @@ class History:
     def is_finished(self) -> bool:
         """Whether the run is complete."""
         return self.summary is not None
-
-    @property
-    def asked(self) -> str | None:
-        """A digest of the run's problems: runs that have the same one can be compared."""
-        return (self.manifest.get("problems") or {}).get("digest")
 
     @property
     def before(self) -> EvaluationMetrics | None:

@@ -225,8 +225,7 @@ def show_overview(collection: Collection, words: Words) -> Row:
     if not isinstance(source, TrainingSource):
         raise DataError(f"run={words.get('run', '')!r} is not a training run, so there is no report on it")
     runs = [run for run in collection.sources.values() if isinstance(run, TrainingSource) and run is not source]
-    history, others = source.history(), [run.history() for run in runs]
-    return describe_report(history, [other for other in others if other.asked == history.asked])
+    return describe_report(source.history(), [run.history() for run in runs if run.asked == source.asked])
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:

@@ -20,7 +20,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.effects import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
-from microcoder.train.runs import CATALOGUE, History, RunDirectory, read_history
+from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
 from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexPart, Texts, pc
 from microcoder.view.sources import Row, RunInfo, RunSource
@@ -81,6 +81,11 @@ class TrainingSource(RunSource):
                 for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
+
+    @property
+    def asked(self) -> str | None:
+        """Digest of the run's problems; None if unknown."""
+        return problems_digest(self._manifest)
 
     def history(self) -> History:
         """Return the run's metrics; files that grew are read again."""

@@ -104,8 +104,8 @@ def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[st
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
-    if path.suffix in (".csv", ".tsv") and path.exists():
-        raise DataError(f"{what} {path}: tables of text are not read; write JSON lines, one object each")
+    if path.exists():
+        refuse_table(path, what, "JSON lines, one object each")
     try:
         with (
             # Editors of Windows begin a file with a byte order mark.
@@ -120,6 +120,12 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
         raise DataError(f"{what} {path} is a folder; name a file") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
+
+
+def refuse_table(path: Path, what: str, forms: str) -> None:
+    """Raise DataError if a file, which errors call `what`, is a CSV or TSV by its name; `forms` says what is read."""
+    if path.suffix in (".csv", ".tsv"):
+        raise DataError(f"{what} {path}: tables of text are not read; write {forms}")
 
 
 def nested_models(annotation: object) -> Iterator[type[BaseModel]]:

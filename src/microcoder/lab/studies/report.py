@@ -17,7 +17,7 @@ from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, wilson_interval
 from microcoder.train.algorithm.continuation import Fate, count_continued
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.runs import History
+from microcoder.train.runs import History, problems_digest
 
 Cell = str | list[str]
 """A text, or a difference with its direction: `up`, `down` or `flat`."""
@@ -214,10 +214,11 @@ def conclude(ours: str, other: str, difference: Estimate | None) -> str:
 
 def check_alike(history: History, other: History) -> None:
     """Raise DataError if two runs have different problems."""
-    if other.asked != history.asked:
+    ours, theirs = (problems_digest(run.manifest) for run in (history, other))
+    if theirs != ours:
         raise DataError(
-            f"{other.run.root} asked other problems than {history.run.root} (digest {other.asked} against "
-            f"{history.asked}); compare runs of one recipe that differ in their algorithm"
+            f"{other.run.root} asked other problems than {history.run.root} (digest {theirs} against "
+            f"{ours}); compare runs of one recipe that differ in their algorithm"
         )
 
 
