@@ -9,8 +9,8 @@ Each has one socket to the judge, which sandboxes cannot reach. A message is a t
 | from the judge                                         | from a process                                       |
 |--------------------------------------------------------|------------------------------------------------------|
 | workers, options, pace or None to measure it; once     | `ready` isolation, time scale, pace; `failed` error  |
-| `judge` number, program, problem number, problem/None  | `done` number, answer or None, counts                |
-| `run` number, invocation                               |                                                      |
+| `begin` number, program, problem number, problem/None, | `done` number, answer or None, counts                |
+| invocation; without one of the last three: None        |                                                      |
 | `give_up` number                                       |                                                      |
 | `forget` problem number                                |                                                      |
 """
@@ -34,16 +34,16 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
+from microcoder.judge.core.types import Problem, Program
+from microcoder.judge.fleet.fleet import Fleet, Place, Sent
 from microcoder.judge.languages.packages import load_profile, provide_packages
-from microcoder.judge.run.executions import Execution, Invocation
+from microcoder.judge.run.executions import Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.timing import Counts, Pace, sum_counts
 from microcoder.judge.run.turns import make_lock_files
-from microcoder.judge.run.workers import KnownProblem, Work, Workers
+from microcoder.judge.run.workers import Answer, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
 
@@ -120,8 +120,8 @@ class JudgeProcess:
         self._judge, self._options = judge, options
         self._is_measured = pace is not None
         self._is_ending = False
-        self._wanted: set[int] = set()
-        self._problems: dict[int, KnownProblem] = {}
+        self._wanted: dict[int, Work] = {}
+        self._problems: dict[int, PreparedProblem] = {}
 
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
@@ -135,34 +135,30 @@ class JudgeProcess:
             self._is_ending = True
             self._workers.close()
 
-    def judge(self, number: int, program: Program, known: int, problem: Problem | None) -> None:
-        """Begin to judge a program; its problem, of number `known`, is sent only with its first program."""
-        if problem is not None:
+    def begin(
+        self, number: int, program: Program, known: int | None, problem: Problem | None, invocation: Invocation | None
+    ) -> None:
+        """Begin to judge or to run a program; its problem, of number `known`, is sent only with its first program."""
+        if problem is not None and known is not None:
             scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
-            prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
-            self._problems[known] = KnownProblem(known, prepared)
-        self._put(number, program, self._problems[known], None)
-
-    def run(self, number: int, invocation: Invocation) -> None:
-        """Run a program without judging it."""
-        self._put(number, invocation.program, None, invocation)
+            self._problems[known] = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
+        prepared = None if known is None else self._problems[known]
+        work = self._wanted[number] = Work(program, prepared, invocation, end=self._end, number=number)
+        self._workers.put(work)
 
     def give_up(self, number: int) -> None:
         """Stop work after its current test, if it has not ended."""
-        self._wanted.discard(number)
+        if (work := self._wanted.get(number)) is not None:
+            work.waiting[0].cancel()
 
     def forget(self, number: int) -> None:
         """Drop a problem; it is sent again if another program needs it."""
         del self._problems[number]
 
-    def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:
-        def finish(answer: Verdict | Execution | None) -> None:
-            self._wanted.discard(number)
-            if not self._is_ending:
-                self._judge.send("done", number, answer, self._workers.counts)
-
-        self._wanted.add(number)
-        self._workers.put(Work(program, problem, invocation, lambda: number in self._wanted, finish))
+    def _end(self, work: Work, answer: Answer | None) -> None:
+        del self._wanted[work.number]
+        if not self._is_ending:
+            self._judge.send("done", work.number, answer, self._workers.counts)
 
 
 _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
@@ -194,19 +190,15 @@ class _Process(Place):
         # Once all have started, also for those that stand aside.
         return int(len(self.held) < (self.most if self._pool.is_complete else self.size))
 
-    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Work]]) -> None:
         for item in chain.from_iterable(batches):
-            work = item.work
+            known = item.problem
             with self._sending:
-                if work.problem is None:
-                    self.tell("run", item.number, work.invocation)
-                    continue
-                known = work.problem
-                problem = known.prepared.problem if self._sent.add(known) else None
-                self.tell("judge", item.number, work.program, known.number, problem)
+                problem = known.problem if known is not None and self._sent.add(known) else None
+                self.tell("begin", item.number, item.program, known and known.number, problem, item.invocation)
                 for number in self._sent.forget():
                     self.tell("forget", number)
-            if not work.is_wanted():
+            if not item.is_wanted():
                 self.tell("give_up", item.number)
 
     def tell(self, *message: object) -> None:
@@ -293,14 +285,14 @@ class Processes(Fleet[_Process]):
 
     def put(self, work: Work) -> None:
         """Queue work; it is begun in the order in which it came."""
-        self._put([Item(work)])
+        self._put([work])
 
     def withdraw(self, work: Work) -> None:
         """Stop work after its current test if it runs; if it is queued, it is dropped when its turn comes."""
         with self._lock:
-            found = [(m, item.number) for m in self.members for item in m.held.values() if item.work is work]
-        for member, number in found:
-            member.tell("give_up", number)
+            found = [member for member in self.members if work.number in member.held]
+        for member in found:
+            member.tell("give_up", work.number)
 
     def close(self) -> None:
         """End all processes with their sandboxes."""
@@ -352,7 +344,7 @@ class Processes(Fleet[_Process]):
         else:
             self._lose(member, "the judge process ended twice while this was judged")
 
-    def _find_end(self, place: _Process, item: Item, why: str) -> str:
+    def _find_end(self, place: _Process, item: Work, why: str) -> str:
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:

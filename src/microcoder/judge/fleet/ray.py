@@ -22,8 +22,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.fleet.fleet import Item, Place, Sent
-from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge, number_problem
+from microcoder.judge.fleet.fleet import Place, Sent
+from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge, strip_problem
+from microcoder.judge.run.workers import Work
 
 
 def find_nodes() -> dict[str, int]:
@@ -107,12 +108,12 @@ class _Node(Place):
         self._judge = judge
         self._sent = Sent(MOST_PROBLEM_BYTES)
 
-    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Work]]) -> None:
         programs: list[tuple[int, Program, int]] = []
         new: dict[int, Any] = {}
         for item in chain.from_iterable(batches):
-            known = item.work.known
-            programs.append((item.number, item.work.program, known.number))
+            known = item.problem
+            programs.append((item.number, item.program, known.number))
             if self._sent.add(known):
                 # It stays there as long as this process remembers the problem.
                 known.reference = known.reference or ray.put(known.problem)
@@ -121,9 +122,9 @@ class _Node(Place):
         self.handle.give.remote(programs, new, list(self._sent.forget()))
 
 
-def _check_and_number(number: int, problem: Problem) -> NumberedProblem:
+def _check_and_strip(problem: Problem) -> NumberedProblem:
     check_problem(problem)
-    return number_problem(number, problem)
+    return strip_problem(problem)
 
 
 class RayJudge(RemoteJudge[_Node]):
@@ -153,7 +154,7 @@ class RayJudge(RemoteJudge[_Node]):
         self._workers_per_node = workers_per_node
         self._processors_per_worker = processors_per_worker
         self._options = options
-        super().__init__(_check_and_number)
+        super().__init__(_check_and_strip)
         self._resting: dict[str, float] = {}
         self._start_failure = ""
         self.num_losses = 0
@@ -266,7 +267,7 @@ class RayJudge(RemoteJudge[_Node]):
             with suppress(RayError, ValueError, RuntimeError):
                 ray.kill(node.handle)
 
-    def _find_end(self, place: _Node, item: Item, why: str) -> str:
+    def _find_end(self, place: _Node, item: Work, why: str) -> str:
         return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > _MOST_LOSSES else ""
 
     def _start_nodes(self) -> None:

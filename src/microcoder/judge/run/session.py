@@ -108,7 +108,7 @@ class Session:
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
-        tries = Tries()
+        tries, level = Tries(), ""
         self.explained.clear()
         self.timed.begin_program()
         try:
@@ -118,9 +118,9 @@ class Session:
                     tries.add(trial)
                 else:
                     tries = self._judge_program(trial, is_wanted, tries)
+                    level = self.sandboxes.level
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
-        level = self.sandboxes.level
         return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
 
     def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
