@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from concurrent.futures import Future
-from types import SimpleNamespace
 
 import pytest
 
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
 from microcoder.judge.fleet import fleet as fleets
-from microcoder.judge.fleet.fleet import Place, Sent
+from microcoder.judge.fleet.fleet import Place
 from microcoder.judge.fleet.remote import RemoteJudge
+from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.turns import most_workers
 from microcoder.judge.run.workers import Work
 
@@ -183,16 +183,18 @@ def test_each_program_gets_one_verdict_whatever_happens(late: None, seed: int) -
     assert all(verdict.is_accepted or "it burnt down" in verdict.detail for verdict in verdicts)
 
 
-def test_a_place_forgets_the_problems_that_it_has_not_needed_for_longest() -> None:
-    sent = Sent(most_bytes=100, most=3)
+def test_the_least_recently_used_goes_first() -> None:
+    kept: Recent[int] = Recent(most=3, most_bytes=100)
 
     def add(number: int, num_bytes: int = 10) -> bool:
-        return sent.add(SimpleNamespace(number=number, num_bytes=num_bytes))
+        if is_new := kept.find(number) is None:
+            kept.add(number, number, num_bytes)
+        return is_new
 
     assert [add(n) for n in (1, 2, 1, 3)] == [True, True, False, True]
-    assert list(sent.forget()) == []
+    assert kept.trim() == []
     assert add(4)
-    assert list(sent.forget()) == [2]
+    assert kept.trim() == [2]
     assert add(5, 95)
-    assert list(sent.forget()) == [1, 3, 4]
+    assert kept.trim() == [1, 3, 4]
     assert add(2)

@@ -19,7 +19,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.turns import most_workers
@@ -75,31 +75,6 @@ class Queue:
         self._groups.clear()
         self._num_waiting = 0
         return found
-
-
-class Sent:
-    """The problems that a place was sent and keeps, the most recently used ones."""
-
-    def __init__(self, most_bytes: int, most: int = 1 << 30) -> None:
-        self._most_bytes, self._most = most_bytes, most
-        self._known: OrderedDict[int, int] = OrderedDict()
-        self._num_bytes = 0
-
-    def add(self, problem: Any) -> bool:
-        """Mark a problem (it has `number` and `num_bytes`) as used; return whether it must be sent, being new there."""
-        is_new = problem.number not in self._known
-        if is_new:
-            self._known[problem.number] = problem.num_bytes
-            self._num_bytes += self._known[problem.number]
-        self._known.move_to_end(problem.number)
-        return is_new
-
-    def forget(self) -> Iterator[int]:
-        """Yield the numbers of problems for the place to drop, until the others are within its limits."""
-        while len(self._known) > 1 and (len(self._known) > self._most or self._num_bytes > self._most_bytes):
-            number, num_bytes = self._known.popitem(last=False)
-            self._num_bytes -= num_bytes
-            yield number
 
 
 class Place(ABC):

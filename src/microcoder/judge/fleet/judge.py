@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -24,8 +23,9 @@ from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem
-from microcoder.judge.run.verdicts import Statistics
-from microcoder.judge.run.workers import Answer, Shelf, VerdictCache, Work, Workers, answer_all, count_processes
+from microcoder.judge.run.recent import Recent
+from microcoder.judge.run.timing import Statistics, sum_counts
+from microcoder.judge.run.workers import Answer, Shelf, Work, Workers, answer_all, count_processes
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Judge(Judging):
         self._lock = threading.Lock()
         self._in_flight: dict[Any, Work] = {}
         """By the verdict's key in the cache; for a program that is only run, an object of its own."""
-        self._cache = VerdictCache(options.cache_size)
+        self._cache: Recent[Verdict] = Recent(options.cache_size)
         self._own_counts = Statistics()
         packages = provide_packages(load_profile(options.packages))
         if self.processes:
@@ -83,7 +83,7 @@ class Judge(Judging):
     @property
     def statistics(self) -> Statistics:
         """Counts so far."""
-        return replace(self._own_counts, **asdict(self._pool.counts))
+        return sum_counts([self._own_counts, self._pool.counts])
 
     def prepare(self, problem: Problem) -> None:
         """Check and keep a problem, so that its programs begin at once: values of long tests take seconds to read.
@@ -206,7 +206,9 @@ class Judge(Judging):
         if not (answer.is_scorable or answer.is_checker_fault or self._is_closed):
             _LOG.warning("microcoder: a program stays unscored: %s", answer.detail)
         problem.note_seconds(sum(test.wall_seconds for test in answer.tests))
-        self._cache.keep(key, answer)
+        if answer.is_scorable:
+            self._cache.add(key, answer)
+            self._cache.trim()
 
 
 def judge(

@@ -35,13 +35,14 @@ from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.fleet.fleet import Fleet, Place, Sent
+from microcoder.judge.fleet.fleet import Fleet, Place
 from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
-from microcoder.judge.run.timing import Counts, Pace, sum_counts
+from microcoder.judge.run.recent import Recent
+from microcoder.judge.run.timing import Pace, Statistics, sum_counts
 from microcoder.judge.run.turns import make_lock_files
 from microcoder.judge.run.workers import Answer, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
@@ -178,10 +179,10 @@ class _Process(Place):
         """Start it in a thread that lives as long as it does: the kernel ends it with the thread that started it."""
         super().__init__()
         self.name, self.size = name, size
-        self.counts = Counts()
+        self.counts = Statistics()
         self.process: subprocess.Popen[bytes] | None = None
         self._pool = pool
-        self._sent = Sent(_MOST_PROBLEM_BYTES, _MOST_PROBLEMS)
+        self._sent: Recent[bool] = Recent(_MOST_PROBLEMS, _MOST_PROBLEM_BYTES)
         self._sending = threading.Lock()
         self._thread = threading.Thread(target=self._tend, name="judge-process", daemon=True)
         self._thread.start()
@@ -192,11 +193,13 @@ class _Process(Place):
 
     def send(self, batches: Sequence[Sequence[Work]]) -> None:
         for item in chain.from_iterable(batches):
-            known = item.problem
+            known, number, problem = item.problem, None, None
             with self._sending:
-                problem = known.problem if known is not None and self._sent.add(known) else None
-                self.tell("begin", item.number, item.program, known and known.number, problem, item.invocation)
-                for number in self._sent.forget():
+                if known is not None and self._sent.find(number := known.number) is None:
+                    self._sent.add(number, True, known.num_bytes)
+                    problem = known.problem
+                self.tell("begin", item.number, item.program, number, problem, item.invocation)
+                for number in self._sent.trim():
                     self.tell("forget", number)
             if not item.is_wanted():
                 self.tell("give_up", item.number)
@@ -253,7 +256,7 @@ class Processes(Fleet[_Process]):
         """Files whose locks let a test of one process run alone among the tests of all processes."""
         self._idle = {str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)}
         """By name of each process that is not started, or has ended: how many workers it is to have."""
-        self._past_counts = Counts()
+        self._past_counts = Statistics()
         self._num_failed_starts, self._start_failure, self._rests_until = 0, "", 0.0
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
 
@@ -263,11 +266,11 @@ class Processes(Fleet[_Process]):
         return list(self._places.values())
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> Statistics:
         """Counts so far, those of ended processes included."""
         with self._lock:
             running = [member.counts for member in self.members]
-            return sum_counts([Counts(retries=self._num_again), self._past_counts, *running])
+            return sum_counts([Statistics(retries=self._num_again), self._past_counts, *running])
 
     @property
     def is_complete(self) -> bool:
@@ -311,7 +314,7 @@ class Processes(Fleet[_Process]):
     def note(self, member: _Process, kind: str, *content: Any) -> Exception | None:
         """Handle a message of a process; return the error if it reports that the process failed."""
         match kind, content:
-            case "done", (int(number), answer, Counts() as counts):
+            case "done", (int(number), answer, Statistics() as counts):
                 member.counts = counts
                 self._land(member, number, answer)
             case "ready", _:

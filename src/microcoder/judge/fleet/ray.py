@@ -22,8 +22,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.fleet.fleet import Place, Sent
+from microcoder.judge.fleet.fleet import Place
 from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge, strip_problem
+from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.workers import Work
 
 
@@ -106,7 +107,7 @@ class _Node(Place):
         super().__init__()
         self.name, self.handle = name, handle
         self._judge = judge
-        self._sent = Sent(MOST_PROBLEM_BYTES)
+        self._sent: Recent[bool] = Recent(most_bytes=MOST_PROBLEM_BYTES)
 
     def send(self, batches: Sequence[Sequence[Work]]) -> None:
         programs: list[tuple[int, Program, int]] = []
@@ -114,12 +115,13 @@ class _Node(Place):
         for item in chain.from_iterable(batches):
             known = item.problem
             programs.append((item.number, item.program, known.number))
-            if self._sent.add(known):
+            if self._sent.find(known.number) is None:
+                self._sent.add(known.number, True, known.num_bytes)
                 # It stays there as long as this process remembers the problem.
                 known.reference = known.reference or ray.put(known.problem)
                 new[known.number] = known.reference
         self._judge.num_problems_sent += len(new)
-        self.handle.give.remote(programs, new, list(self._sent.forget()))
+        self.handle.give.remote(programs, new, self._sent.trim())
 
 
 def _check_and_strip(problem: Problem) -> NumberedProblem:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.signatures import judged_by
-from microcoder.judge.core.types import Outcome, Problem, Program, Record, Repeat, UncountedRun, Verdict
+from microcoder.judge.core.types import Problem, Program, Record, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.fleet import Fleet, PlaceT
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language
@@ -84,23 +84,6 @@ class RunRequest(Record):
     """CPU seconds; by default 10, or the service's maximum if that is less."""
     memory_limit_mib: int | None = Field(default=None, ge=1)
     """By default 512, or the service's maximum if that is less."""
-
-
-class RunResponse(Record):
-    """The result of a run."""
-
-    failure: Outcome | None
-    """Why it failed; null if it ended by itself with exit code 0, within its limits."""
-    detail: str
-    stdout: str
-    stderr: str
-    """The end of the program's stderr."""
-    exit_code: int | None
-    signal: int
-    cpu_seconds: float
-    wall_seconds: float
-    memory_mib: float
-    isolation: str
 
 
 class About(Record):

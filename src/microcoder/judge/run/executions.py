@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
@@ -38,8 +41,6 @@ class Invocation:
     spare_memory_mib: int = SPARE_MEMORY_MIB
     """Address space beyond the limit. Use of more memory than the limit is noticed only when the program has ended;
     until then it may use both together."""
-    int_digits: int | None = None
-    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
     def check(self) -> None:
         """Check that the run is possible.
@@ -114,7 +115,8 @@ class Execution:
     """Why it failed; None if it ended with exit code 0 within its limits."""
     detail: str
     """One line for a human."""
-    stdout: bytes = b""
+    stdout: Annotated[bytes, PlainSerializer(lambda output: output.decode("utf-8", "replace"), str)] = b""
+    """As a service answers it, as text."""
     stderr: str = ""
     """The end of the program's stderr."""
     exit_code: int | None = None

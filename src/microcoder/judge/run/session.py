@@ -16,7 +16,7 @@ from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Outcome,
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import checkers, executions, verdicts
-from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, load_built, require_compiler
+from microcoder.judge.run.builds import Build, Builds, build_program, load_built, require_compiler
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions, StopRule
@@ -79,16 +79,14 @@ class Session:
         options: JudgeOptions | None = None,
         *,
         turn: Turn | None = None,
-        builds: BuildCache | None = None,
+        builds: Builds | None = None,
         pace: Pace | None = None,
         packages: ProvidedPackages | None = None,
-        headers: HeaderShelf | None = None,
     ) -> None:
         self._options = options = options or JudgeOptions()
         self.turn = turn or Turn()
         """Its thread's turn to run programs."""
-        self._builds = builds or BuildCache()
-        self._headers = headers or HeaderShelf()
+        self._builds = builds or Builds()
         self.sandboxes = Sandboxes(options, packages=packages, turn=self.turn)
         """The sandboxes of its thread."""
         self.record = self.sandboxes.record
@@ -306,11 +304,7 @@ class Session:
                 taken = {name.rstrip("/") for name in files} & {STDOUT_FILE, STDERR_FILE}
                 writes_by_name = bool(NAMES_OUTPUT.search(code)) and not taken
                 task = loaded.task(
-                    invocation.stdin,
-                    arguments=invocation.arguments,
-                    files=files,
-                    has_named_streams=writes_by_name,
-                    int_digits=invocation.int_digits,
+                    invocation.stdin, arguments=invocation.arguments, files=files, has_named_streams=writes_by_name
                 )
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
@@ -359,7 +353,7 @@ class Session:
         build = SandboxKind(builds=language.name)
         with self.turn.shared():
             limited = self._builds.limit(language)
-            headers = self._headers.provide(limited, code)
+            headers = self._builds.provide(limited, code)
             return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:

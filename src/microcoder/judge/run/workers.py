@@ -1,13 +1,13 @@
 """The threads that judge: each with warm sandboxes of its own, all of them in one process.
 
-Also the caches of a judge: prepared problems (`Shelf`), and verdicts by program and problem.
+Also the cache of problems as a judge or a client holds them (`Shelf`).
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -21,13 +21,13 @@ from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import executions, verdicts
-from microcoder.judge.run.builds import BuildCache, HeaderShelf
+from microcoder.judge.run.builds import Builds
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
-from microcoder.judge.run.problem import Key
+from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.session import Abandoned, Session
-from microcoder.judge.run.timing import Counts, Pace, sum_counts
+from microcoder.judge.run.timing import Pace, Statistics, sum_counts
 from microcoder.judge.run.turns import Job, Places, Turn, make_lock_files, most_workers
 
 _MAX_PROBLEMS = 4096
@@ -45,11 +45,9 @@ class Shelf(Generic[KnownT]):
     def __init__(self, make: Callable[[Problem], KnownT], most_bytes: int) -> None:
         """Start empty; `make` returns what is kept for a problem, with a `number` to set; maybe called twice."""
         self._make = make
-        self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._known: OrderedDict[object, KnownT] = OrderedDict()
+        self._known: Recent[KnownT] = Recent(_MAX_PROBLEMS, most_bytes)
         self._numbers = count(1)
-        self._num_bytes = 0
         self._latest: tuple[Problem | None, Any] = None, None
 
     def find(self, problem: Problem) -> KnownT:
@@ -60,45 +58,19 @@ class Shelf(Generic[KnownT]):
             return known
         content = tuple(judged_by(problem).values())
         with self._lock:
-            known = self._known.get(content)
+            known = self._known.find(content)
             if known is not None:
-                self._known.move_to_end(content)
                 self._latest = problem, known
                 return known
         made = self._make(problem)
         with self._lock:
-            if content in self._known:
-                return self._known[content]
+            if (known := self._known.find(content)) is not None:
+                return known
             made.number = next(self._numbers)
-            self._known[content] = made
+            self._known.add(content, made, made.num_bytes)
             self._latest = problem, made
-            self._num_bytes += made.num_bytes
-            while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > self._most_bytes and len(self._known) > 1):
-                self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
+            self._known.trim()
         return made
-
-
-class VerdictCache:
-    """Cache of the most recently used verdicts; not thread-safe."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._verdicts: OrderedDict[Key, Verdict] = OrderedDict()
-
-    def find(self, key: Key) -> Verdict | None:
-        """Return the stored verdict, or None."""
-        verdict = self._verdicts.get(key)
-        if verdict is not None:
-            self._verdicts.move_to_end(key)
-        return verdict
-
-    def keep(self, key: Key, verdict: Verdict) -> None:
-        """Store a verdict, except sandbox errors."""
-        if not verdict.is_scorable:
-            return
-        self._verdicts[key] = verdict
-        while len(self._verdicts) > self._size:
-            self._verdicts.popitem(last=False)
 
 
 _JOIN_SECONDS = 10.0
@@ -197,16 +169,14 @@ class Workers:
         """Pace of this machine."""
         self._own_files = () if lock_files else make_lock_files()
         self._places = Places(size, self._start)
-        self._builds = BuildCache(options.build_seconds)
+        self._builds = Builds(options.build_seconds, layers=options.layers, nice=options.nice)
         self._builds.time_scale = self.time_scale
-        headers = HeaderShelf(layers=options.layers, nice=options.nice)
         self.sessions = [
             Session(
                 options,
                 turn=Turn(self._places, lock_files or self._own_files),
                 builds=self._builds,
                 packages=packages,
-                headers=headers,
                 pace=self.pace,
             )
             for _ in range(most_workers(size))
@@ -216,7 +186,7 @@ class Workers:
         self._num_done: Counter[Session] = Counter()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> Statistics:
         """Counts so far."""
         total = sum_counts(session.record for session in self.sessions)
         return replace(total, aside=self._places.times_given_back)

@@ -6,7 +6,6 @@ import base64
 import logging
 import signal
 from collections.abc import AsyncGenerator
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -19,16 +18,7 @@ import microcoder
 from microcoder.judge import Execution, Invocation
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.remote import (
-    About,
-    Failure,
-    JudgeRequest,
-    JudgeResponse,
-    Landed,
-    Load,
-    RunRequest,
-    RunResponse,
-)
+from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeResponse, Landed, Load, RunRequest
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.run.executions import longest_wall_seconds
 from microcoder.judge.serve.reading import ReadRoute, Refused, refusal_of
@@ -106,9 +96,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return StreamingResponse(_write_lines(service, landing), media_type=_LINES)
 
     @app.post("/v1/run", tags=["judge"])
-    async def run(request: RunRequest) -> RunResponse:
+    async def run(request: RunRequest) -> Execution:
         """Run one program and return what it printed."""
-        execution = await service.run(
+        return await service.run(
             Invocation(
                 Program(request.code, request.language),
                 request.stdin.encode("utf-8", "surrogatepass"),
@@ -118,7 +108,6 @@ def _add_routes(app: FastAPI, service: Service) -> None:
                 memory_limit_mib=request.memory_limit_mib or min(_DEFAULT_MEMORY_MIB, service.settings.max_memory_mib),
             )
         )
-        return RunResponse.model_validate(asdict(execution) | {"stdout": execution.stdout.decode("utf-8", "replace")})
 
     @app.get("/v1/about", tags=["service"])
     async def about() -> About:
