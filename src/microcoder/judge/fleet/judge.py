@@ -109,12 +109,6 @@ class Judge(Judging):
         """Run one program and return the result; raises like `submit_run`."""
         return self.submit_run(invocation).result()
 
-    async def run_async(self, invocation: Invocation) -> Execution:
-        """Run one program from a coroutine; raises like `submit_run`."""
-        import asyncio
-
-        return await asyncio.wrap_future(self.submit_run(invocation))
-
     def close(self) -> None:
         """End all sandboxes at once; programs still being judged get a sandbox error. A second call does nothing."""
         with self._lock:

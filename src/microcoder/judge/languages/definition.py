@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -64,6 +65,7 @@ def current_interpreter() -> Interpreter:
     return Interpreter(executable, platform.python_version(), abi, stdlib, libraries, tuple(sorted(hidden)))
 
 
+_VERSION_SECONDS = 20
 _FLAGS, _HEADERS = "{flags}", "{headers}"
 _STAND_IN_PLACES = ("/proc/", "/sys/", "/etc/")
 _OWN_PLACES = ("/proc/self/fd", "/proc/self/fd/")
@@ -227,11 +229,9 @@ class Language(Record):
         command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
         if command is None:
             return ""
-        try:
-            said = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=20).stdout
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        found = re.search(r"\d+(\.\d+)+", said)
+        found = None
+        with suppress(OSError, subprocess.TimeoutExpired):
+            found = re.search(r"\d+(\.\d+)+", ask_version(command))
         return found[0] if found else ""
 
     def find_readable(self) -> tuple[str, ...]:
@@ -262,6 +262,13 @@ class Language(Record):
 def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
     """Return the existing paths that match patterns with `~` and wildcards."""
     return tuple(path for pattern in patterns for path in sorted(glob.glob(str(Path(pattern).expanduser()))))
+
+
+@cache
+def ask_version(command: str) -> str:
+    """Return what a compiler or a runtime prints for `--version`; raises OSError or TimeoutExpired."""
+    said = subprocess.run([command, "--version"], capture_output=True, timeout=_VERSION_SECONDS, check=False).stdout
+    return said.decode("utf-8", "replace")
 
 
 def _find_command(names: Iterable[str]) -> str | None:

@@ -15,7 +15,6 @@ What was built is run by itself, or by its language's runtime, which is resolved
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import logging
@@ -34,7 +33,7 @@ from typing import Any
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages import Language, Runtime
-from microcoder.judge.languages.definition import expand_paths
+from microcoder.judge.languages.definition import ask_version, expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.series import make_memory_file
@@ -207,7 +206,6 @@ BUILDS_WITHOUT = 4
 
 _SCRATCH_MIB = 512
 _MAX_BYTES = 480 << 20
-_VERSION_SECONDS = 20
 _FIRST_INCLUDE = re.compile(
     r'(?>\s+|//[^\n]*|/\*[\s\S]*?\*/)*+#[ \t]*include[ \t]*(?:<([^<>\n]+)>|"([^"\n]+)")', re.ASCII
 )
@@ -284,18 +282,12 @@ def make_header(
 def _digest(language: Language, header: str) -> str:
     """Return the name of a header's folder."""
     compiler = require_compiler(language)
-    content = [header, _identify(compiler), language.precompile_command(compiler)]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
-
-@functools.lru_cache(16)
-def _identify(compiler: str) -> tuple[str, ...]:
-    """Return what identifies a compiler: its path, the machine, the output of `--version`; raises EvaluatorFault."""
     try:
-        answer = subprocess.run([compiler, "--version"], capture_output=True, timeout=_VERSION_SECONDS, check=False)
+        identity = os.path.realpath(compiler), platform.machine(), ask_version(compiler)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EvaluatorFault(f"{compiler} --version fails: {error}") from None
-    return os.path.realpath(compiler), platform.machine(), answer.stdout.decode("utf-8", "replace")
+    content = [header, identity, language.precompile_command(compiler)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 _PROGRAM_INTERPRETER = 3

@@ -26,6 +26,7 @@ from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.recent import Recent
+from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.session import Abandoned, Session
 from microcoder.judge.run.timing import Pace, Statistics, sum_counts
 from microcoder.judge.run.turns import Job, Places, Turn, make_lock_files, most_workers
@@ -173,11 +174,10 @@ class Workers:
         self._builds.time_scale = self.time_scale
         self.sessions = [
             Session(
-                options,
-                turn=Turn(self._places, lock_files or self._own_files),
-                builds=self._builds,
-                packages=packages,
-                pace=self.pace,
+                Sandboxes(
+                    options, packages=packages, turn=Turn(self._places, lock_files or self._own_files), pace=self.pace
+                ),
+                self._builds,
             )
             for _ in range(most_workers(size))
         ]
@@ -188,7 +188,7 @@ class Workers:
     @property
     def counts(self) -> Statistics:
         """Counts so far."""
-        total = sum_counts(session.record for session in self.sessions)
+        total = sum_counts(session.sandboxes.record for session in self.sessions)
         return replace(total, aside=self._places.times_given_back)
 
     def open(self) -> tuple[Isolation, float]:
@@ -197,7 +197,7 @@ class Workers:
 
         def open_first(session: Session) -> None:
             try:
-                isolation, measured = session.open(), session.timed.measure_time_scale()
+                isolation, measured = session.open(), session.sandboxes.measure_time_scale()
                 opened.set_result((isolation, self._options.time_scale or measured))
             except Exception as error:
                 opened.set_exception(error)
@@ -232,7 +232,7 @@ class Workers:
 
     def _serve(self, number: int, post: SimpleQueue[Job | None]) -> None:
         session = self.sessions[number]
-        turn, job = session.turn, post.get()
+        turn, job = session.sandboxes.turn, post.get()
         while job is not None:
             turn.has_place = True
             job(session)

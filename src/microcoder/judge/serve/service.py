@@ -276,7 +276,7 @@ class Service:
 
     async def _run(self, invocation: Invocation) -> Execution:
         started = time.monotonic()
-        execution = await self.judge.run_async(invocation)
+        execution = await asyncio.wrap_future(self.judge.submit_run(invocation))
         fault = "" if execution.is_conclusive else execution.detail or "unknown"
         self._note(execution.failure, execution.wall_seconds, started, fault)
         return execution
