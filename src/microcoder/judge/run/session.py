@@ -281,10 +281,10 @@ class Session:
                 if isinstance(loaded, str):
                     return executions.not_built(loaded, self.sandboxes.level)
                 files = dict(invocation.files)
-                if NAMES_INPUT.search(code) and f"{STDIN_FILE}/" not in files:
-                    files.setdefault(STDIN_FILE, invocation.stdin)
-                taken = {name.rstrip("/") for name in files} & {STDOUT_FILE, STDERR_FILE}
-                writes_by_name = bool(NAMES_OUTPUT.search(code)) and not taken
+                taken = {name.partition("/")[0] for name in files}
+                if NAMES_INPUT.search(code) and STDIN_FILE not in taken:
+                    files[STDIN_FILE] = invocation.stdin
+                writes_by_name = bool(NAMES_OUTPUT.search(code)) and taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
                 task = loaded.task(
                     invocation.stdin, arguments=invocation.arguments, files=files, has_named_streams=writes_by_name
                 )

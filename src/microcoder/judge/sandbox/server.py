@@ -151,8 +151,8 @@ class ForkServer:
             # elsewhere.
             for name in names:
                 path = f"{self._setup.scratch}/{name}"
+                os.makedirs(os.path.dirname(path), exist_ok=True)
                 if name.endswith("/"):
-                    os.mkdir(path)
                     continue
                 with open(path, "wb") as file:
                     content = next(contents)

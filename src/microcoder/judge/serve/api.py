@@ -33,17 +33,6 @@ _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
 _LOG = logging.getLogger(__name__)
 
 
-def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
-    """Return files with the folders that they are in (content None), each folder before what it holds."""
-    laid: dict[str, bytes | None] = {}
-    for name, content in files.items():
-        parts = name.split("/")
-        for depth in range(1, len(parts)):
-            laid.setdefault("/".join(parts[:depth]) + "/", None)
-        laid[name] = content
-    return laid
-
-
 def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
     """Return a request's programs and, for each, its problem; raises Refused."""
     num_problems = len(request.problems)
@@ -103,7 +92,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
                 Program(request.code, request.language),
                 request.stdin.encode("utf-8", "surrogatepass"),
                 request.arguments,
-                lay_out({name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()}),
+                {name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()},
                 cpu_seconds=request.time_limit_seconds or min(_DEFAULT_SECONDS, service.settings.max_cpu_seconds),
                 memory_limit_mib=request.memory_limit_mib or min(_DEFAULT_MEMORY_MIB, service.settings.max_memory_mib),
             )
@@ -194,7 +183,7 @@ def _add_fusion_routes(app: FastAPI, service: Service) -> None:
                 Program(request.code, language.name),
                 (request.stdin or "").encode("utf-8", "surrogatepass"),
                 request.args,
-                lay_out(files),
+                files,
                 cpu_seconds=run_seconds,
                 wall_seconds=min(run_seconds + _EXTRA_SECONDS, longest_wall_seconds(service.settings.max_cpu_seconds)),
                 memory_limit_mib=memory_mib,
