@@ -12,7 +12,6 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,7 +64,6 @@ def current_interpreter() -> Interpreter:
     return Interpreter(executable, platform.python_version(), abi, stdlib, libraries, tuple(sorted(hidden)))
 
 
-_VERSION_SECONDS = 20
 _FLAGS, _HEADERS = "{flags}", "{headers}"
 _STAND_IN_PLACES = ("/proc/", "/sys/", "/etc/")
 _OWN_PLACES = ("/proc/self/fd", "/proc/self/fd/")
@@ -227,11 +225,7 @@ class Language(Record):
     def read_version(self) -> str:
         """Return the version that its compiler, or else runtime, prints for `--version`; empty if none is found."""
         command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
-        if command is None:
-            return ""
-        found = None
-        with suppress(OSError, subprocess.TimeoutExpired):
-            found = re.search(r"\d+(\.\d+)+", ask_version(command))
+        found = re.search(r"\d+(\.\d+)+", ask_version(command)) if command else None
         return found[0] if found else ""
 
     def find_readable(self) -> tuple[str, ...]:
@@ -266,9 +260,13 @@ def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
 
 @cache
 def ask_version(command: str) -> str:
-    """Return what a compiler or a runtime prints for `--version`; raises OSError or TimeoutExpired."""
-    said = subprocess.run([command, "--version"], capture_output=True, timeout=_VERSION_SECONDS, check=False).stdout
-    return said.decode("utf-8", "replace")
+    """Return what a compiler or a runtime prints for `--version`; empty if it says nothing within 20 s."""
+    try:
+        return subprocess.run(
+            [command, "--version"], capture_output=True, text=True, errors="replace", timeout=20
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
 def _find_command(names: Iterable[str]) -> str | None:

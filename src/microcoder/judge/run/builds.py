@@ -22,7 +22,6 @@ import os
 import platform
 import re
 import struct
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -282,10 +281,9 @@ def make_header(
 def _digest(language: Language, header: str) -> str:
     """Return the name of a header's folder."""
     compiler = require_compiler(language)
-    try:
-        identity = os.path.realpath(compiler), platform.machine(), ask_version(compiler)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise EvaluatorFault(f"{compiler} --version fails: {error}") from None
+    if not (version := ask_version(compiler)):
+        raise EvaluatorFault(f"{compiler} --version says nothing; run it, and install another compiler if it fails")
+    identity = os.path.realpath(compiler), platform.machine(), version
     content = [header, identity, language.precompile_command(compiler)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 

@@ -144,7 +144,7 @@ class PreparedProblem:
 
     def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
         """Check and prepare the tests; raises DataError as `check_problem` does."""
-        values = _read_expected(problem)
+        values = check_problem(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
         self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
         call = find_call(problem)
@@ -240,17 +240,15 @@ def _is_plain(value: object) -> bool:
     return value is None or type(value) in (bool, str) or (type(value) is int and abs(value) < _EXACT_IN_JSON)
 
 
-def check_problem(problem: Problem) -> None:
+def check_problem(problem: Problem) -> Sequence[object]:
     """Check that programs can be judged by a problem.
+
+    Returns:
+        The expected value of each test of a function, None for each test of a program.
 
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
     """
-    _read_expected(problem)
-
-
-def _read_expected(problem: Problem) -> Sequence[object]:
-    """Check a problem; return the expected value of each test of a function, None for each test of a program."""
     values: Sequence[object] = [None] * len(problem.tests)
     language = language_of(problem)
     checker = problem.checker
