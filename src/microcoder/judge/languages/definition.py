@@ -262,11 +262,10 @@ def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
 def ask_version(command: str) -> str:
     """Return what a compiler or a runtime prints for `--version`; empty if it says nothing within 20 s."""
     try:
-        return subprocess.run(
-            [command, "--version"], capture_output=True, text=True, errors="replace", timeout=20
-        ).stdout
+        said = subprocess.run([command, "--version"], capture_output=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return ""
+    return said.stdout.decode("utf-8", "replace")
 
 
 def _find_command(names: Iterable[str]) -> str | None:
