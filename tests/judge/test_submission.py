@@ -108,7 +108,7 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
         ({"arguments": ("a\0b",)}, "NUL"),
         ({"files": {"a": b"", "a/b": b""}}, "'a': duplicate name"),
         ({"files": {"a/": b""}}, "plain relative path"),
-        ({"files": {"a/b/c/d/e/f/g/h/i/j/k": b""}}, "1 files in 10 folders; use at most 10 together"),
+        ({"files": {"a/b/c/d/e/f/g/h/i/j/k": b""}}, "11 files and folders; use at most 10"),
         ({"files": {"a": None}}, "a file needs content"),
         ({"files": {"\u00e9" * 200: b""}}, "400 bytes; use at most 200"),
         ({"files": {"\ud800": b""}}, "not UTF-8"),

@@ -337,11 +337,11 @@ class JudgeClient(RemoteJudge[_Service]):
                 async for line in lines:
                     self._note_line(service, items, line)
                     if isinstance(line, Load) and not any(item.is_wanted() for item in items):
-                        # Others have judged what it has: it need not go on.
+                        # Others have judged what it has, or nobody waits for it: it need not go on.
                         break
             if any(item.is_wanted() for item in items):
                 raise Unserved(0, "its answer ended before its end", was_taken=True)
-            if all(item.number in service.held for item in items):
+            if all(item.number in service.held and not item.waiting for item in items):
                 raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
         except Unserved as refused:
             left = [item for item in items if item.is_wanted()]

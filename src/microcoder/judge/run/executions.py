@@ -100,7 +100,7 @@ def check_layout(files: Mapping[str, bytes]) -> None:
     if twice := folders & files.keys():
         raise DataError(f"file name {min(twice)[:100]!r}: duplicate name; use each name once, for a file or a folder")
     if len(files) + len(folders) > MAX_FILES:
-        raise DataError(f"{len(files)} files in {len(folders)} folders; use at most {MAX_FILES} together")
+        raise DataError(f"{len(files) + len(folders)} files and folders; use at most {MAX_FILES}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,10 +88,10 @@ Answer = Verdict | Execution | MicroCoderError
 
 
 def answer_all(work: Work, answer: Answer | None) -> None:
-    """Give an answer to all who wait for it; nobody does, if it is None."""
+    """Give an answer to all who wait for it; if it is None, nobody does, and who cancelled is told so."""
     waiting, work.waiting = work.waiting, []
     for future in waiting:
-        if answer is None or not future.set_running_or_notify_cancel():
+        if not future.set_running_or_notify_cancel() or answer is None:
             continue
         if isinstance(answer, MicroCoderError):
             future.set_exception(answer)
