@@ -20,7 +20,7 @@ BUDGETS = {
     "judge/sandbox": 3750,
     "judge/compare": 1210,
     "judge/languages": 960,
-    "judge/run": 4910,
+    "judge/run": 4930,
     "judge/fleet": 2040,
     "judge/serve": 1170,
     "judge": 60,
