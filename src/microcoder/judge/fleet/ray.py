@@ -23,9 +23,9 @@ from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Place
-from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge, strip_problem
+from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, NumberedProblem, RemoteJudge, strip_problem
 from microcoder.judge.run.recent import Recent
-from microcoder.judge.run.workers import Work
+from microcoder.judge.run.workers import Answer, Work
 
 
 def find_nodes() -> dict[str, int]:
@@ -71,7 +71,7 @@ class NodeJudge:
         """Start the judge, with these options."""
         self._judge = Judge(**options)
         self._problems: dict[int, Problem] = {}
-        self._landed: SimpleQueue[tuple[int, JudgeAnswer]] = SimpleQueue()
+        self._landed: SimpleQueue[tuple[int, Answer]] = SimpleQueue()
 
     def start(self) -> int:
         """Return the number of the judge's workers; an actor answers once its judge has started."""
@@ -92,7 +92,7 @@ class NodeJudge:
             del self._problems[known]
 
     @ray.method(concurrency_group="collect")
-    def collect(self) -> list[tuple[int, JudgeAnswer]]:
+    def collect(self) -> list[tuple[int, Answer]]:
         """Wait for verdicts, and return all that have landed."""
         landed = [self._landed.get()]
         while not self._landed.empty():

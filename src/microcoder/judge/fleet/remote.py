@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
+from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Record, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.fleet import Fleet, PlaceT
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language
-from microcoder.judge.run.workers import Shelf, Work
+from microcoder.judge.run.workers import Answer, Shelf, Work
 
 
 class ProgramMessage(Record):
@@ -105,7 +105,6 @@ class About(Record):
 MOST_PROBLEM_BYTES = 512 << 20
 """Most bytes of tests of problems that are kept although no program waits for them."""
 
-JudgeAnswer = Verdict | MicroCoderError
 _JOIN_SECONDS = 10.0
 
 
@@ -168,8 +167,8 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._thread.join(_JOIN_SECONDS)
         self._loop.close()
 
-    def _note_copies(self, answer: JudgeAnswer) -> JudgeAnswer:
-        if isinstance(answer, MicroCoderError):
+    def _note_copies(self, answer: Answer) -> Answer:
+        if not isinstance(answer, Verdict):
             return answer
         return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
 
