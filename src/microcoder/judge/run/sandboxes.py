@@ -195,14 +195,17 @@ class Sandboxes:
                 return self._run(kind, task, prepared.limits, slowdown)
         return run
 
-    def run_once(self, kind: SandboxKind, task: TestTask, limits: Limits) -> Run:
-        """Run a program whose time decides nothing; once more, alone, if it was killed by none of its limits."""
+    def run_once(self, kind: SandboxKind, task: TestTask, limits: Limits, *, is_alone_again: bool = False) -> Run:
+        """Run a program whose time decides nothing; once more, alone if asked, if it was killed by none of its limits.
+
+        A client's program is not run alone: by killing itself it would hold up all others.
+        """
         with self.turn.shared():
             run = self.use(kind, lambda sandbox: sandbox.run(task, limits))
         if run.result.signal != signal.SIGKILL or run.result.expired != FINISHED:
             return run
         self.record.retries += 1
-        with self.turn.alone():
+        with self.turn.alone() if is_alone_again else self.turn.shared():
             return self.use(kind, lambda sandbox: sandbox.run(task, limits))
 
     def _repeat(self, reason: str) -> None:

@@ -369,7 +369,7 @@ class Session:
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
         kind = self._kind(find_language(checker.language), "", is_large=True)
-        checked = self.sandboxes.run_once(kind, task, prepared.checker_limits)
+        checked = self.sandboxes.run_once(kind, task, prepared.checker_limits, is_alone_again=True)
         return checkers.read_verdict(checker, checked, checking.rejection())
 
 
