@@ -17,9 +17,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extract import load_extractor
-from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
+from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Rollout, TestCase, Verdict
 from microcoder.judge.languages import LANGUAGES_VARIABLE
-from microcoder.judge.run.checkers import load_checker
 from microcoder.train.algorithm.advantages import build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.recipe.recipe import TrainConfig
@@ -168,11 +167,9 @@ def test_a_row_that_a_reader_refuses_or_breaks_on_is_named(tmp_path: Path) -> No
 
 
 def test_a_checker() -> None:
-    checker = load_checker(f"{EXAMPLES}/checker.py:near", {"most": 2})
+    checker = Checker(type="program", code=(EXAMPLES / "checker.py").read_text(), arguments=("2",))
     problem = Problem(id="p", tests=(TestCase(input="", output="10"),), checker=checker)
     with Judge(workers=1) as judge:
         verdicts = judge.judge([Program(f"print({text})") for text in ("12", "13", "'x'")], [problem] * 3)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.WRONG_ANSWER]
     assert "13 is too far off" in verdicts[1].detail
-    with pytest.raises(ConfigError, match=r"checker.py line 7\) has no option 'mots'; did you mean most"):
-        load_checker(f"{EXAMPLES}/checker.py:near", {"mots": 2})

@@ -9,10 +9,10 @@ import pytest
 from microcoder.data.verify.store import verdict_key
 from microcoder.judge.core.signatures import NOT_JUDGED_BY
 from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCase
-from microcoder.judge.fleet.fleet import Item
 from microcoder.judge.fleet.http import write_request
-from microcoder.judge.fleet.remote import JudgeRequest, QueuedProgram, number_problem
-from microcoder.judge.run.workers import open_shelf
+from microcoder.judge.fleet.remote import JudgeRequest, strip_problem
+from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.workers import Shelf, Work
 
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))
 CHANGES: dict[str, object] = {
@@ -30,8 +30,8 @@ CHANGES: dict[str, object] = {
 """Another value for each field that decides verdicts. A new field of a problem belongs here, or to NOT_JUDGED_BY."""
 
 
-def asked(problem: Problem) -> Item:
-    return Item(QueuedProgram(Program("pass"), number_problem(1, problem)))
+def asked(problem: Problem) -> Work:
+    return Work(Program("pass"), strip_problem(problem))
 
 
 def test_every_field_decides_verdicts_or_is_said_not_to() -> None:
@@ -52,7 +52,7 @@ def test_program_rule_and_environment_decide_in_the_store() -> None:
 def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
     problem = PROBLEM if name != "language" else PROBLEM.model_copy(update={"fn_name": None})
     changed = problem.model_copy(update={name: CHANGES[name]})
-    shelf = open_shelf(time_scale=1.0)
+    shelf = Shelf(PreparedProblem, 1 << 20)
     assert shelf.find(changed).number != shelf.find(problem).number
     assert store_key(changed) != store_key(problem)
     sent = JudgeRequest.model_validate_json(write_request([asked(changed)])).problems[0]
@@ -62,14 +62,14 @@ def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
 
 def test_fields_that_do_not_decide_share_verdicts() -> None:
     others = PROBLEM.model_copy(update=dict.fromkeys(NOT_JUDGED_BY, "text"))
-    shelf = open_shelf(time_scale=1.0)
+    shelf = Shelf(PreparedProblem, 1 << 20)
     assert shelf.find(others).number == shelf.find(PROBLEM).number
     assert store_key(others) == store_key(PROBLEM)
 
 
 def test_a_call_that_starter_code_implies_decides() -> None:
     implied = PROBLEM.model_copy(update={"starter_code": "def solve(a: ListNode) -> ListNode:"})
-    assert open_shelf(time_scale=1.0).find(implied).prepared.call_message
+    assert PreparedProblem(implied).call_message
     assert store_key(implied) != store_key(PROBLEM)
     sent = JudgeRequest.model_validate_json(write_request([asked(implied)])).problems[0]
     assert store_key(sent) == store_key(implied)

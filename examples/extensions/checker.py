@@ -1,13 +1,24 @@
-"""A checker of your own: `load_checker("checker.py:near", {"most": 2})` is the `checker` of a `Problem`.
+"""A checker of your own is a program, whose text is the `code` of a problem's checker:
 
-This file becomes a program that runs in the sandbox, so it imports nothing but the standard library.
+    Checker(type="program", code=Path("checker.py").read_text(), arguments=("2",))
+
+It runs in the sandbox, so it imports nothing but the standard library. It ends with 0 to accept; `sys.exit` with a text
+that says why refuses.
 """
 
+import sys
+from pathlib import Path
 
-def near(test_input: str, output: str, answer: str, *, most: int = 1) -> bool | str:
-    """Accept a whole number that is at most so far from the answer."""
+
+def find_fault(output: str, answer: str, most: int) -> str:
+    """Return why an output is no whole number that is at most so far from the answer; empty if it is one."""
     try:
         found = int(output)
     except ValueError:
         return "no whole number"
-    return True if abs(found - int(answer)) <= most else f"{found} is too far off"
+    return "" if abs(found - int(answer)) <= most else f"{found} is too far off"
+
+
+if __name__ == "__main__":
+    _, output, answer = (Path(name).read_text(encoding="utf-8") for name in sys.argv[1:4])
+    sys.exit(find_fault(output, answer, int(sys.argv[4])) or 0)

@@ -174,7 +174,7 @@ def find_complaints(judging: Judge) -> list[str]:
         Invocation(
             Program("import sys, part\nprint(part.text, open(sys.argv[1]).read(), open('stdin').read())"),
             arguments=("data/in.txt",),
-            files={"part.py": b"text = 1", "data/": None, "data/in.txt": b"2", "stdin": b"3"},
+            files={"part.py": b"text = 1", "data/in.txt": b"2", "stdin": b"3"},
         )
     )
     if (run.failure, run.stdout) != (None, b"1 2 3\n"):

@@ -20,7 +20,7 @@ from microcoder.judge.languages import Language, find_language
 from microcoder.judge.run import supervisor, timing, watch
 from microcoder.judge.run.builds import build_program
 from microcoder.judge.run.problem import PreparedProblem
-from microcoder.judge.run.sandboxes import SandboxKind
+from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied
 from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, WorkerRecord, limits_for
@@ -134,7 +134,7 @@ def slowed_session() -> Session:
     """A session on a machine that was much faster once."""
     pace = Pace()
     pace.learn(PROGRAM, 0.001)
-    return Session(JudgeOptions(stop="never"), pace=pace)
+    return Session(Sandboxes(JudgeOptions(stop="never"), pace=pace))
 
 
 def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
@@ -153,10 +153,10 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         assert session.record.reruns == 1
     # An only try is not cut off for its neighbours, and timed once.
     with closing(slowed_session()) as session, closing(LoadedProgram(burn(0.4))) as program:
-        run = session.timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
         assert run.cpu_seconds < 0.3
-        assert [loss.reason for loss in session.timed.losses] == [Repeat.NEAR_LIMIT]
+        assert [loss.reason for loss in session.sandboxes.losses] == [Repeat.NEAR_LIMIT]
 
 
 @pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")

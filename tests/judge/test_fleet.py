@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from concurrent.futures import Future
-from types import SimpleNamespace
 
 import pytest
 
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
 from microcoder.judge.fleet import fleet as fleets
-from microcoder.judge.fleet.fleet import Item, Place, Sent
+from microcoder.judge.fleet.fleet import Place
 from microcoder.judge.fleet.remote import RemoteJudge
+from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.turns import most_workers
+from microcoder.judge.run.workers import Work
 
 RIGHT = Verdict(Outcome.ACCEPTED, (), 1)
 PROBLEMS = [Problem(id=f"p{n}", tests=(TestCase(input=str(n), output=str(n)),)) for n in range(3)]
@@ -23,12 +24,12 @@ PROBLEMS = [Problem(id=f"p{n}", tests=(TestCase(input=str(n), output=str(n)),)) 
 class Desk(Place):
     """A place whose answers the test gives."""
 
-    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Work]]) -> None:
         pass
 
     @property
     def codes(self) -> list[str]:
-        return [str(item.work.program.code) for item in self.held.values()]
+        return [str(item.program.code) for item in self.held.values()]
 
 
 class Desks(RemoteJudge[Desk]):
@@ -57,7 +58,7 @@ class Desks(RemoteJudge[Desk]):
     def _wake(self) -> None:
         self._hand_out()
 
-    def _find_end(self, place: Desk, item: Item, why: str) -> str:
+    def _find_end(self, place: Desk, item: Work, why: str) -> str:
         return f"lost {item.num_losses} times: {why}" if item.num_losses > 2 else ""
 
 
@@ -141,7 +142,9 @@ def test_who_is_cancelled_is_not_begun_and_who_is_closed_answers() -> None:
         assert futures[2].cancel()
         judge.land(judge.desks[0])
         assert judge.desks[0].codes == ["# 3"]
-        assert not futures[3].cancel()
+        assert futures[3].cancel(), "also what is begun: its answer is waited for no more"
+        judge.land(judge.desks[0])
+        assert judge.desks[0].codes == ["# 4"]
         # What no judge takes is refused before anything is given.
         assert judge.judge([], []) == []
         for programs, problems, message in (
@@ -151,7 +154,7 @@ def test_who_is_cancelled_is_not_begun_and_who_is_closed_answers() -> None:
             with pytest.raises(DataError, match=message):
                 judge.judge(programs, problems)
         assert [len(desk.held) for desk in judge.desks] == [1, 1]
-    assert [future.result(0).outcome for future in (futures[1], *futures[3:])] == [Outcome.SANDBOX_FAULT] * 3
+    assert [future.result(0).outcome for future in (futures[1], futures[4])] == [Outcome.SANDBOX_FAULT] * 2
     with pytest.raises(EvaluatorFault, match="closed"):
         judge.put(1)
 
@@ -180,16 +183,18 @@ def test_each_program_gets_one_verdict_whatever_happens(late: None, seed: int) -
     assert all(verdict.is_accepted or "it burnt down" in verdict.detail for verdict in verdicts)
 
 
-def test_a_place_forgets_the_problems_that_it_has_not_needed_for_longest() -> None:
-    sent = Sent(most_bytes=100, most=3)
+def test_the_least_recently_used_goes_first() -> None:
+    kept: Recent[int] = Recent(most=3, most_bytes=100)
 
     def add(number: int, num_bytes: int = 10) -> bool:
-        return sent.add(SimpleNamespace(number=number, num_bytes=num_bytes))
+        if is_new := kept.find(number) is None:
+            kept.add(number, number, num_bytes)
+        return is_new
 
     assert [add(n) for n in (1, 2, 1, 3)] == [True, True, False, True]
-    assert list(sent.forget()) == []
+    assert kept.trim() == []
     assert add(4)
-    assert list(sent.forget()) == [2]
+    assert kept.trim() == [2]
     assert add(5, 95)
-    assert list(sent.forget()) == [1, 3, 4]
+    assert kept.trim() == [1, 3, 4]
     assert add(2)

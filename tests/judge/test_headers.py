@@ -22,8 +22,7 @@ from microcoder.judge.run import builds
 from microcoder.judge.run.builds import (
     BUILDS_WITHOUT,
     Build,
-    BuildCache,
-    HeaderShelf,
+    Builds,
     build_program,
     find_header,
     find_included,
@@ -142,14 +141,14 @@ def test_each_version_has_its_own_and_clang_none(place: Path) -> None:
     assert find_toolchain(plain) == plain.readable
 
 
-def provide_often(shelf: HeaderShelf) -> list[str]:
-    return [shelf.provide(CPP, ADD) for _ in range(BUILDS_WITHOUT + 2)]
+def provide_often(headers: Builds) -> list[str]:
+    return [headers.provide(CPP, ADD) for _ in range(BUILDS_WITHOUT + 2)]
 
 
 def test_it_is_made_once_it_pays(empty_root: Path) -> None:
     usual = os.umask(0o077)
     try:
-        provided = provide_often(HeaderShelf())
+        provided = provide_often(Builds())
     finally:
         os.umask(usual)
     assert provided == [""] * BUILDS_WITHOUT + [str(find_header(CPP, IO))] * 2
@@ -163,17 +162,17 @@ def test_where_it_cannot_be_kept_builds_go_on_in_a_scaled_time(
 ) -> None:
     seen: list[float] = []
 
-    class Watched(HeaderShelf):
+    class Watched(Builds):
         def provide(self, language: Language, code: str) -> str:
             seen.append(language.build_seconds)
             return super().provide(language, code)
 
     (empty_root / "file").touch()
     monkeypatch.setenv(ROOT_VARIABLE, str(empty_root / "file" / "root"))
-    assert set(provide_often(HeaderShelf())) == {""}
+    assert set(provide_often(Builds())) == {""}
     (warning,) = caplog.messages
     assert f"set {ROOT_VARIABLE} to a folder that can" in warning
-    monkeypatch.setattr("microcoder.judge.run.workers.HeaderShelf", Watched)
+    monkeypatch.setattr("microcoder.judge.run.workers.Builds", Watched)
     with Judge(workers=1, time_scale=3, build_seconds=7, packages="none") as judging:
         (verdict,) = judging.judge([Program(ADD, "cpp")], [make_problem(("1 2\n", "3\n"), language="cpp")])
     assert verdict.outcome is Outcome.ACCEPTED, verdict.detail
@@ -185,7 +184,7 @@ def test_nobody_waits_for_another_process(empty_root: Path, caplog: pytest.LogCa
     folder.mkdir()
     with (folder / f".{builds._digest(CPP, IO)}.lock").open("a") as lock:
         lock_file(lock)
-        assert set(provide_often(HeaderShelf())) == {""}
+        assert set(provide_often(Builds())) == {""}
     assert caplog.messages == []
 
 
@@ -206,7 +205,7 @@ def test_a_command_makes_it_or_says_what_the_compiler_said(
 
 
 def test_who_waits_for_a_build_gets_it_or_builds_where_it_failed() -> None:
-    cache, entered, may_end = BuildCache(), threading.Event(), threading.Event()
+    cache, entered, may_end = Builds(), threading.Event(), threading.Event()
     got: list[Build | str] = []
 
     def build() -> Build:
@@ -235,7 +234,7 @@ def test_who_waits_for_a_build_gets_it_or_builds_where_it_failed() -> None:
 
 def test_no_more_builds_at_a_time_than_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("microcoder.judge.run.builds.count_processors", lambda: 2)
-    cache, meets, running = BuildCache(), threading.Barrier(2), []
+    cache, meets, running = Builds(), threading.Barrier(2), []
 
     def build() -> Build:
         running.append(1)

@@ -72,6 +72,13 @@ def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -
     verdicts = judge_two.judge(programs, problems, on_verdict=lambda index, verdict: seen.append((index, verdict)))
     assert list(map(essence, verdicts)) == list(map(essence, judge_one.judge(programs, problems)))
     assert sorted(index for index, _ in seen) == list(range(len(programs)))
+    # By what ran of it, not by what its worker ran before.
+    assert [verdicts[index].isolation for index in (0, 2, 3, 4)] == [
+        judge_two.isolation.level,
+        "",
+        "",
+        judge_two.isolation.level,
+    ]
     assert len(processes_of(judge_two)) == 2
     assert judge_two.run(Invocation(Program("print(input())"), stdin=b"hello")).stdout == b"hello\n"
     with pytest.raises(DataError, match="no code"):

@@ -130,11 +130,11 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatc
         problem = PreparedProblem(make_problem(("", "3")))
         monkeypatch.setattr(Dying, "deaths", [RoomLacked])
         with pytest.raises(EvaluatorFault, match="the disk was full"):
-            session.timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+            session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         monkeypatch.setattr(Dying, "deaths", [SandboxDied])
-        run = session.timed.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
         assert run.stdout == b"3\n"
-        assert session.timed.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
+        assert session.sandboxes.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
 
 
 def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:

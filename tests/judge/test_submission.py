@@ -106,9 +106,9 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
         ({"memory_limit_mib": 1 << 40}, "a memory limit of"),
         ({"arguments": ("x" * 100_000,)}, "arguments: 100004 bytes"),
         ({"arguments": ("a\0b",)}, "NUL"),
-        ({"files": {"a": b"", "a/": None, "a/b": b""}}, "'a/': duplicate name"),
-        ({"files": {"a": b"", "a/b": b""}}, "'a' is not a folder"),
-        ({"files": {"a/": b""}}, "with None as content"),
+        ({"files": {"a": b"", "a/b": b""}}, "'a': duplicate name"),
+        ({"files": {"a/": b""}}, "plain relative path"),
+        ({"files": {"a/b/c/d/e/f/g/h/i/j/k": b""}}, "11 files and folders; use at most 10"),
         ({"files": {"a": None}}, "a file needs content"),
         ({"files": {"\u00e9" * 200: b""}}, "400 bytes; use at most 200"),
         ({"files": {"\ud800": b""}}, "not UTF-8"),
@@ -128,10 +128,10 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
 
 def test_modules_that_lie_beside_a_program_can_be_imported(judge_one: Judge) -> None:
     code = "import util, pack.inner as inner\nprint(util.x + inner.y, util.__name__)"
-    files = {"util.py": b"x = 1", "pack/": None, "pack/inner.py": b"y = 2"}
+    files = {"util.py": b"x = 1", "pack/inner.py": b"y = 2"}
     assert judge_one.run(Invocation(Program(code), files=files)).stdout == b"3 util\n"
     for other in ({"other.py": b""}, {"util": b"x = 1"}):
         assert "No module named 'util'" in judge_one.run(Invocation(Program("import util"), files=other)).detail
     # A folder that is named like the file of the input breaks no sandbox.
-    reads = Invocation(Program("open('/dev/stdin').read()"), files={"stdin/": None, "stdin/a": b""})
+    reads = Invocation(Program("open('/dev/stdin').read()"), files={"stdin/a": b""})
     assert judge_one.run(reads).is_conclusive

@@ -27,6 +27,7 @@ from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.environment import name_environment
 from microcoder.judge.languages.packages import load_profile
 from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.submissions import Submission, VerdictFile, digest_input, read_submissions
 from microcoder.train.metrics import share_reasons
@@ -190,9 +191,9 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
     if chosen is None:
         known = ", ".join(submission.id for submission in submissions[:3])
         raise DataError(f"--explain {name}: no submission has this id; the first ones are {known}")
-    with contextlib.closing(Session(options)) as session:
+    with contextlib.closing(Session(Sandboxes(options))) as session:
         session.open()
-        scale = options.time_scale or session.timed.measure_time_scale()
+        scale = options.time_scale or session.sandboxes.measure_time_scale()
         prepared = PreparedProblem(chosen, time_scale=scale, checker_seconds=options.checker_seconds)
         verdict = session.judge(chosen.program, prepared)
     print(

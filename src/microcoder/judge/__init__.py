@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from microcoder.judge.run.checkers import judge_answers
     from microcoder.judge.run.executions import Execution, Invocation
     from microcoder.judge.run.isolation import Isolation
-    from microcoder.judge.run.options import STOP_RULES, JudgeOptions, StopRule
+    from microcoder.judge.run.options import JudgeOptions, StopRule
     from microcoder.judge.run.problem import check_problem
     from microcoder.judge.run.reference import judge_by_reference
     from microcoder.judge.run.submissions import Submission, read_submissions
 
 __all__ = [
-    "STOP_RULES",
     "Comparison",
     "Execution",
     "Invocation",
@@ -50,7 +49,7 @@ __getattr__, __dir__ = lend(__name__, {
     "run.executions": ("Execution", "Invocation"),
     "run.isolation": ("Isolation",),
     "fleet.judge": ("Judge", "judge"),
-    "run.options": ("STOP_RULES", "JudgeOptions", "StopRule"),
+    "run.options": ("JudgeOptions", "StopRule"),
     "run.problem": ("check_problem",),
     "run.reference": ("judge_by_reference",),
     "run.submissions": ("Submission", "read_submissions"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import signal
 import socket
@@ -223,6 +224,17 @@ def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
         # It is given nothing more, since it does not judge what is known either.
         judge_alternating(client, "after", 20)
     assert f"the judge {url} is left out until it is there again: alive, but without a verdict" in caplog.text
+
+
+def test_who_cancels_what_a_judge_has_does_not_blame_the_judge(judge: Judge) -> None:
+    with stub_judge(judge, stick(3)) as (url, asked), JudgeClient(url) as client:
+        (service,) = client._places.values()
+        future = client.submit(Program(ADD), PROBLEM)
+        assert wait_until(lambda: len(asked) == 4 and len(service.held) == 1)
+        assert future.cancel()
+        assert wait_until(lambda: not service.held)
+        assert concurrent.futures.wait([future], 10).done == {future}
+        assert not client.outages
 
 
 def test_a_judge_that_says_what_is_false_is_left_out_and_named(

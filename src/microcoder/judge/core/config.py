@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from microcoder.judge.core.errors import ConfigError, explain_fault
+from microcoder.judge.core.errors import ConfigError, explain_fault, own_faults
 from microcoder.judge.core.records import nested_models
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Record
@@ -216,14 +216,8 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
     words = {word for key in known for word in key.split(".")}
     where = f" (in {', '.join(map(str, recipes))} or the flags)" if recipes else ""
     lines = []
-    faults = error.errors()
-    for fault in faults:
+    for fault in own_faults(error.errors()):
         place = fault["loc"]
-        if fault["type"] == "too_short" and any(
-            other["loc"][: len(place)] == place != other["loc"] for other in faults
-        ):
-            # An item that is refused counts as none.
-            continue
         key = ".".join(str(part) for part in place if part in words or isinstance(part, int))
         if fault["type"] == "extra_forbidden":
             # A tagged union puts its tag into the location; it is no part of the key that the user wrote.

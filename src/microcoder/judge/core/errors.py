@@ -15,7 +15,7 @@ what is allowed, and what to type next; the command line prints it without a tra
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import ErrorDetails
@@ -85,6 +85,15 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """Return `did you mean NAME?`, with the known name that is most similar; empty if none is similar."""
     close = nearest(word, known)
     return f"did you mean {close}?" if close else ""
+
+
+def own_faults(faults: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Return pydantic's errors without those of lists that are too short only since an item of theirs is refused."""
+
+    def is_alone(place: tuple[int | str, ...]) -> bool:
+        return sum(fault["loc"][: len(place)] == place for fault in faults) == 1
+
+    return [fault for fault in faults if fault["type"] != "too_short" or is_alone(fault["loc"])]
 
 
 def explain_fault(fault: ErrorDetails, key: str = "") -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from microcoder.judge.core.errors import DataError, explain_fault, nearest
+from microcoder.judge.core.errors import DataError, explain_fault, nearest, own_faults
 from microcoder.judge.core.types import Problem, Record
 
 RecordT = TypeVar("RecordT", bound=Problem)
@@ -67,7 +67,7 @@ def _parse(text: str, where: str) -> Any:
 
 def explain_faults(error: ValidationError, schema: type[Record]) -> str:
     """Return one line that names each fault of a record once, and its fix."""
-    faults = error.errors()
+    faults = own_faults(error.errors())
     unknown = {
         fault["loc"]: _fields_at(schema, fault["loc"][:-1]) for fault in faults if fault["type"] == "extra_forbidden"
     }
@@ -81,10 +81,7 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
             lines.append(f"unknown key {key}" + (f"; did you mean {meant[place]}?" if meant[place] else ""))
         elif fault["type"] == "missing":
             lines += [] if place in typed else [f"key {key} is missing"]
-        elif not (
-            fault["type"] == "too_short"
-            and any(other["loc"][: len(place)] == place for other in faults if other is not fault)
-        ):
+        else:
             given = repr(fault["input"])
             given = given if len(given) <= 60 else given[:57] + "..."
             lines.append(f"{key or 'line'} = {given}: {explain_fault(fault)}")

@@ -19,53 +19,29 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.turns import most_workers
+from microcoder.judge.run.workers import Work
 
 LATE_SECONDS = 20.0
 """A program without an answer for longer is given to an idle place as well."""
-
-
-@dataclass(eq=False, slots=True)
-class Item:
-    """A program that is queued, or was given to a place."""
-
-    work: Any
-    """Has `is_wanted()`, `finish(answer)` (None: no longer wanted), and `fault(why)`, which returns an answer."""
-    group: int = 0
-    """Number of its problem; programs of one problem are sent together."""
-    number: int = field(default_factory=itertools.count(1).__next__)
-    """Number by which a place refers to this program in its answers."""
-    num_losses: int = 0
-    """How many places were lost while they had it."""
-    num_holders: int = 0
-    """How many places have it now."""
-    since: float = 0.0
-    """When it was last given to a place, by `time.monotonic`."""
-    lost_since: float = 0.0
-    """When a loss of it was first counted, by `time.monotonic`; 0 if never."""
-
-    def give_up(self, why: str) -> None:
-        """Answer with a fault of our machines, not of the program."""
-        self.work.finish(self.work.fault(why))
 
 
 class Queue:
     """Programs that wait for a place."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[int, deque[Item]] = OrderedDict()
-        self.suspects: deque[Item] = deque()
+        self._groups: OrderedDict[int, deque[Work]] = OrderedDict()
+        self.suspects: deque[Work] = deque()
         """Programs that were lost more than once, apart from all others."""
         self._num_waiting = 0
 
     def __len__(self) -> int:
         return self._num_waiting + len(self.suspects)
 
-    def add(self, item: Item) -> None:
+    def add(self, item: Work) -> None:
         """Queue a program; one whose place was lost goes before all others."""
         if item.num_losses > 1:
             self.suspects.append(item)
@@ -78,7 +54,7 @@ class Queue:
         else:
             group.append(item)
 
-    def take(self, group: int) -> Item | None:
+    def take(self, group: int) -> Work | None:
         """Remove and return the next program, of this group if possible; None if none waits but suspects."""
         if not self._groups:
             return None
@@ -92,7 +68,7 @@ class Queue:
             del self._groups[number]
         return item
 
-    def clear(self) -> list[Item]:
+    def clear(self) -> list[Work]:
         """Remove and return all waiting programs."""
         found = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
         self.suspects.clear()
@@ -101,38 +77,13 @@ class Queue:
         return found
 
 
-class Sent:
-    """The problems that a place was sent and keeps, the most recently used ones."""
-
-    def __init__(self, most_bytes: int, most: int = 1 << 30) -> None:
-        self._most_bytes, self._most = most_bytes, most
-        self._known: OrderedDict[int, int] = OrderedDict()
-        self._num_bytes = 0
-
-    def add(self, problem: Any) -> bool:
-        """Mark a problem (it has `number` and `num_bytes`) as used; return whether it must be sent, being new there."""
-        is_new = problem.number not in self._known
-        if is_new:
-            self._known[problem.number] = problem.num_bytes
-            self._num_bytes += self._known[problem.number]
-        self._known.move_to_end(problem.number)
-        return is_new
-
-    def forget(self) -> Iterator[int]:
-        """Yield the numbers of problems for the place to drop, until the others are within its limits."""
-        while len(self._known) > 1 and (len(self._known) > self._most or self._num_bytes > self._most_bytes):
-            number, num_bytes = self._known.popitem(last=False)
-            self._num_bytes -= num_bytes
-            yield number
-
-
 class Place(ABC):
     """One judge of a fleet: a process, a service or a node."""
 
     def __init__(self) -> None:
         self.workers = 0
         """How many programs it judges at the same time; 0 while it is not available."""
-        self.held: dict[int, Item] = {}
+        self.held: dict[int, Work] = {}
         """Programs that were sent to it and not answered yet, by number."""
         self.num_of_others = 0
         """How many programs of other clients it has."""
@@ -160,7 +111,7 @@ class Place(ABC):
         share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
         return int(len(self.held) < min(self.most, self.workers + share))
 
-    def take(self, batch: Sequence[Item]) -> None:
+    def take(self, batch: Sequence[Work]) -> None:
         """Record programs as given to this place."""
         for item in batch:
             item.num_holders += 1
@@ -169,7 +120,7 @@ class Place(ABC):
             self.latest = item.group
 
     @abstractmethod
-    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Work]]) -> None:
         """Send these batches, which `take` has recorded."""
 
 
@@ -193,10 +144,10 @@ class Fleet(ABC, Generic[PlaceT]):
         """Have `_hand_out` called soon, in a thread that may send."""
 
     @abstractmethod
-    def _find_end(self, place: PlaceT, item: Item, why: str) -> str:
+    def _find_end(self, place: PlaceT, item: Work, why: str) -> str:
         """Return why the program of a lost place is given up; empty to queue it again."""
 
-    def _put(self, items: Sequence[Item]) -> None:
+    def _put(self, items: Sequence[Work]) -> None:
         """Queue programs."""
         with self._lock:
             for item in items:
@@ -212,8 +163,8 @@ class Fleet(ABC, Generic[PlaceT]):
 
     def _hand_out(self) -> None:
         """Give programs to the places that have room, the least loaded first."""
-        given: dict[PlaceT, list[list[Item]]] = {}
-        dropped: list[Item] = []
+        given: dict[PlaceT, list[list[Work]]] = {}
+        dropped: list[Work] = []
         with self._lock:
             if not self._queue or not self._able:
                 return
@@ -231,18 +182,18 @@ class Fleet(ABC, Generic[PlaceT]):
         for place, batches in given.items():
             place.send(batches)
         for item in dropped:
-            item.work.finish(None)
+            item.finish(None)
 
-    def _next_batch(self, place: PlaceT, dropped: list[Item]) -> list[Item]:
+    def _next_batch(self, place: PlaceT, dropped: list[Work]) -> list[Work]:
         size = place.find_room(len(self._queue), len(self._places))
-        batch: list[Item] = []
+        batch: list[Work] = []
         while len(batch) < size:
             if not batch and self._queue.suspects and all(item.num_losses < 2 for item in place.held.values()):
                 # Only one at a time: it may be what crashes places.
                 item = self._queue.suspects.popleft()
             elif (item := self._queue.take(batch[-1].group if batch else place.latest)) is None:
                 break
-            if not item.work.is_wanted():
+            if not item.is_wanted():
                 dropped.append(item)
                 continue
             batch.append(item)
@@ -260,18 +211,18 @@ class Fleet(ABC, Generic[PlaceT]):
             item.num_holders -= 1
             self._able[place] = None
         self._wake()
-        item.work.finish(answer)
+        item.finish(answer)
 
     def _note_copies(self, answer: Any) -> Any:
         """Return the answer on a program that several places were given; a transport may mark it."""
         return answer
 
-    def _lose(self, place: PlaceT, why: str, items: Sequence[Item] | None = None, *, is_counted: bool = True) -> None:
+    def _lose(self, place: PlaceT, why: str, items: Sequence[Work] | None = None, *, is_counted: bool = True) -> None:
         """Queue again the programs of a place, or these items of it, unless another place has them as well.
 
         `is_counted`: the loss counts against the programs, since they may have caused it.
         """
-        ended: list[tuple[Item, Any]] = []
+        ended: list[tuple[Work, Any]] = []
         with self._lock:
             lost = list(place.held.values()) if items is None else [i for i in items if i.number in place.held]
             # In the order in which they were given: the first goes in front of all.
@@ -283,35 +234,35 @@ class Fleet(ABC, Generic[PlaceT]):
                     item.lost_since = item.lost_since or time.monotonic()
                 if item.num_holders:
                     continue
-                if not item.work.is_wanted():
+                if not item.is_wanted():
                     ended.append((item, None))
                 elif is_counted and (end := self._find_end(place, item, why)):
-                    ended.append((item, item.work.fault(end)))
+                    ended.append((item, item.fault(end)))
                 else:
                     self._num_again += 1
                     self._queue.add(item)
             if place.workers:
                 self._able[place] = None
         for item, answer in ended:
-            item.work.finish(answer)
+            item.finish(answer)
         self._wake()
 
     def _copy_late(self) -> None:
         """Give programs without an answer for LATE_SECONDS to idle places as well: their own may hang."""
-        given: list[tuple[PlaceT, list[Item]]] = []
+        given: list[tuple[PlaceT, list[Work]]] = []
         with self._lock:
             before = time.monotonic() - LATE_SECONDS
             places = list(self._places.values())
             late = [(place, item) for place in places for item in place.held.values() if item.since < before]
             for idle in places if late and not self._queue else ():
-                items = [i for place, i in late if place is not idle and i.num_holders == 1 and i.work.is_wanted()]
+                items = [i for place, i in late if place is not idle and i.num_holders == 1 and i.is_wanted()]
                 if batch := items[: max(0, idle.num_free)]:
                     idle.take(batch)
                     given.append((idle, batch))
         for idle, batch in given:
             idle.send([batch])
 
-    def _answer(self, answer: Callable[[Item], None], *places: PlaceT) -> None:
+    def _answer(self, answer: Callable[[Work], None], *places: PlaceT) -> None:
         """Call `answer` for each program that waits, or that these places have: nobody will judge them."""
         with self._lock:
             items = [item for place in places for item in place.held.values()] + self._queue.clear()

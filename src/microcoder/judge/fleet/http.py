@@ -35,7 +35,7 @@ from pydantic import TypeAdapter
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
 from microcoder.judge.fleet import fleet
-from microcoder.judge.fleet.fleet import Item, Place
+from microcoder.judge.fleet.fleet import Place
 from microcoder.judge.fleet.remote import (
     Failure,
     JudgeRequest,
@@ -43,11 +43,11 @@ from microcoder.judge.fleet.remote import (
     Load,
     NumberedProblem,
     ProgramMessage,
-    QueuedProgram,
     RemoteJudge,
 )
 from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import longest_wall_seconds
+from microcoder.judge.run.workers import Work
 
 CONFIGURATION = (401, 403, 404)
 _AGAIN = (0, 429, 500, 502, 503, 504)
@@ -159,16 +159,16 @@ class _Service(Place):
         wanted = max(1, min(_MOST_BATCH, self.most // 4, -(-num_waiting // num_places)))
         return wanted if len(self.held) + wanted <= self.most else 0
 
-    def take(self, batch: Sequence[Item]) -> None:
+    def take(self, batch: Sequence[Work]) -> None:
         super().take(batch)
         self.num_requests += 1
         self.num_requested += len(batch)
 
-    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Work]]) -> None:
         for batch in batches:
             self._client._begin(self._client._ask(self, batch))
 
-    async def ask(self, items: Sequence[Item]) -> AsyncGenerator[Landed | Load]:
+    async def ask(self, items: Sequence[Work]) -> AsyncGenerator[Landed | Load]:
         """Send programs in one request; yield the lines of its answer, verdicts and loads. Raises Unserved."""
         give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         headers = {"Content-Type": "application/json"}
@@ -292,10 +292,10 @@ class JudgeClient(RemoteJudge[_Service]):
                     self._begin(self._find(service))
             # What is out may take its time.
             longest = [
-                service.longest_seconds(item.work.known.problem)
+                service.longest_seconds(item.problem.problem)
                 for service in services
                 for item in service.held.values()
-                if item.work.is_wanted()
+                if item.is_wanted()
             ]
             patience = max(self._patience_seconds, *longest, 0.0)
             # None that said what is false is asked again.
@@ -305,7 +305,7 @@ class JudgeClient(RemoteJudge[_Service]):
             elif are_false or now - self._heard > patience:
                 since = "service is usable" if are_false else f"service gave a verdict for {patience:g} s"
                 fault = EvaluatorFault(f"no judge {since}: {self._troubles()}; start one again")
-                self._answer(lambda item, fault=fault: item.work.finish(fault), *services)
+                self._answer(lambda item, fault=fault: item.finish(fault), *services)
                 self._heard = time.monotonic()
 
     def _troubles(self) -> str:
@@ -319,7 +319,7 @@ class JudgeClient(RemoteJudge[_Service]):
                 self._begin(self._find(service))
         super()._hand_out()
 
-    async def _ask(self, service: _Service, batch: Sequence[Item]) -> None:
+    async def _ask(self, service: _Service, batch: Sequence[Work]) -> None:
         """Send a batch to a service, and hand out more programs when its request has ended."""
         try:
             await self._ask_part(service, batch)
@@ -330,21 +330,21 @@ class JudgeClient(RemoteJudge[_Service]):
             service.num_of_others = service.num_of_others if service.num_requests else 0
             self._hand_out()
 
-    async def _ask_part(self, service: _Service, items: Sequence[Item]) -> None:
+    async def _ask_part(self, service: _Service, items: Sequence[Work]) -> None:
         """Send programs in one request, or in several if it is refused; those without a verdict are queued again."""
         try:
             async with aclosing(service.ask(items)) as lines:
                 async for line in lines:
                     self._note_line(service, items, line)
-                    if isinstance(line, Load) and not any(item.work.is_wanted() for item in items):
-                        # Others have judged what it has: it need not go on.
+                    if isinstance(line, Load) and not any(item.is_wanted() for item in items):
+                        # Others have judged what it has, or nobody waits for it: it need not go on.
                         break
-            if any(item.work.is_wanted() for item in items):
+            if any(item.is_wanted() for item in items):
                 raise Unserved(0, "its answer ended before its end", was_taken=True)
-            if all(item.number in service.held for item in items):
+            if all(item.number in service.held and not item.waiting for item in items):
                 raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
         except Unserved as refused:
-            left = [item for item in items if item.work.is_wanted()]
+            left = [item for item in items if item.is_wanted()]
             if refused.is_final and (half := len(left) // 2):
                 # Too many, or one of them is refused: smaller requests show which.
                 items = [item for item in items if item not in left]
@@ -355,7 +355,7 @@ class JudgeClient(RemoteJudge[_Service]):
         # What others have judged is not its own any more.
         self._lose(service, "", items, is_counted=False)
 
-    def _note_line(self, service: _Service, items: Sequence[Item], line: Landed | Load) -> None:
+    def _note_line(self, service: _Service, items: Sequence[Work], line: Landed | Load) -> None:
         if service.is_false:
             raise Unserved(0, service.trouble, is_false=True)
         if service.workers:
@@ -371,12 +371,12 @@ class JudgeClient(RemoteJudge[_Service]):
             self._heard = time.monotonic()
             self._land(service, items[line.index].number, line.verdict)
 
-    def _note_refusal(self, service: _Service, items: Sequence[Item], refused: Unserved) -> None:
+    def _note_refusal(self, service: _Service, items: Sequence[Work], refused: Unserved) -> None:
         """Queue the programs of a failed request again, or answer them with its error if that is final."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
             for item in items:
-                item.work.finish(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
+                item.finish(kind(f"{service.url} refused it ({refused.status}): {refused.words}"))
             return
         if refused.status == 504 and refused.was_taken:
             # It ended what takes longer than it allows: that is these programs' matter.
@@ -384,7 +384,7 @@ class JudgeClient(RemoteJudge[_Service]):
         self._rest(service, refused)
         self._lose(service, service.trouble, items, is_counted=refused.was_taken or refused.status in _LOST)
 
-    def _find_end(self, place: _Service, item: Item, why: str) -> str:
+    def _find_end(self, place: _Service, item: Work, why: str) -> str:
         is_over = time.monotonic() - item.lost_since > self._patience_seconds
         return f"{place.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
@@ -424,7 +424,7 @@ class JudgeClient(RemoteJudge[_Service]):
             self._rest(service, refused)
         except ConfigError as error:
             service.trouble, service.rests_until = str(error), 0.0
-            self._answer(lambda item, error=error: item.work.finish(error), *self._places.values())
+            self._answer(lambda item, error=error: item.finish(error), *self._places.values())
 
     async def _ask_known(self, service: _Service) -> None:
         """Test a service by programs with known verdicts, on other numbers each time; Unserved if one is not right."""
@@ -438,7 +438,7 @@ class JudgeClient(RemoteJudge[_Service]):
         for code, right in _KNOWN.items():
             verdict = None
             # One by one, as the smallest service takes them.
-            async for line in service.ask([Item(QueuedProgram(Program(code), NumberedProblem(0, problem)))]):
+            async for line in service.ask([Work(Program(code), NumberedProblem(problem))]):
                 if isinstance(line, Landed):
                     verdict = line.verdict
                 elif line.queued > line.workers + len(_KNOWN) and not service.num_failures:
@@ -494,13 +494,13 @@ class JudgeClient(RemoteJudge[_Service]):
         return next(answer for answer in found if isinstance(answer, dict))
 
 
-def write_request(items: Sequence[Item]) -> bytes:
+def write_request(items: Sequence[Work]) -> bytes:
     """Return the request's JSON; each problem is in it once."""
-    problems = {item.work.known.number: item.work.known.problem for item in items}
+    problems = {item.problem.number: item.problem.problem for item in items}
     places = {number: place for place, number in enumerate(problems)}
     programs = tuple(
         ProgramMessage.model_construct(
-            problem=places[item.work.known.number], code=item.work.program.code, reason=item.work.program.reason
+            problem=places[item.problem.number], code=item.program.code, reason=item.program.reason
         )
         for item in items
     )

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
@@ -23,25 +22,12 @@ from microcoder.judge.languages.environment import JudgingEnvironment, describe_
 from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
-from microcoder.judge.run.verdicts import Statistics
-from microcoder.judge.run.workers import KnownProblem, VerdictCache, Work, Workers, count_processes, open_shelf
+from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.recent import Recent
+from microcoder.judge.run.timing import Statistics, sum_counts
+from microcoder.judge.run.workers import Answer, Shelf, Work, Workers, answer_all, count_processes
 
-T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(eq=False, slots=True)
-class _Job:
-    """A program in progress, and the futures of those who wait for its answer."""
-
-    key: Any
-    """Key of the verdict in the cache; for a program that is only run, an object of its own."""
-    waiting: list[Future[Any]] = field(default_factory=list)
-    work: Work | None = None
-
-    def is_wanted(self) -> bool:
-        """Whether anyone still waits."""
-        return not all(future.cancelled() for future in tuple(self.waiting))
 
 
 class Judge(Judging):
@@ -72,8 +58,9 @@ class Judge(Judging):
         self.stop: StopRule = options.stop
         self._is_closed = False
         self._lock = threading.Lock()
-        self._in_flight: dict[Any, _Job] = {}
-        self._cache = VerdictCache(options.cache_size)
+        self._in_flight: dict[Any, Work] = {}
+        """By the verdict's key in the cache; for a program that is only run, an object of its own."""
+        self._cache: Recent[Verdict] = Recent(options.cache_size)
         self._own_counts = Statistics()
         packages = provide_packages(load_profile(options.packages))
         if self.processes:
@@ -90,14 +77,13 @@ class Judge(Judging):
             raise
         self.environment: JudgingEnvironment = describe_environment(packages, self.isolation.call_stack)
         """The environment of programs: default Python version, and packages."""
-        self._shelf = open_shelf(
-            time_scale=self.time_scale, checker_seconds=options.checker_seconds, most_mib=options.tests_mib
-        )
+        prepare = partial(PreparedProblem, time_scale=self.time_scale, checker_seconds=options.checker_seconds)
+        self._shelf = Shelf(prepare, options.tests_mib << 20)
 
     @property
     def statistics(self) -> Statistics:
         """Counts so far."""
-        return replace(self._own_counts, **asdict(self._pool.counts))
+        return sum_counts([self._own_counts, self._pool.counts])
 
     def prepare(self, problem: Problem) -> None:
         """Check and keep a problem, so that its programs begin at once: values of long tests take seconds to read.
@@ -123,12 +109,6 @@ class Judge(Judging):
         """Run one program and return the result; raises like `submit_run`."""
         return self.submit_run(invocation).result()
 
-    async def run_async(self, invocation: Invocation) -> Execution:
-        """Run one program from a coroutine; raises like `submit_run`."""
-        import asyncio
-
-        return await asyncio.wrap_future(self.submit_run(invocation))
-
     def close(self) -> None:
         """End all sandboxes at once; programs still being judged get a sandbox error. A second call does nothing."""
         with self._lock:
@@ -139,15 +119,14 @@ class Judge(Judging):
         self._pool.close()
         with self._lock:
             left, self._in_flight = self._in_flight, {}
-        for job in left.values():
-            if job.work is not None:
-                _settle(job.waiting, job.work.fault("the judge was closed"))
+        for work in left.values():
+            answer_all(work, work.fault("the judge was closed"))
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise EvaluatorFault("this Judge is closed; make a new one")
 
-    def _prepare(self, program: Program, problem: Problem, what: str) -> KnownProblem:
+    def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
         self._check_open()
         check_language(program, problem, what)
         language = language_of(problem)
@@ -155,7 +134,7 @@ class Judge(Judging):
             raise EvaluatorFault(trouble)
         return self._shelf.find(problem)
 
-    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[KnownProblem]) -> list[Future[Verdict]]:
+    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[PreparedProblem]) -> list[Future[Verdict]]:
         self._check_open()
         futures: list[Future[Verdict]] = [Future() for _ in programs]
         for index in sorted(range(len(programs)), key=lambda index: -prepared[index].expected_seconds):
@@ -168,57 +147,51 @@ class Judge(Judging):
         key: Any,
         future: Future[Any],
         program: Program,
-        problem: KnownProblem | None,
+        problem: PreparedProblem | None,
         invocation: Invocation | None = None,
     ) -> None:
         """Start work unless its answer is known or on its way."""
-        new: Work | None = None
         with self._lock:
             self._check_open()
-            verdict, job = self._cache.find(key), self._in_flight.get(key)
-            if verdict is None:
-                if job is None:
-                    job = self._in_flight[key] = _Job(key)
-                    finish = partial(self._finish, job, problem)
-                    new = job.work = Work(program, problem, invocation, job.is_wanted, finish)
-                job.waiting.append(future)
-            self._own_counts.from_cache += new is None
+            verdict, work = self._cache.find(key), self._in_flight.get(key)
+            is_new = verdict is None and work is None
+            if work is None:
+                work = Work(program, problem, invocation, [], partial(self._finish, key))
+            if is_new:
+                self._in_flight[key] = work
+            work.waiting.append(future)
+            self._own_counts.from_cache += not is_new
         if verdict is not None:
-            _settle([future], verdict)
+            answer_all(work, verdict)
             return
-        if new is not None:
-            self._pool.put(new)
-        future.add_done_callback(lambda done: self._withdraw(job) if done.cancelled() else None)
+        if is_new:
+            self._pool.put(work)
+        future.add_done_callback(lambda done: self._withdraw(work) if done.cancelled() else None)
 
-    def _withdraw(self, job: _Job | None) -> None:
+    def _withdraw(self, work: Work) -> None:
         """Stop a program's work if nobody waits for its answer any more."""
-        if job is not None and (work := job.work) is not None and not job.is_wanted():
+        if work.waiting and not work.is_wanted():
             self._pool.withdraw(work)
 
-    def _finish(self, job: _Job, problem: KnownProblem | None, answer: Verdict | Execution | None) -> None:
+    def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
         """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
-        waiting: list[Future[Any]] = []
         with self._lock:
-            if answer is None:
-                if not job.is_wanted():
-                    self._in_flight.pop(job.key, None)
-                    return
-            else:
-                self._note(job.key, problem, answer)
-                # Closing the judge may have answered them already.
-                if self._in_flight.pop(job.key, None):
-                    # Both refer to the job: it would keep the problem's tests until the next collection of cycles.
-                    waiting, job.waiting, job.work = job.waiting, [], None
-        if answer is not None:
-            _settle(waiting, answer)
-        elif job.work is not None:
-            # Another caller has joined in the meantime.
-            self._pool.put(job.work)
+            # Another caller may have joined in the meantime.
+            is_again = answer is None and work.is_wanted()
+            if answer is not None:
+                self._note(key, work.problem, answer)
+            # Closing the judge may have answered them already.
+            is_last = not is_again and self._in_flight.pop(key, None) is not None
+        if is_again:
+            self._pool.put(work)
+        elif is_last:
+            # They refer to the work, which would keep the problem's tests until the next collection of cycles.
+            answer_all(work, answer)
 
-    def _note(self, key: Any, problem: KnownProblem | None, answer: Verdict | Execution) -> None:
+    def _note(self, key: Any, problem: PreparedProblem | None, answer: Answer) -> None:
         """Count an answer, and keep a verdict."""
         counts = self._own_counts
-        if isinstance(answer, Execution) or problem is None:
+        if not isinstance(answer, Verdict) or problem is None:
             counts.runs += 1
             return
         counts.judged += 1
@@ -227,14 +200,9 @@ class Judge(Judging):
         if not (answer.is_scorable or answer.is_checker_fault or self._is_closed):
             _LOG.warning("microcoder: a program stays unscored: %s", answer.detail)
         problem.note_seconds(sum(test.wall_seconds for test in answer.tests))
-        self._cache.keep(key, answer)
-
-
-def _settle(futures: Iterable[Future[T]], result: T) -> None:
-    """Set the result of futures that were not cancelled."""
-    for future in futures:
-        if future.set_running_or_notify_cancel():
-            future.set_result(result)
+        if answer.is_scorable:
+            self._cache.add(key, answer)
+            self._cache.trim()
 
 
 def judge(

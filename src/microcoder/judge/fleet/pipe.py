@@ -9,8 +9,8 @@ Each has one socket to the judge, which sandboxes cannot reach. A message is a t
 | from the judge                                         | from a process                                       |
 |--------------------------------------------------------|------------------------------------------------------|
 | workers, options, pace or None to measure it; once     | `ready` isolation, time scale, pace; `failed` error  |
-| `judge` number, program, problem number, problem/None  | `done` number, answer or None, counts                |
-| `run` number, invocation                               |                                                      |
+| `begin` number, program, problem number, problem/None, | `done` number, answer or None, counts                |
+| invocation; without one of the last three: None        |                                                      |
 | `give_up` number                                       |                                                      |
 | `forget` problem number                                |                                                      |
 """
@@ -34,16 +34,17 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.fleet.fleet import Fleet, Item, Place, Sent
+from microcoder.judge.core.types import Problem, Program
+from microcoder.judge.fleet.fleet import Fleet, Place
 from microcoder.judge.languages.packages import load_profile, provide_packages
-from microcoder.judge.run.executions import Execution, Invocation
+from microcoder.judge.run.executions import Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.problem import PreparedProblem
-from microcoder.judge.run.timing import Counts, Pace, sum_counts
+from microcoder.judge.run.recent import Recent
+from microcoder.judge.run.timing import Pace, Statistics, sum_counts
 from microcoder.judge.run.turns import make_lock_files
-from microcoder.judge.run.workers import KnownProblem, Work, Workers
+from microcoder.judge.run.workers import Answer, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 
 
@@ -120,8 +121,8 @@ class JudgeProcess:
         self._judge, self._options = judge, options
         self._is_measured = pace is not None
         self._is_ending = False
-        self._wanted: set[int] = set()
-        self._problems: dict[int, KnownProblem] = {}
+        self._wanted: dict[int, Work] = {}
+        self._problems: dict[int, PreparedProblem] = {}
 
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
@@ -135,34 +136,30 @@ class JudgeProcess:
             self._is_ending = True
             self._workers.close()
 
-    def judge(self, number: int, program: Program, known: int, problem: Problem | None) -> None:
-        """Begin to judge a program; its problem, of number `known`, is sent only with its first program."""
-        if problem is not None:
+    def begin(
+        self, number: int, program: Program, known: int | None, problem: Problem | None, invocation: Invocation | None
+    ) -> None:
+        """Begin to judge or to run a program; its problem, of number `known`, is sent only with its first program."""
+        if problem is not None and known is not None:
             scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
-            prepared = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
-            self._problems[known] = KnownProblem(known, prepared)
-        self._put(number, program, self._problems[known], None)
-
-    def run(self, number: int, invocation: Invocation) -> None:
-        """Run a program without judging it."""
-        self._put(number, invocation.program, None, invocation)
+            self._problems[known] = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
+        prepared = None if known is None else self._problems[known]
+        work = self._wanted[number] = Work(program, prepared, invocation, end=self._end, number=number)
+        self._workers.put(work)
 
     def give_up(self, number: int) -> None:
         """Stop work after its current test, if it has not ended."""
-        self._wanted.discard(number)
+        if (work := self._wanted.get(number)) is not None:
+            work.waiting[0].cancel()
 
     def forget(self, number: int) -> None:
         """Drop a problem; it is sent again if another program needs it."""
         del self._problems[number]
 
-    def _put(self, number: int, program: Program, problem: KnownProblem | None, invocation: Invocation | None) -> None:
-        def finish(answer: Verdict | Execution | None) -> None:
-            self._wanted.discard(number)
-            if not self._is_ending:
-                self._judge.send("done", number, answer, self._workers.counts)
-
-        self._wanted.add(number)
-        self._workers.put(Work(program, problem, invocation, lambda: number in self._wanted, finish))
+    def _end(self, work: Work, answer: Answer | None) -> None:
+        del self._wanted[work.number]
+        if not self._is_ending:
+            self._judge.send("done", work.number, answer, self._workers.counts)
 
 
 _MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
@@ -182,10 +179,10 @@ class _Process(Place):
         """Start it in a thread that lives as long as it does: the kernel ends it with the thread that started it."""
         super().__init__()
         self.name, self.size = name, size
-        self.counts = Counts()
+        self.counts = Statistics()
         self.process: subprocess.Popen[bytes] | None = None
         self._pool = pool
-        self._sent = Sent(_MOST_PROBLEM_BYTES, _MOST_PROBLEMS)
+        self._sent: Recent[bool] = Recent(_MOST_PROBLEMS, _MOST_PROBLEM_BYTES)
         self._sending = threading.Lock()
         self._thread = threading.Thread(target=self._tend, name="judge-process", daemon=True)
         self._thread.start()
@@ -194,19 +191,17 @@ class _Process(Place):
         # Once all have started, also for those that stand aside.
         return int(len(self.held) < (self.most if self._pool.is_complete else self.size))
 
-    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Work]]) -> None:
         for item in chain.from_iterable(batches):
-            work = item.work
+            known, number, problem = item.problem, None, None
             with self._sending:
-                if work.problem is None:
-                    self.tell("run", item.number, work.invocation)
-                    continue
-                known = work.problem
-                problem = known.prepared.problem if self._sent.add(known) else None
-                self.tell("judge", item.number, work.program, known.number, problem)
-                for number in self._sent.forget():
+                if known is not None and self._sent.find(number := known.number) is None:
+                    self._sent.add(number, True, known.num_bytes)
+                    problem = known.problem
+                self.tell("begin", item.number, item.program, number, problem, item.invocation)
+                for number in self._sent.trim():
                     self.tell("forget", number)
-            if not work.is_wanted():
+            if not item.is_wanted():
                 self.tell("give_up", item.number)
 
     def tell(self, *message: object) -> None:
@@ -261,7 +256,7 @@ class Processes(Fleet[_Process]):
         """Files whose locks let a test of one process run alone among the tests of all processes."""
         self._idle = {str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)}
         """By name of each process that is not started, or has ended: how many workers it is to have."""
-        self._past_counts = Counts()
+        self._past_counts = Statistics()
         self._num_failed_starts, self._start_failure, self._rests_until = 0, "", 0.0
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
 
@@ -271,11 +266,11 @@ class Processes(Fleet[_Process]):
         return list(self._places.values())
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> Statistics:
         """Counts so far, those of ended processes included."""
         with self._lock:
             running = [member.counts for member in self.members]
-            return sum_counts([Counts(retries=self._num_again), self._past_counts, *running])
+            return sum_counts([Statistics(retries=self._num_again), self._past_counts, *running])
 
     @property
     def is_complete(self) -> bool:
@@ -293,14 +288,14 @@ class Processes(Fleet[_Process]):
 
     def put(self, work: Work) -> None:
         """Queue work; it is begun in the order in which it came."""
-        self._put([Item(work)])
+        self._put([work])
 
     def withdraw(self, work: Work) -> None:
         """Stop work after its current test if it runs; if it is queued, it is dropped when its turn comes."""
         with self._lock:
-            found = [(m, item.number) for m in self.members for item in m.held.values() if item.work is work]
-        for member, number in found:
-            member.tell("give_up", number)
+            found = [member for member in self.members if work.number in member.held]
+        for member in found:
+            member.tell("give_up", work.number)
 
     def close(self) -> None:
         """End all processes with their sandboxes."""
@@ -319,7 +314,7 @@ class Processes(Fleet[_Process]):
     def note(self, member: _Process, kind: str, *content: Any) -> Exception | None:
         """Handle a message of a process; return the error if it reports that the process failed."""
         match kind, content:
-            case "done", (int(number), answer, Counts() as counts):
+            case "done", (int(number), answer, Statistics() as counts):
                 member.counts = counts
                 self._land(member, number, answer)
             case "ready", _:
@@ -352,7 +347,7 @@ class Processes(Fleet[_Process]):
         else:
             self._lose(member, "the judge process ended twice while this was judged")
 
-    def _find_end(self, place: _Process, item: Item, why: str) -> str:
+    def _find_end(self, place: _Process, item: Work, why: str) -> str:
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:

@@ -22,8 +22,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.fleet.fleet import Item, Place, Sent
-from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, JudgeAnswer, NumberedProblem, RemoteJudge, number_problem
+from microcoder.judge.fleet.fleet import Place
+from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, NumberedProblem, RemoteJudge, strip_problem
+from microcoder.judge.run.recent import Recent
+from microcoder.judge.run.workers import Answer, Work
 
 
 def find_nodes() -> dict[str, int]:
@@ -69,7 +71,7 @@ class NodeJudge:
         """Start the judge, with these options."""
         self._judge = Judge(**options)
         self._problems: dict[int, Problem] = {}
-        self._landed: SimpleQueue[tuple[int, JudgeAnswer]] = SimpleQueue()
+        self._landed: SimpleQueue[tuple[int, Answer]] = SimpleQueue()
 
     def start(self) -> int:
         """Return the number of the judge's workers; an actor answers once its judge has started."""
@@ -90,7 +92,7 @@ class NodeJudge:
             del self._problems[known]
 
     @ray.method(concurrency_group="collect")
-    def collect(self) -> list[tuple[int, JudgeAnswer]]:
+    def collect(self) -> list[tuple[int, Answer]]:
         """Wait for verdicts, and return all that have landed."""
         landed = [self._landed.get()]
         while not self._landed.empty():
@@ -105,25 +107,26 @@ class _Node(Place):
         super().__init__()
         self.name, self.handle = name, handle
         self._judge = judge
-        self._sent = Sent(MOST_PROBLEM_BYTES)
+        self._sent: Recent[bool] = Recent(most_bytes=MOST_PROBLEM_BYTES)
 
-    def send(self, batches: Sequence[Sequence[Item]]) -> None:
+    def send(self, batches: Sequence[Sequence[Work]]) -> None:
         programs: list[tuple[int, Program, int]] = []
         new: dict[int, Any] = {}
         for item in chain.from_iterable(batches):
-            known = item.work.known
-            programs.append((item.number, item.work.program, known.number))
-            if self._sent.add(known):
+            known = item.problem
+            programs.append((item.number, item.program, known.number))
+            if self._sent.find(known.number) is None:
+                self._sent.add(known.number, True, known.num_bytes)
                 # It stays there as long as this process remembers the problem.
                 known.reference = known.reference or ray.put(known.problem)
                 new[known.number] = known.reference
         self._judge.num_problems_sent += len(new)
-        self.handle.give.remote(programs, new, list(self._sent.forget()))
+        self.handle.give.remote(programs, new, self._sent.trim())
 
 
-def _check_and_number(number: int, problem: Problem) -> NumberedProblem:
+def _check_and_strip(problem: Problem) -> NumberedProblem:
     check_problem(problem)
-    return number_problem(number, problem)
+    return strip_problem(problem)
 
 
 class RayJudge(RemoteJudge[_Node]):
@@ -153,7 +156,7 @@ class RayJudge(RemoteJudge[_Node]):
         self._workers_per_node = workers_per_node
         self._processors_per_worker = processors_per_worker
         self._options = options
-        super().__init__(_check_and_number)
+        super().__init__(_check_and_strip)
         self._resting: dict[str, float] = {}
         self._start_failure = ""
         self.num_losses = 0
@@ -266,7 +269,7 @@ class RayJudge(RemoteJudge[_Node]):
             with suppress(RayError, ValueError, RuntimeError):
                 ray.kill(node.handle)
 
-    def _find_end(self, place: _Node, item: Item, why: str) -> str:
+    def _find_end(self, place: _Node, item: Work, why: str) -> str:
         return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > _MOST_LOSSES else ""
 
     def _start_nodes(self) -> None:

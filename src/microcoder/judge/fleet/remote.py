@@ -6,19 +6,18 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
+from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.signatures import judged_by
-from microcoder.judge.core.types import Outcome, Problem, Program, Record, Repeat, UncountedRun, Verdict
-from microcoder.judge.fleet.fleet import Fleet, Item, PlaceT
+from microcoder.judge.core.types import Problem, Program, Record, Repeat, UncountedRun, Verdict
+from microcoder.judge.fleet.fleet import Fleet, PlaceT
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language
-from microcoder.judge.run.verdicts import unjudged
-from microcoder.judge.run.workers import Shelf
+from microcoder.judge.run.workers import Answer, Shelf, Work
 
 
 class ProgramMessage(Record):
@@ -87,23 +86,6 @@ class RunRequest(Record):
     """By default 512, or the service's maximum if that is less."""
 
 
-class RunResponse(Record):
-    """The result of a run."""
-
-    failure: Outcome | None
-    """Why it failed; null if it ended by itself with exit code 0, within its limits."""
-    detail: str
-    stdout: str
-    stderr: str
-    """The end of the program's stderr."""
-    exit_code: int | None
-    signal: int
-    cpu_seconds: float
-    wall_seconds: float
-    memory_mib: float
-    isolation: str
-
-
 class About(Record):
     """This service: its version, environment, workers and limits."""
 
@@ -123,7 +105,6 @@ class About(Record):
 MOST_PROBLEM_BYTES = 512 << 20
 """Most bytes of tests of problems that are kept although no program waits for them."""
 
-JudgeAnswer = Verdict | MicroCoderError
 _JOIN_SECONDS = 10.0
 
 
@@ -131,9 +112,9 @@ _JOIN_SECONDS = 10.0
 class NumberedProblem:
     """A problem with a number, which no other problem of this client ever gets."""
 
-    number: int
     problem: Problem
     """Only its id and the fields that decide verdicts."""
+    number: int = 0
     reference: Any = None
     """Its reference in Ray's object store, once it was put there."""
 
@@ -143,42 +124,16 @@ class NumberedProblem:
         return sum(len(test.input) + len(test.output) for test in self.problem.tests)
 
 
-def number_problem(number: int, problem: Problem) -> NumberedProblem:
+def strip_problem(problem: Problem) -> NumberedProblem:
     """Return a problem as it is sent: its id, and the fields that decide verdicts."""
-    return NumberedProblem(number, Problem.model_construct(id=problem.id, **judged_by(problem)))
-
-
-@dataclass(eq=False, slots=True)
-class QueuedProgram:
-    """A program, and the future of its verdict."""
-
-    program: Program
-    known: NumberedProblem
-    future: Future[Verdict] = field(default_factory=Future)
-
-    def is_wanted(self) -> bool:
-        """Return whether a verdict is still wanted; from now on the future cannot be cancelled."""
-        return not self.future.done() and (self.future.running() or self.future.set_running_or_notify_cancel())
-
-    def finish(self, answer: JudgeAnswer | None) -> None:
-        """Set the future's verdict or error, unless it is done, or `answer` is None."""
-        if answer is None or not self.is_wanted():
-            return
-        if isinstance(answer, MicroCoderError):
-            self.future.set_exception(answer)
-        else:
-            self.future.set_result(answer)
-
-    def fault(self, message: str) -> Verdict:
-        """Return a `sandbox_fault` verdict with this message, for a program that was not judged."""
-        return unjudged(message[:300], len(self.known.problem.tests))
+    return NumberedProblem(Problem.model_construct(id=problem.id, **judged_by(problem)))
 
 
 class RemoteJudge(Fleet[PlaceT], Judging):
     """Client side of remote judges, thread-safe: an event loop in its own thread sends the programs."""
 
-    def __init__(self, make: Callable[[int, Problem], NumberedProblem] = number_problem) -> None:
-        """Start the loop; `make` returns a new problem with its number, or raises if it cannot be judged."""
+    def __init__(self, make: Callable[[Problem], NumberedProblem] = strip_problem) -> None:
+        """Start the loop; `make` returns a new problem as it is sent, or raises if it cannot be judged."""
         super().__init__()
         self._shelf = Shelf(make, MOST_PROBLEM_BYTES)
         self._is_closed = False
@@ -193,12 +148,13 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         return self._shelf.find(problem)
 
     def _begin_all(self, programs: Sequence[Program], prepared: Sequence[NumberedProblem]) -> list[Future[Verdict]]:
-        works = [QueuedProgram(program, known) for program, known in zip(programs, prepared, strict=True)]
+        pairs = zip(programs, prepared, strict=True)
+        works = [Work(program, known, group=known.number) for program, known in pairs]
         with self._lock:
             if self._is_closed:
                 raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
-            self._put([Item(work, work.known.number) for work in works])
-        return [work.future for work in works]
+            self._put(works)
+        return [work.waiting[0] for work in works]
 
     def close(self) -> None:
         """Close the client; programs in progress get `sandbox_fault`."""
@@ -211,8 +167,8 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._thread.join(_JOIN_SECONDS)
         self._loop.close()
 
-    def _note_copies(self, answer: JudgeAnswer) -> JudgeAnswer:
-        if isinstance(answer, MicroCoderError):
+    def _note_copies(self, answer: Answer) -> Answer:
+        if not isinstance(answer, Verdict):
             return answer
         return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
 

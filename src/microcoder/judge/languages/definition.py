@@ -225,13 +225,7 @@ class Language(Record):
     def read_version(self) -> str:
         """Return the version that its compiler, or else runtime, prints for `--version`; empty if none is found."""
         command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
-        if command is None:
-            return ""
-        try:
-            said = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=20).stdout
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        found = re.search(r"\d+(\.\d+)+", said)
+        found = re.search(r"\d+(\.\d+)+", ask_version(command)) if command else None
         return found[0] if found else ""
 
     def find_readable(self) -> tuple[str, ...]:
@@ -262,6 +256,16 @@ class Language(Record):
 def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
     """Return the existing paths that match patterns with `~` and wildcards."""
     return tuple(path for pattern in patterns for path in sorted(glob.glob(str(Path(pattern).expanduser()))))
+
+
+@cache
+def ask_version(command: str) -> str:
+    """Return what a compiler or a runtime prints for `--version`; empty if it says nothing within 20 s."""
+    try:
+        said = subprocess.run([command, "--version"], capture_output=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return said.stdout.decode("utf-8", "replace")
 
 
 def _find_command(names: Iterable[str]) -> str | None:

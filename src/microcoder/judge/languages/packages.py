@@ -263,11 +263,6 @@ class Package(Record):
         return normalise(self.pin.partition("==")[0])
 
     @property
-    def version(self) -> str:
-        """The pinned version."""
-        return self.pin.partition("==")[2]
-
-    @property
     def modules(self) -> tuple[str, ...]:
         """Modules by which programs import the package."""
         return self.imports or (self.name.replace("-", "_"),)
@@ -284,7 +279,7 @@ class PackageProfile(Record):
     @cached_property
     def pins(self) -> tuple[str, ...]:
         """Every NAME==VERSION, sorted."""
-        return tuple(sorted(f"{package.name}=={package.version}" for package in self.packages))
+        return tuple(sorted(f"{package.name}=={package.pin.partition('==')[2]}" for package in self.packages))
 
     @cached_property
     def digest(self) -> str:

@@ -15,7 +15,6 @@ What was built is run by itself, or by its language's runtime, which is resolved
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import logging
@@ -23,9 +22,8 @@ import os
 import platform
 import re
 import struct
-import subprocess
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +32,9 @@ from typing import Any
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors
 from microcoder.judge.languages import Language, Runtime
-from microcoder.judge.languages.definition import expand_paths
+from microcoder.judge.languages.definition import ask_version, expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
+from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.series import make_memory_file
 from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask
 from microcoder.judge.run.timing import Limits
@@ -63,23 +62,26 @@ class Build:
         return bool(self.binary)
 
 
-class BuildCache:
+class Builds:
     """Builds by language, version and source, shared by a judge's workers; the least recently used are dropped first.
 
     As many run at a time as there are processors, however many workers there are: each takes a core, and far more
     memory than a test. A second request for a build in progress waits for it.
     """
 
-    def __init__(self, build_seconds: float | None = None) -> None:
+    def __init__(self, build_seconds: float | None = None, *, layers: Collection[str] = LAYERS, nice: int = 0) -> None:
         self.build_seconds = build_seconds
         """CPU seconds of a compiler; None for those in its language's file."""
         self.time_scale = 1.0
         """Factor on the compilers' CPU time on this machine."""
-        self._builds: OrderedDict[_Key, Build] = OrderedDict()
+        self._builds: Recent[Build] = Recent(most_bytes=_MAX_KEPT_BYTES)
         self._running: dict[_Key, threading.Event] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
-        self._bytes = 0
+        self._layers, self._nice = layers, nice
+        self._settled: dict[_Key, str] = {}
+        """The folder of each header that is there or will not be made, by language, version and header."""
+        self._misses: Counter[_Key] = Counter()
 
     def limit(self, language: Language) -> Language:
         """Return a language with the CPU time that its compiler may take here."""
@@ -92,9 +94,8 @@ class BuildCache:
         key = (language.name, language.version, code)
         while True:
             with self._lock:
-                if key in self._builds:
-                    self._builds.move_to_end(key)
-                    return self._builds[key]
+                if (made := self._builds.find(key)) is not None:
+                    return made
                 running = self._running.get(key)
                 if running is None:
                     is_over = self._running[key] = threading.Event()
@@ -104,15 +105,46 @@ class BuildCache:
             with self._places:
                 made = build()
             with self._lock:
-                self._builds[key] = made
-                self._bytes += len(made.binary)
-                while self._bytes > _MAX_KEPT_BYTES and len(self._builds) > 1:
-                    self._bytes -= len(self._builds.popitem(last=False)[1].binary)
+                self._builds.add(key, made, len(made.binary))
+                self._builds.trim()
             return made
         finally:
             with self._lock:
                 del self._running[key]
             is_over.set()
+
+    def provide(self, language: Language, code: str) -> str:
+        """Return the folder of the precompiled header that a program can use; empty for none.
+
+        Programs use one that exists; the fifth that lacks one has it made: a judge that compiles a program or two does
+        not pay for it. While it is made, by whichever process, other programs are built without it; if it cannot be
+        made, all are, after one warning.
+        """
+        header = find_included(language, code)
+        if not header or not language.precompile_command(require_compiler(language)):
+            return ""
+        key = (language.name, language.version, header)
+        with self._lock:
+            if key in self._settled:
+                return self._settled[key]
+            found = find_header(language, header)
+            self._misses[key] += found is None
+            if found is None and self._misses[key] <= BUILDS_WITHOUT:
+                return ""
+            # Until it is there it counts as settled that there is none.
+            self._settled[key] = str(found or "")
+        if found is None:
+            try:
+                self._settled[key] = str(
+                    make_header(language, header, layers=self._layers, nice=self._nice, waits=False)
+                )
+            except BlockingIOError:
+                # By another process, so that the next program may find it.
+                del self._settled[key]
+                return ""
+            except EvaluatorFault as fault:
+                _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
+        return self._settled[key]
 
 
 def require_compiler(language: Language) -> str:
@@ -173,7 +205,6 @@ BUILDS_WITHOUT = 4
 
 _SCRATCH_MIB = 512
 _MAX_BYTES = 480 << 20
-_VERSION_SECONDS = 20
 _FIRST_INCLUDE = re.compile(
     r'(?>\s+|//[^\n]*|/\*[\s\S]*?\*/)*+#[ \t]*include[ \t]*(?:<([^<>\n]+)>|"([^"\n]+)")', re.ASCII
 )
@@ -250,61 +281,11 @@ def make_header(
 def _digest(language: Language, header: str) -> str:
     """Return the name of a header's folder."""
     compiler = require_compiler(language)
-    content = [header, _identify(compiler), language.precompile_command(compiler)]
+    if not (version := ask_version(compiler)):
+        raise EvaluatorFault(f"{compiler} --version says nothing; run it, and install another compiler if it fails")
+    identity = os.path.realpath(compiler), platform.machine(), version
+    content = [header, identity, language.precompile_command(compiler)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
-
-@functools.lru_cache(16)
-def _identify(compiler: str) -> tuple[str, ...]:
-    """Return what identifies a compiler: its path, the machine, the output of `--version`; raises EvaluatorFault."""
-    try:
-        answer = subprocess.run([compiler, "--version"], capture_output=True, timeout=_VERSION_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise EvaluatorFault(f"{compiler} --version fails: {error}") from None
-    return os.path.realpath(compiler), platform.machine(), answer.stdout.decode("utf-8", "replace")
-
-
-class HeaderShelf:
-    """The precompiled headers of one judge: programs use one that exists; the fifth that lacks one has it made.
-
-    A judge that compiles a program or two does not pay for it. While a header is made, by whichever process, other
-    programs are built without it. If it cannot be made, all are, after one warning.
-    """
-
-    def __init__(self, *, layers: Collection[str] = LAYERS, nice: int = 0) -> None:
-        self._layers = layers
-        self._nice = nice
-        self._lock = threading.Lock()
-        self._settled: dict[tuple[str, str, str], str] = {}
-        self._misses: Counter[tuple[str, str, str]] = Counter()
-
-    def provide(self, language: Language, code: str) -> str:
-        """Return the folder of the precompiled header that a program can use; empty for none."""
-        header = find_included(language, code)
-        if not header or not language.precompile_command(require_compiler(language)):
-            return ""
-        key = (language.name, language.version, header)
-        with self._lock:
-            if key in self._settled:
-                return self._settled[key]
-            found = find_header(language, header)
-            self._misses[key] += found is None
-            if found is None and self._misses[key] <= BUILDS_WITHOUT:
-                return ""
-            # Until it is there it counts as settled that there is none.
-            self._settled[key] = str(found or "")
-        if found is None:
-            try:
-                self._settled[key] = str(
-                    make_header(language, header, layers=self._layers, nice=self._nice, waits=False)
-                )
-            except BlockingIOError:
-                # By another process, so that the next program may find it.
-                del self._settled[key]
-                return ""
-            except EvaluatorFault as fault:
-                _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
-        return self._settled[key]
 
 
 _PROGRAM_INTERPRETER = 3

@@ -7,58 +7,18 @@
 
 A checker that broke is run on the problem's own answer in place of the output. If it decides about that, it works, and
 the output that broke it is wrong; if it breaks there, too, the program gets no verdict.
-
-User-defined checkers: the function's file becomes a checker program, which runs in the sandbox.
-
-The function is `check(test_input: str, output: str, answer: str) -> bool | str`: True accepts; False, or a text that
-says why, rejects. The file may need no other file of the user's: it becomes the program.
 """
 
 from __future__ import annotations
 
-import inspect
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from microcoder.judge.compare.compare import Comparison
-from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.extensions import load_extension
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.supervisor import Loaded, Run, TestTask
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
-
-_MAIN = """
-
-import sys as _sys
-
-_texts = [open(_name, encoding="utf-8", errors="surrogateescape", newline="").read() for _name in _sys.argv[1:4]]
-_said = {name}(*_texts, **{options!r})
-if _said is not True:
-    print(_said if isinstance(_said, str) else "wrong", file=_sys.stderr)
-    _sys.exit(1)
-"""
-
-
-def load_checker(reference: str, options: Mapping[str, Any] | None = None) -> Checker:
-    """Return a checker that calls a user's function; it contains the file's source, as a saved problem then does.
-
-    Args:
-        reference: path/to/file.py:function, module:function, or the name of an entry point, see `extensions`.
-        options: the function's keyword-only parameters.
-    """
-    extension = load_extension("checker", reference, builtins={}, options=options)
-    function = extension.function
-    if not inspect.isfunction(function) or extension.source is None or function.__qualname__ != function.__name__:
-        raise ConfigError(f"checker {reference} is not a function of a file; name one defined there by `def`")
-    needed = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.KEYWORD_ONLY]
-    if len(needed) != 3:
-        raise extension.fault("takes other arguments than (test_input, output, answer)")
-    code = Path(extension.source.file).read_text(encoding="utf-8")
-    return Checker(type="program", code=code + _MAIN.format(name=function.__name__, options=dict(extension.options)))
-
 
 METHOD = "program"
 CPU_SECONDS, MEMORY_MIB = 10.0, 1024

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
@@ -28,8 +31,8 @@ class Invocation:
     stdin: bytes = b""
     arguments: tuple[str, ...] = ()
     """Command-line arguments."""
-    files: Mapping[str, bytes | None] = field(default_factory=dict)
-    """Files in its folder; a name that ends in `/`, with None, is an empty folder, and comes before what is in it."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Files in its folder, by their paths in it."""
     cpu_seconds: float = 10.0
     """CPU limit; multiplied on a machine slower than the reference, like any time limit."""
     wall_seconds: float | None = None
@@ -38,8 +41,6 @@ class Invocation:
     spare_memory_mib: int = SPARE_MEMORY_MIB
     """Address space beyond the limit. Use of more memory than the limit is noticed only when the program has ended;
     until then it may use both together."""
-    int_digits: int | None = None
-    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
 
     def check(self) -> None:
         """Check that the run is possible.
@@ -64,8 +65,6 @@ class Invocation:
         if not 0 <= self.spare_memory_mib <= MOST_MEMORY_MIB:
             raise DataError(f"spare memory of {self.spare_memory_mib} MiB; use 0 to {MOST_MEMORY_MIB}")
         check_arguments(self.arguments, "arguments")
-        if len(self.files) > MAX_FILES:
-            raise DataError(f"{len(self.files)} files; use at most {MAX_FILES}")
         check_layout(self.files)
 
     def limits(self, time_scale: float) -> Limits:
@@ -82,28 +81,26 @@ def longest_wall_seconds(cpu_seconds: float) -> float:
     return limits_for(cpu_seconds, 0, 0).wall_seconds
 
 
-def check_layout(files: Mapping[str, bytes | None]) -> None:
-    """Raise DataError if files cannot be written into one folder in this order."""
-    laid: dict[str, bool] = {}
+def check_layout(files: Mapping[str, bytes]) -> None:
+    """Raise DataError if files cannot be written into one folder."""
+    folders: set[str] = set()
     for name, content in files.items():
-        shown = f"file name {name[:100]!r}"
-        path, is_folder = name.removesuffix("/"), name.endswith("/")
-        parent = path.rpartition("/")[0]
+        shown, parts = f"file name {name[:100]!r}", name.split("/")
         try:
             num_bytes = len(name.encode())
         except UnicodeEncodeError:
             raise DataError(f"{shown}: it is not UTF-8; use plain letters and digits") from None
         if num_bytes > _MAX_NAME_BYTES:
             raise DataError(f"{shown}: it takes {num_bytes} bytes; use at most {_MAX_NAME_BYTES}")
-        if "\0" in name or any(part in ("", ".", "..") for part in path.split("/")):
+        if "\0" in name or any(part in ("", ".", "..") for part in parts):
             raise DataError(f"{shown}: use a plain relative path, such as data/input.txt")
-        if path in laid:
-            raise DataError(f"{shown}: duplicate name; use each name once, for a file or a folder")
-        if parent and not laid.get(parent):
-            raise DataError(f"{shown}: {parent[:100]!r} is not a folder; list the folder before its files")
-        if is_folder != (content is None):
-            raise DataError(f"{shown}: a name that ends in / is a folder, with None as content; a file needs content")
-        laid[path] = is_folder
+        if not isinstance(content, bytes):
+            raise DataError(f"{shown}: a file needs content, as bytes; its folders are made with it")
+        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    if twice := folders & files.keys():
+        raise DataError(f"file name {min(twice)[:100]!r}: duplicate name; use each name once, for a file or a folder")
+    if len(files) + len(folders) > MAX_FILES:
+        raise DataError(f"{len(files) + len(folders)} files and folders; use at most {MAX_FILES}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,8 @@ class Execution:
     """Why it failed; None if it ended with exit code 0 within its limits."""
     detail: str
     """One line for a human."""
-    stdout: bytes = b""
+    stdout: Annotated[bytes, PlainSerializer(lambda output: output.decode("utf-8", "replace"), str)] = b""
+    """As a service answers it, as text."""
     stderr: str = ""
     """The end of the program's stderr."""
     exit_code: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -18,8 +18,6 @@ StopRule = Literal["first_failure", "first_limit", "never"]
 `first_failure`: after its first failing test; `first_limit`: after a test that hit a limit, so that an endless
 program costs one limit; `never`.
 """
-
-STOP_RULES: tuple[StopRule, ...] = get_args(StopRule)
 
 
 class JudgeOptions(Config):

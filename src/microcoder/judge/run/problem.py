@@ -7,6 +7,7 @@ docs/functions.md has a table of the kinds and how each is written as JSON.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.compare.values import read_arguments, read_expected, show
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import defines_node, find_call
-from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signature, TestCase, TestResult
+from microcoder.judge.core.types import Call, Method, Outcome, Problem, Program, Signature, TestCase, TestResult
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB
@@ -117,6 +118,11 @@ OUTPUT_MIB = 16
 _MAX_NAME_LENGTH = 1000
 _MAX_CALL_BYTES, _MAX_ARGUMENTS_BYTES = 1 << 14, 1 << 15
 """Encoded sizes; one message to the sandbox carries everything about a test."""
+_TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
+"""Memory of a test besides its text, and of a value read from JSON such as `[[],[]]` for each character."""
+
+Key = tuple[int, bytes]
+"""The number of a known problem, and a digest of the program: neither keeps anything alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ class PreparedProblem:
 
     def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
         """Check and prepare the tests; raises DataError as `check_problem` does."""
-        values = _read_expected(problem)
+        values = check_problem(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
         self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
         call = find_call(problem)
@@ -155,6 +161,30 @@ class PreparedProblem:
         self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
         self.checker_works: dict[int, bool] = {}
         """By the test's id: whether the checker program can judge the problem's own answer; filled on demand."""
+        self.number = 0
+        """Unique among the problems of a judge."""
+        self._seen_seconds: float | None = None
+
+    @property
+    def expected_seconds(self) -> float:
+        """Expected wall seconds of the next program; those of the time limit before the first."""
+        return self.limits.cpu_seconds if self._seen_seconds is None else self._seen_seconds
+
+    def note_seconds(self, seconds: float) -> None:
+        """Update the moving average of the programs' wall seconds."""
+        self._seen_seconds = seconds if self._seen_seconds is None else (self._seen_seconds + seconds) / 2
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its tests, which are held twice: as text, and as input or values."""
+        per_character = 2 if self.problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
+        tests = self.problem.tests
+        return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in tests)
+
+    def key_of(self, program: Program) -> Key:
+        """Return the cache key of this program's verdict."""
+        text = program.reason if program.code is None else "=" + program.code
+        return self.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     def submit(self, code: str) -> str:
         """Return the source that is run for an answer's code: the code itself, or the harness called with it."""
@@ -210,17 +240,15 @@ def _is_plain(value: object) -> bool:
     return value is None or type(value) in (bool, str) or (type(value) is int and abs(value) < _EXACT_IN_JSON)
 
 
-def check_problem(problem: Problem) -> None:
+def check_problem(problem: Problem) -> Sequence[object]:
     """Check that programs can be judged by a problem.
+
+    Returns:
+        The expected value of each test of a function, None for each test of a program.
 
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
     """
-    _read_expected(problem)
-
-
-def _read_expected(problem: Problem) -> Sequence[object]:
-    """Check a problem; return the expected value of each test of a function, None for each test of a program."""
     values: Sequence[object] = [None] * len(problem.tests)
     language = language_of(problem)
     checker = problem.checker

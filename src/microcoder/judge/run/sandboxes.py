@@ -1,6 +1,7 @@
 """One worker's sandboxes: a plain one, and others once they are asked for, such as one that compiles.
 
-`TimedRuns` corrects CPU time for neighbours (other load on the machine), and repeats a run that is inconclusive.
+The CPU time of tests that run in them is corrected for neighbours (other load on the machine), and a run that is
+inconclusive is repeated.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied, TestTask
 from microcoder.judge.run.timing import Limits, Pace, WorkerRecord, limits_for
 from microcoder.judge.run.turns import Turn
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, NO_RUNTIME
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, NO_RUNTIME
 
 _MAX_FAILED_STARTS = 3
 _REST_SECONDS = 10.0
 """After this many failed starts, programs fail at once for a while without another try."""
+_CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 _SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
 """The larger one is for builds, for files given to a checker or a run, and for a large input that is read as a file."""
 
@@ -55,12 +57,19 @@ class Sandboxes:
     """A worker's sandboxes by kind, for one thread: started on first use, ended when anything goes wrong in them."""
 
     def __init__(
-        self, options: JudgeOptions | None = None, *, packages: ProvidedPackages | None = None, turn: Turn | None = None
+        self,
+        options: JudgeOptions | None = None,
+        *,
+        packages: ProvidedPackages | None = None,
+        turn: Turn | None = None,
+        pace: Pace | None = None,
     ) -> None:
         """Start none yet."""
         self.packages = packages or provide_packages(load_profile(STANDARD))
-        self._options = options or JudgeOptions()
-        self._turn = turn or Turn()
+        self.options = options or JudgeOptions()
+        self.turn = turn or Turn()
+        """Its thread's turn to run programs."""
+        self._pace = pace or Pace()
         self._started: dict[SandboxKind, Sandbox] = {}
         self._failed_starts = 0
         self._start_failure = ""
@@ -68,8 +77,11 @@ class Sandboxes:
         self._is_closed = False
         self.level = ""
         """Isolation of the latest sandbox."""
+        self._has_rerun = self._is_only_try = False
         self.record = WorkerRecord()
-        """Counts of the worker; here, uses that were begun again because the sandbox died."""
+        """Counts of the worker, and decisions about time."""
+        self.losses: list[Loss] = []
+        """Runs of the latest test that do not count."""
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T], *, is_last: bool = False) -> T:
         """Return `action(sandbox)`; after SandboxDied or OSError it is called once more, with a fresh sandbox."""
@@ -127,14 +139,14 @@ class Sandboxes:
             toolchain=find_toolchain(find_language(kind.builds)) if kind.builds else None,
             runtime=find_room(find_language(kind.runs)) if kind.runs else NO_RUNTIME,
             scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large or kind.builds else _SCRATCH_MIB,
-            layers=self._options.layers,
+            layers=self.options.layers,
             record=self.record,
-            turn=self._turn,
-            nice=self._options.nice,
+            turn=self.turn,
+            nice=self.options.nice,
         )
         self.level = sandbox.isolation.level
         try:
-            sandbox.isolation.require(unsafe=self._options.unsafe)
+            sandbox.isolation.require(unsafe=self.options.unsafe)
         except EvaluatorFault:
             sandbox.close()
             raise
@@ -144,24 +156,6 @@ class Sandboxes:
         sandbox = self._started.pop(kind, None)
         if sandbox is not None:
             sandbox.close()
-
-
-_CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
-
-
-class TimedRuns:
-    """Runs one worker's tests with CPU time corrected for neighbours (other load on the machine)."""
-
-    def __init__(self, sandboxes: Sandboxes, turn: Turn, pace: Pace) -> None:
-        """Take the worker's sandboxes, its turn to run in them, and the pace of this machine."""
-        self._sandboxes = sandboxes
-        self._turn = turn
-        self._pace = pace
-        self._has_rerun = self._is_only_try = False
-        self.record = sandboxes.record
-        """Counts of the worker, and decisions about time."""
-        self.losses: list[Loss] = []
-        """Runs of the latest test that do not count."""
 
     def begin_program(self) -> None:
         """Let one test of the next program be run again if neighbours slow it."""
@@ -185,19 +179,34 @@ class TimedRuns:
         run, slowdown = self._run_with_room(kind, task, prepared, series)
         if timing.is_close(run.result, prepared.limits):
             self._repeat(f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, so it was timed again alone")
-            with self._turn.alone():
+            with self.turn.alone():
                 again = self._run(kind, task, prepared.limits, slowdown)
                 again = again.slowed_by(self._measure_slowdown(again))
             self.losses.append(Loss(Repeat.NEAR_LIMIT, 0.0))
             ends = {(one.result.exit_code, one.result.signal, one.stdout, one.wire) for one in (run, again)}
             # Another output would be another try.
             return min(run, again, key=lambda run: run.cpu_seconds) if len(ends) == 1 else run
-        if run.result.signal and not is_only_try and was_killed(run, prepared.find_failure(run)):
+        failure = prepared.find_failure(run) if run.result.signal == signal.SIGKILL and not is_only_try else None
+        # By none of its limits: by itself, or by the machine, as when memory ran out.
+        if failure is not None and failure[0] is Outcome.RUNTIME_ERROR:
             self.record.retries += 1
             self.losses.append(Loss(Repeat.KILLED))
-            with self._turn.shared():
+            with self.turn.shared():
                 return self._run(kind, task, prepared.limits, slowdown)
         return run
+
+    def run_once(self, kind: SandboxKind, task: TestTask, limits: Limits, *, is_alone_again: bool = False) -> Run:
+        """Run a program whose time decides nothing; once more, alone if asked, if it was killed by none of its limits.
+
+        A client's program is not run alone: by killing itself it would hold up all others.
+        """
+        with self.turn.shared():
+            run = self.use(kind, lambda sandbox: sandbox.run(task, limits))
+        if run.result.signal != signal.SIGKILL or run.result.expired != FINISHED:
+            return run
+        self.record.retries += 1
+        with self.turn.alone() if is_alone_again else self.turn.shared():
+            return self.use(kind, lambda sandbox: sandbox.run(task, limits))
 
     def _repeat(self, reason: str) -> None:
         self.record.reruns += 1
@@ -212,7 +221,7 @@ class TimedRuns:
         """Run a fixed program, note its CPU seconds in the machine's pace, and return them."""
         limits = limits_for(_CALIBRATION_SECONDS, _CALIBRATION_MIB, OUTPUT_MIB)
         with contextlib.closing(LoadedProgram(code)) as program:
-            run = self._sandboxes.use(SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits))
+            run = self.use(SandboxKind(), lambda sandbox: sandbox.run(program.task(b""), limits))
         self._pace.learn(code, run.cpu_seconds)
         return run.cpu_seconds
 
@@ -233,7 +242,7 @@ class TimedRuns:
         so its limits are raised by the largest factor from the start.
         """
         limits = prepared.limits
-        with self._turn.shared():
+        with self.turn.shared():
             slowdown = timing.MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
             run = self._run(kind, task, limits, slowdown, series)
             may_rerun = not (self._has_rerun or self._is_only_try)
@@ -263,13 +272,8 @@ class TimedRuns:
 
         num_deaths = self.record.retries
         try:
-            return self._sandboxes.use(kind, run)
+            return self.use(kind, run)
         finally:
             # Where isolation is degraded a program may be the cause. Who is judged anew has been doubted already.
             loss = Loss(Repeat.SANDBOX_DIED, 0.0 if self._is_only_try else math.inf)
             self.losses += [loss] * (self.record.retries - num_deaths)
-
-
-def was_killed(run: Run, failure: tuple[Outcome, str] | None) -> bool:
-    """Whether a test was killed by none of its limits: by itself, or by the machine, as when memory ran out."""
-    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR and run.result.signal == signal.SIGKILL

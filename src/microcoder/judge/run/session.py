@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,20 +13,17 @@ from microcoder.judge.compare.values import write_json
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
 from microcoder.judge.languages import Language, find_language, language_of
-from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import checkers, executions, verdicts
-from microcoder.judge.run.builds import Build, BuildCache, HeaderShelf, build_program, load_built, require_compiler
+from microcoder.judge.run.builds import Build, Builds, build_program, load_built, require_compiler
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
-from microcoder.judge.run.options import JudgeOptions, StopRule
+from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
-from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind, TimedRuns, was_killed
+from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.screen import find_syntax_error, screen
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, SandboxDied, TestTask
-from microcoder.judge.run.timing import Pace
-from microcoder.judge.run.turns import Turn
-from microcoder.judge.sandbox.protocol import FINISHED, STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
 _LARGE_STDIN_BYTES = 8 << 20
@@ -74,26 +70,11 @@ class _Trial:
 class Session:
     """Judges one program at a time in sandboxes of its own: what one worker of a judge does."""
 
-    def __init__(
-        self,
-        options: JudgeOptions | None = None,
-        *,
-        turn: Turn | None = None,
-        builds: BuildCache | None = None,
-        pace: Pace | None = None,
-        packages: ProvidedPackages | None = None,
-        headers: HeaderShelf | None = None,
-    ) -> None:
-        self._options = options = options or JudgeOptions()
-        self.turn = turn or Turn()
-        """Its thread's turn to run programs."""
-        self._builds = builds or BuildCache()
-        self._headers = headers or HeaderShelf()
-        self.sandboxes = Sandboxes(options, packages=packages, turn=self.turn)
+    def __init__(self, sandboxes: Sandboxes | None = None, builds: Builds | None = None) -> None:
+        self.sandboxes = sandboxes or Sandboxes()
         """The sandboxes of its thread."""
-        self.record = self.sandboxes.record
-        """Counts so far."""
-        self.timed = TimedRuns(self.sandboxes, self.turn, pace or Pace())
+        self._options, self.record = self.sandboxes.options, self.sandboxes.record
+        self._builds = builds or Builds()
         self.explained: list[tuple[int, str]] = []
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
 
@@ -108,9 +89,9 @@ class Session:
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
-        tries = Tries()
+        tries, level = Tries(), ""
         self.explained.clear()
-        self.timed.begin_program()
+        self.sandboxes.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 trial = self._prepare(opened, program.code, prepared)
@@ -118,9 +99,9 @@ class Session:
                     tries.add(trial)
                 else:
                     tries = self._judge_program(trial, is_wanted, tries)
+                    level = self.sandboxes.level
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
-        level = self.sandboxes.level
         return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
 
     def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
@@ -194,7 +175,7 @@ class Session:
         """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
         together = Together(trial.code, trial.problem, tests)
         try:
-            run = self.timed.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together)
+            run = self.sandboxes.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together)
             if together.is_over(run):
                 self._lose(tries)
                 tries.lose(Loss(Repeat.SHARED_OVER))
@@ -224,7 +205,7 @@ class Session:
     def _lose(self, tries: Tries) -> None:
         """Note the latest runs of the next test that do not count."""
         self.explained += [(tries.next_test, reason) for reason in self.record.reasons]
-        for loss in self.timed.losses:
+        for loss in self.sandboxes.losses:
             tries.lose(loss)
 
     def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
@@ -257,7 +238,7 @@ class Session:
             if not is_wanted():
                 raise Abandoned
             result = self._judge_test(trial, trial.problem.tests[place])
-            for loss in self.timed.losses:
+            for loss in self.sandboxes.losses:
                 tries.uncount(place + 1, loss.reason)
             is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
             tries.uncount(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS)
@@ -276,7 +257,7 @@ class Session:
     def _judge_test(self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False) -> TestResult:
         task = trial.task(test.stdin)
         try:
-            run = self.timed.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
+            run = self.sandboxes.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
             return self._judge_run(trial, run, test)
         except (SandboxDied, EvaluatorFault, OSError) as fault:
             return verdicts.sandbox_fault(str(fault))
@@ -293,7 +274,6 @@ class Session:
         """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         code = str(invocation.program.code)
         limits = invocation.limits(time_scale)
-        self.timed.begin_program()
         try:
             with contextlib.ExitStack() as opened:
                 language = find_language(invocation.program.language)
@@ -301,25 +281,17 @@ class Session:
                 if isinstance(loaded, str):
                     return executions.not_built(loaded, self.sandboxes.level)
                 files = dict(invocation.files)
-                if NAMES_INPUT.search(code) and f"{STDIN_FILE}/" not in files:
-                    files.setdefault(STDIN_FILE, invocation.stdin)
-                taken = {name.rstrip("/") for name in files} & {STDOUT_FILE, STDERR_FILE}
-                writes_by_name = bool(NAMES_OUTPUT.search(code)) and not taken
+                taken = {name.partition("/")[0] for name in files}
+                if NAMES_INPUT.search(code) and STDIN_FILE not in taken:
+                    files[STDIN_FILE] = invocation.stdin
+                writes_by_name = bool(NAMES_OUTPUT.search(code)) and taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
                 task = loaded.task(
-                    invocation.stdin,
-                    arguments=invocation.arguments,
-                    files=files,
-                    has_named_streams=writes_by_name,
-                    int_digits=invocation.int_digits,
+                    invocation.stdin, arguments=invocation.arguments, files=files, has_named_streams=writes_by_name
                 )
                 is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
                 is_large = bool(invocation.files) or writes_by_name or is_large_input
                 kind = self._kind(language, code, is_large=is_large)
-                with self.turn.shared():
-                    run = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
-                    if was_killed(run, verdicts.find_failure(run, limits, invocation.memory_limit_mib, "")):
-                        self.record.retries += 1
-                        run = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, limits))
+                run = self.sandboxes.run_once(kind, task, limits)
                 return executions.record_run(run, invocation, limits, loaded.rejection(), self.sandboxes.level)
         except (SandboxDied, EvaluatorFault, OSError) as error:
             return executions.fault(str(error))
@@ -327,7 +299,7 @@ class Session:
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
         self.sandboxes.close()
-        self.turn.close()
+        self.sandboxes.turn.close()
 
     def _load(
         self,
@@ -357,9 +329,9 @@ class Session:
     def _build(self, language: Language, code: str) -> Build:
         require_compiler(language)
         build = SandboxKind(builds=language.name)
-        with self.turn.shared():
+        with self.sandboxes.turn.shared():
             limited = self._builds.limit(language)
-            headers = self._headers.provide(limited, code)
+            headers = self._builds.provide(limited, code)
             return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
@@ -392,18 +364,12 @@ class Session:
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes | None = None
     ) -> Comparison | str:
-        """Return a checker's decision on an output, by default the answer; repeated if none of its limits killed it."""
+        """Return a checker's decision on an output, by default the answer."""
         checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = checkers.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
         kind = self._kind(find_language(checker.language), "", is_large=True)
-        with self.turn.shared():
-            checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
-        # By no limit of its own; what idles, idles by itself.
-        if checked.result.signal == signal.SIGKILL and checked.result.expired == FINISHED:
-            self.record.retries += 1
-            with self.turn.alone():
-                checked = self.sandboxes.use(kind, lambda sandbox: sandbox.run(task, prepared.checker_limits))
+        checked = self.sandboxes.run_once(kind, task, prepared.checker_limits, is_alone_again=True)
         return checkers.read_verdict(checker, checked, checking.rejection())
 
 

@@ -287,8 +287,8 @@ def extend(
 
 
 @dataclass(slots=True)
-class Counts:
-    """Counts of a judge's sandboxes."""
+class Statistics:
+    """Statistics of a judge and its sandboxes."""
 
     retries: int = 0
     """Tests that were run again because the sandbox failed."""
@@ -315,19 +315,29 @@ class Counts:
     """Times that a program paused for others: it was idle, or had a slice of CPU time while others had none."""
     missing_packages: int = 0
     """Programs that stayed unscored because they import a promised package that is not installed here."""
+    judged: int = 0
+    """Programs that were judged, those answered from the cache not included."""
+    from_cache: int = 0
+    """Verdicts that an earlier, or a simultaneous, identical program had already."""
+    faults: int = 0
+    """Programs that stayed unscored because the sandbox failed."""
+    runs: int = 0
+    """Programs that were run without being judged."""
+    checker_crashes: int = 0
+    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
 
 
 # Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
-_values_of: Callable[[Counts], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Counts)))
+_values_of: Callable[[Statistics], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Statistics)))
 
 
-def sum_counts(counts: Iterable[Counts]) -> Counts:
+def sum_counts(counts: Iterable[Statistics]) -> Statistics:
     """Return the sum of counts, field by field."""
-    return Counts(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
+    return Statistics(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
 
 
 @dataclass(slots=True)
-class WorkerRecord(Counts):
+class WorkerRecord(Statistics):
     """One worker's counts, and its decisions about the time of its latest test in words."""
 
     reasons: list[str] = field(default_factory=list)

@@ -11,8 +11,6 @@
 | the comparison refuses                                           | `WRONG_ANSWER`  |
 
 The first row that applies decides; right output does not excuse a failed exit.
-
-`Statistics` holds the counts of a judge.
 """
 
 from __future__ import annotations
@@ -21,32 +19,14 @@ import json
 import re
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.compare.values import MalformedWire, decode_value
 from microcoder.judge.core.types import CHECKER_FAULT, Outcome, TestResult, UncountedRun, Verdict
 from microcoder.judge.run import timing
 from microcoder.judge.run.supervisor import Run
-from microcoder.judge.run.timing import Counts, Limits
+from microcoder.judge.run.timing import Limits
 from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED
-
-
-@dataclass(slots=True)
-class Statistics(Counts):
-    """Counts of a judge and its sandboxes."""
-
-    judged: int = 0
-    """Programs that were judged, those answered from the cache not included."""
-    from_cache: int = 0
-    """Verdicts that an earlier, or a simultaneous, identical program had already."""
-    faults: int = 0
-    """Programs that stayed unscored because the sandbox failed."""
-    runs: int = 0
-    """Programs that were run without being judged."""
-    checker_crashes: int = 0
-    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
-
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")

@@ -1,73 +1,37 @@
 """The threads that judge: each with warm sandboxes of its own, all of them in one process.
 
-Also the caches of a judge: prepared problems (`Shelf`), and verdicts by program and problem.
+Also the cache of problems as a judge or a client holds them (`Shelf`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import executions, verdicts
-from microcoder.judge.run.builds import BuildCache, HeaderShelf
-from microcoder.judge.run.checkers import CPU_SECONDS
+from microcoder.judge.run.builds import Builds
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
-from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.recent import Recent
+from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.session import Abandoned, Session
-from microcoder.judge.run.timing import Counts, Pace, sum_counts
+from microcoder.judge.run.timing import Pace, Statistics, sum_counts
 from microcoder.judge.run.turns import Job, Places, Turn, make_lock_files, most_workers
 
 _MAX_PROBLEMS = 4096
-_TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
-"""Memory of a test besides its text, and of a value read from JSON such as `[[],[]]` for each character."""
-
-Key = tuple[int, bytes]
-"""The number of a known problem, and a digest of the program: neither keeps anything alive."""
-
-
-@dataclass(slots=True)
-class KnownProblem:
-    """A prepared problem of a judge; its number is unique."""
-
-    number: int
-    prepared: PreparedProblem
-    seen_seconds: float | None = None
-    """Moving average of the programs' wall seconds; None before the first."""
-
-    @property
-    def expected_seconds(self) -> float:
-        """Expected seconds of the next program; those of the time limit before the first."""
-        return self.prepared.limits.cpu_seconds if self.seen_seconds is None else self.seen_seconds
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of its tests, which are held twice: as text, and as input or values."""
-        problem = self.prepared.problem
-        per_character = 2 if problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
-        return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in problem.tests)
-
-    def key_of(self, program: Program) -> Key:
-        """Return the cache key of this program's verdict."""
-        text = program.reason if program.code is None else "=" + program.code
-        return self.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-    def note_seconds(self, seconds: float) -> None:
-        """Update the average by a program's time."""
-        self.seen_seconds = seconds if self.seen_seconds is None else (self.seen_seconds + seconds) / 2
 
 
 KnownT = TypeVar("KnownT", bound=Any)
@@ -79,14 +43,12 @@ class Shelf(Generic[KnownT]):
     Problems that are judged alike share one number.
     """
 
-    def __init__(self, make: Callable[[int, Problem], KnownT], most_bytes: int) -> None:
-        """Start empty; `make` returns what is kept for a problem, from its number and itself; maybe called twice."""
+    def __init__(self, make: Callable[[Problem], KnownT], most_bytes: int) -> None:
+        """Start empty; `make` returns what is kept for a problem, with a `number` to set; maybe called twice."""
         self._make = make
-        self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._known: OrderedDict[object, KnownT] = OrderedDict()
+        self._known: Recent[KnownT] = Recent(_MAX_PROBLEMS, most_bytes)
         self._numbers = count(1)
-        self._num_bytes = 0
         self._latest: tuple[Problem | None, Any] = None, None
 
     def find(self, problem: Problem) -> KnownT:
@@ -97,54 +59,19 @@ class Shelf(Generic[KnownT]):
             return known
         content = tuple(judged_by(problem).values())
         with self._lock:
-            known = self._known.get(content)
+            known = self._known.find(content)
             if known is not None:
-                self._known.move_to_end(content)
                 self._latest = problem, known
                 return known
-            number = next(self._numbers)
-        made = self._make(number, problem)
+        made = self._make(problem)
         with self._lock:
-            if content in self._known:
-                return self._known[content]
-            self._known[content] = made
+            if (known := self._known.find(content)) is not None:
+                return known
+            made.number = next(self._numbers)
+            self._known.add(content, made, made.num_bytes)
             self._latest = problem, made
-            self._num_bytes += made.num_bytes
-            while len(self._known) > _MAX_PROBLEMS or (self._num_bytes > self._most_bytes and len(self._known) > 1):
-                self._num_bytes -= self._known.popitem(last=False)[1].num_bytes
+            self._known.trim()
         return made
-
-
-def open_shelf(*, time_scale: float, checker_seconds: float = CPU_SECONDS, most_mib: int = 512) -> Shelf[KnownProblem]:
-    """Return a cache of prepared problems; `find` raises DataError if the tests of one cannot be read."""
-
-    def make(number: int, problem: Problem) -> KnownProblem:
-        return KnownProblem(number, PreparedProblem(problem, time_scale=time_scale, checker_seconds=checker_seconds))
-
-    return Shelf(make, most_mib << 20)
-
-
-class VerdictCache:
-    """Cache of the most recently used verdicts; not thread-safe."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._verdicts: OrderedDict[Key, Verdict] = OrderedDict()
-
-    def find(self, key: Key) -> Verdict | None:
-        """Return the stored verdict, or None."""
-        verdict = self._verdicts.get(key)
-        if verdict is not None:
-            self._verdicts.move_to_end(key)
-        return verdict
-
-    def keep(self, key: Key, verdict: Verdict) -> None:
-        """Store a verdict, except sandbox errors."""
-        if not verdict.is_scorable:
-            return
-        self._verdicts[key] = verdict
-        while len(self._verdicts) > self._size:
-            self._verdicts.popitem(last=False)
 
 
 _JOIN_SECONDS = 10.0
@@ -157,23 +84,62 @@ def count_processes(num_workers: int) -> int:
     return 0 if num_workers <= _MOST_THREADS else -(-num_workers // _MOST_THREADS)
 
 
+Answer = Verdict | Execution | MicroCoderError
+
+
+def answer_all(work: Work, answer: Answer | None) -> None:
+    """Give an answer to all who wait for it; if it is None, nobody does, and who cancelled is told so."""
+    waiting, work.waiting = work.waiting, []
+    for future in waiting:
+        if not future.set_running_or_notify_cancel() or answer is None:
+            continue
+        if isinstance(answer, MicroCoderError):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+
 @dataclass(eq=False, slots=True)
 class Work:
-    """A program to judge or to run, and the callback for its answer."""
+    """A program to judge or to run, those who wait for its answer, and what a fleet knows of its way."""
 
     program: Program
-    problem: KnownProblem | None
-    """Problem to judge by; None for a program that is only run."""
-    invocation: Invocation | None
-    is_wanted: Callable[[], bool]
-    finish: Callable[[Verdict | Execution | None], None]
+    problem: Any
+    """Problem to judge by, from a `Shelf`; None for a program that is only run."""
+    invocation: Invocation | None = None
+    waiting: list[Future[Any]] = field(default_factory=lambda: [Future()])
+    end: Callable[[Work, Answer | None], None] = answer_all
     """Called with the answer, or None if the work was abandoned."""
+    group: int = 0
+    """Number of its problem, if programs of one problem are to be sent together."""
+    number: int = field(default_factory=count(1).__next__)
+    """Number by which a place refers to this program in its answers."""
+    num_losses: int = 0
+    """How many places were lost while they had it."""
+    num_holders: int = 0
+    """How many places have it now."""
+    since: float = 0.0
+    """When it was last given to a place, by `time.monotonic`."""
+    lost_since: float = 0.0
+    """When a loss of it was first counted, by `time.monotonic`; 0 if never."""
+
+    def is_wanted(self) -> bool:
+        """Whether anyone still waits."""
+        return not all(future.cancelled() for future in tuple(self.waiting))
+
+    def finish(self, answer: Answer | None) -> None:
+        """Pass on the answer; None: no longer wanted."""
+        self.end(self, answer)
 
     def fault(self, message: str) -> Verdict | Execution:
-        """Return the answer for an error of our machine."""
+        """Return the answer for an error of our machines, not of the program."""
         if self.problem is None:
             return executions.fault(message)
-        return verdicts.unjudged(message, len(self.problem.prepared.tests))
+        return verdicts.unjudged(message, len(self.problem.problem.tests))
+
+    def give_up(self, why: str) -> None:
+        """Answer with such a fault."""
+        self.finish(self.fault(why))
 
 
 class Workers:
@@ -204,17 +170,14 @@ class Workers:
         """Pace of this machine."""
         self._own_files = () if lock_files else make_lock_files()
         self._places = Places(size, self._start)
-        self._builds = BuildCache(options.build_seconds)
+        self._builds = Builds(options.build_seconds, layers=options.layers, nice=options.nice)
         self._builds.time_scale = self.time_scale
-        headers = HeaderShelf(layers=options.layers, nice=options.nice)
         self.sessions = [
             Session(
-                options,
-                turn=Turn(self._places, lock_files or self._own_files),
-                builds=self._builds,
-                packages=packages,
-                headers=headers,
-                pace=self.pace,
+                Sandboxes(
+                    options, packages=packages, turn=Turn(self._places, lock_files or self._own_files), pace=self.pace
+                ),
+                self._builds,
             )
             for _ in range(most_workers(size))
         ]
@@ -223,9 +186,9 @@ class Workers:
         self._num_done: Counter[Session] = Counter()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> Statistics:
         """Counts so far."""
-        total = sum_counts(session.record for session in self.sessions)
+        total = sum_counts(session.sandboxes.record for session in self.sessions)
         return replace(total, aside=self._places.times_given_back)
 
     def open(self) -> tuple[Isolation, float]:
@@ -234,7 +197,7 @@ class Workers:
 
         def open_first(session: Session) -> None:
             try:
-                isolation, measured = session.open(), session.timed.measure_time_scale()
+                isolation, measured = session.open(), session.sandboxes.measure_time_scale()
                 opened.set_result((isolation, self._options.time_scale or measured))
             except Exception as error:
                 opened.set_exception(error)
@@ -269,7 +232,7 @@ class Workers:
 
     def _serve(self, number: int, post: SimpleQueue[Job | None]) -> None:
         session = self.sessions[number]
-        turn, job = session.turn, post.get()
+        turn, job = session.sandboxes.turn, post.get()
         while job is not None:
             turn.has_place = True
             job(session)
@@ -287,7 +250,7 @@ class Workers:
             return None
         try:
             if work.problem is not None:
-                return session.judge(work.program, work.problem.prepared, work.is_wanted)
+                return session.judge(work.program, work.problem, work.is_wanted)
             assert work.invocation is not None
             return session.run(work.invocation, self.time_scale)
         except Abandoned:

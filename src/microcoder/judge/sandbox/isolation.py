@@ -431,7 +431,7 @@ def _give_up_rights(setup: Setup) -> None:
     prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def finish(setup: Setup, config: dict[str, Any], run_test: Callable[[warmup.Rehearsal], object]) -> tuple[int, int]:
+def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tuple[int, int]:
     """Rehearse by `run_test`, install seccomp, freeze the heap; return bytes of address space, KiB of a fork's peak."""
     if protocol.SECCOMP in setup.wanted and not config["builds"]:
         setup.rehearse(lambda: warmup.rehearse(run_test))

@@ -18,7 +18,6 @@ from microcoder.judge.sandbox.limits import LimitSetter
 from microcoder.judge.sandbox.protocol import BUILT_FILE, NO_LIMITS, PLAIN, WIRE_FD, Request
 from microcoder.judge.sandbox.quota import Quota
 from microcoder.judge.sandbox.runner import CallStack
-from microcoder.judge.sandbox.warmup import Rehearsal
 from microcoder.judge.sandbox.watch import wait_with_limits
 
 _MAX_PASSED_FDS = 16
@@ -152,8 +151,8 @@ class ForkServer:
             # elsewhere.
             for name in names:
                 path = f"{self._setup.scratch}/{name}"
+                os.makedirs(os.path.dirname(path), exist_ok=True)
                 if name.endswith("/"):
-                    os.mkdir(path)
                     continue
                 with open(path, "wb") as file:
                     content = next(contents)
@@ -227,11 +226,10 @@ class ForkServer:
             return status
         return runner.run_program(code, self._stack, arguments, names)
 
-    def _rehearse(self, rehearsal: Rehearsal) -> None:
+    def _rehearse(self, source: int, cache: int, wire: int, fn_name: str, series: Sequence[int]) -> None:
         """Run a test in the fork server itself, on descriptors that nothing else uses."""
         self._renew_modules()
-        request = NO_LIMITS._replace(fn_name=rehearsal.fn_name)
-        source, cache, wire, _, series = rehearsal
+        request = NO_LIMITS._replace(fn_name=fn_name)
         self._run_test(Test(request, source, cache, [0, 1, 2], wire, series, None))
         os.closerange(_REHEARSED_FD, _REHEARSED_FD + len(series) + 1)
         # What later tests of a process find empty is not filled here either: emptying it costs them 600 page faults.

@@ -13,8 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from microcoder.judge.sandbox import batch
 
@@ -42,18 +41,12 @@ _SERIES_ROUNDS, _SERIES_LENGTH = 5, 3
 _STREAMS = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__")
 
 
-class Rehearsal(NamedTuple):
-    """A test that runs in the fork server itself, on its descriptors 0 to 2."""
-
-    source: int
-    cache: int
-    wire: int
-    fn_name: str
-    series: tuple[int, ...]
-    """The descriptors of further tests in the same process, see `batch.Files`; empty for none."""
+RunTest = Callable[[int, int, int, str, Sequence[int]], object]
+"""Runs a test in the fork server itself, on its descriptors 0 to 2: source, cache, wire, the function's name, and the
+descriptors of further tests in the same process (`batch.Files`), none if there are none."""
 
 
-def rehearse(run_test: Callable[[Rehearsal], object]) -> None:
+def rehearse(run_test: RunTest) -> None:
     """Run a small program and a small function again and again, then leave everything as it was."""
     kept = {name: getattr(sys, name) for name in _STREAMS}
     limit, stdin_file = sys.getrecursionlimit(), os.dup(0)
@@ -68,12 +61,12 @@ def rehearse(run_test: Callable[[Rehearsal], object]) -> None:
         os.write(source, text.encode())
         for number in range(_ROUNDS):
             _renew_streams(stdin)
-            run_test(Rehearsal(source, cache, wire, fn_name, ()))
+            run_test(source, cache, wire, fn_name, ())
             if number >= _SERIES_ROUNDS:
                 continue
             _renew_streams(stdin)
             series = _open_series(stdin)
-            run_test(Rehearsal(source, cache, wire, fn_name, tuple(series[:4])))
+            run_test(source, cache, wire, fn_name, series[:4])
             os.dup2(stdin_file, 0)
             for descriptor in series:
                 os.close(descriptor)

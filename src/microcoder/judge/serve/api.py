@@ -6,7 +6,6 @@ import base64
 import logging
 import signal
 from collections.abc import AsyncGenerator
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -19,16 +18,7 @@ import microcoder
 from microcoder.judge import Execution, Invocation
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.remote import (
-    About,
-    Failure,
-    JudgeRequest,
-    JudgeResponse,
-    Landed,
-    Load,
-    RunRequest,
-    RunResponse,
-)
+from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeResponse, Landed, Load, RunRequest
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.run.executions import longest_wall_seconds
 from microcoder.judge.serve.reading import ReadRoute, Refused, refusal_of
@@ -41,17 +31,6 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 _DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
 """Default limits of `/v1/run`, where the service allows that much."""
 _LOG = logging.getLogger(__name__)
-
-
-def lay_out(files: dict[str, bytes]) -> dict[str, bytes | None]:
-    """Return files with the folders that they are in (content None), each folder before what it holds."""
-    laid: dict[str, bytes | None] = {}
-    for name, content in files.items():
-        parts = name.split("/")
-        for depth in range(1, len(parts)):
-            laid.setdefault("/".join(parts[:depth]) + "/", None)
-        laid[name] = content
-    return laid
 
 
 def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
@@ -106,19 +85,18 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return StreamingResponse(_write_lines(service, landing), media_type=_LINES)
 
     @app.post("/v1/run", tags=["judge"])
-    async def run(request: RunRequest) -> RunResponse:
+    async def run(request: RunRequest) -> Execution:
         """Run one program and return what it printed."""
-        execution = await service.run(
+        return await service.run(
             Invocation(
                 Program(request.code, request.language),
                 request.stdin.encode("utf-8", "surrogatepass"),
                 request.arguments,
-                lay_out({name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()}),
+                {name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()},
                 cpu_seconds=request.time_limit_seconds or min(_DEFAULT_SECONDS, service.settings.max_cpu_seconds),
                 memory_limit_mib=request.memory_limit_mib or min(_DEFAULT_MEMORY_MIB, service.settings.max_memory_mib),
             )
         )
-        return RunResponse.model_validate(asdict(execution) | {"stdout": execution.stdout.decode("utf-8", "replace")})
 
     @app.get("/v1/about", tags=["service"])
     async def about() -> About:
@@ -205,7 +183,7 @@ def _add_fusion_routes(app: FastAPI, service: Service) -> None:
                 Program(request.code, language.name),
                 (request.stdin or "").encode("utf-8", "surrogatepass"),
                 request.args,
-                lay_out(files),
+                files,
                 cpu_seconds=run_seconds,
                 wall_seconds=min(run_seconds + _EXTRA_SECONDS, longest_wall_seconds(service.settings.max_cpu_seconds)),
                 memory_limit_mib=memory_mib,

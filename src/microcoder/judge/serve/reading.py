@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException as StarletteException
 
-from microcoder.judge.core.errors import DataError, EvaluatorFault
+from microcoder.judge.core.errors import DataError, EvaluatorFault, own_faults
 from microcoder.judge.serve.settings import ServiceSettings
 
 BYTES_PER_VALUE = 256
@@ -67,14 +68,9 @@ def refusal_of(error: Exception) -> Refused:
             return Refused(500, "the service failed; its log says how")
 
 
-def _is_alone(place: tuple[Any, ...], faults: Sequence[Mapping[str, Any]]) -> bool:
-    return sum(fault["loc"][: len(place)] == place for fault in faults) == 1
-
-
-def _explain(faults: Sequence[Mapping[str, Any]]) -> str:
+def _explain(faults: Sequence[ErrorDetails]) -> str:
     """Say where and what, without what was sent: that may be large, and is somebody's data."""
-    # Of a list whose item is wrong pydantic says that it is empty, too.
-    faults = [one for one in faults if one["type"] != "too_short" or _is_alone(one["loc"], faults)]
+    faults = own_faults(faults)
     shown = [
         f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
         for fault in faults[:_MAX_FAULTS_SHOWN]

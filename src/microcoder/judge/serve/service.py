@@ -21,7 +21,8 @@ from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.remote import Load
 from microcoder.judge.languages import find_language
-from microcoder.judge.run.verdicts import Statistics, fault_reason
+from microcoder.judge.run.timing import Statistics
+from microcoder.judge.run.verdicts import fault_reason
 from microcoder.judge.serve.reading import Refused
 from microcoder.judge.serve.settings import ServiceSettings
 
@@ -275,7 +276,7 @@ class Service:
 
     async def _run(self, invocation: Invocation) -> Execution:
         started = time.monotonic()
-        execution = await self.judge.run_async(invocation)
+        execution = await asyncio.wrap_future(self.judge.submit_run(invocation))
         fault = "" if execution.is_conclusive else execution.detail or "unknown"
         self._note(execution.failure, execution.wall_seconds, started, fault)
         return execution
