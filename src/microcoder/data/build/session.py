@@ -153,7 +153,7 @@ def _release(
         "verification": {
             "problems_tried": num_in["verify"],
             "problems_kept": step_counts[-1].num_kept,
-            **read_rates(config, parts[-2]),
+            **read_rates(parts[-1]),
         },
         "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
     }

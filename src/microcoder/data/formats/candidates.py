@@ -195,6 +195,8 @@ class Candidate(Record):
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
+    counts: dict[str, tuple[int, int]] = Field(default={})
+    """By rate of the verifier: how many of its programs were judged right, and of how many; empty before verify."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that were merged into this one."""
