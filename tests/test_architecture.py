@@ -25,7 +25,7 @@ BUDGETS = {
     "judge/serve": 1190,
     "judge": 60,
     "data/formats": 4660,
-    "data": 1220,
+    "data": 1190,
     "data/micro": 350,
     "data/clean": 1450,
     "data/verify": 950,
