@@ -325,12 +325,6 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
     )
     compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=WHOLE)))
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
-    quality = config.filter.quality
-    if config.generate.mode != "off":
-        # What has no tests is asked for them after the filter stage, and rejected by the stages then.
-        flags = tuple(flag for flag in quality.blocking_flags if flag != "only_samples")
-        quality = quality.model_copy(update={"blocking_flags": flags, "needs_tests": False})
-    filters = config.filter.model_copy(update={"quality": quality})
 
     def step(name: str, stage: Stage, settings: Config, opens: Callable[..., Any], *code: str, **more: Any) -> MapStep:
         return MapStep(name, stage, settings, partial(opens, resources=resources), code, **more)
@@ -338,7 +332,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
         step("process", "process", NoSettings(), open_process, "microcoder.data.clean"),
-        step("filter", "filter", filters, open_filter, _FILTER, inputs=(compared,)),
+        step("filter", "filter", config.filter, open_filter, _FILTER, inputs=(compared,)),
         BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, (_FILTER,)),
     ]
     if difficulty.endpoint is not None:
