@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -38,7 +39,7 @@ from microcoder.data.filter.rules import (
     strictest_licence,
 )
 from microcoder.data.formats.candidates import REASONS, Candidate, Rejection
-from microcoder.data.release.tables import copy_published, write_card, write_tables
+from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
@@ -196,6 +197,7 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     tally = write_tables(tables, done.values(), [found[name].reject("filter", "licence_refused") for name in refused])
     sources_named = [{"name": "apps", "url": "a.jsonl", "version": "0" * 40, "sha256": "1" * 64, "license": ""}]
     write_card(tables, name="x", tally=tally, step_counts=[], figures={}, config={}, sources=sources_named)
+    write_croissant(tables, name="x", licence="other", sources=sources_named)
     (tables / MARKER).write_text("{}")
     assert copy_published(tables, published) == (7, 5)
     whole = b"".join(path.read_bytes() for path in published.rglob("*") if path.is_file())
@@ -204,7 +206,10 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     )
     assert b"w12x7" in content
     assert not [number for number in (1, 2, 3, 4, 7, 8, 10, 11, 123) if f"w{number}x".encode() in content]
-    assert json.loads((published / "funnel.json").read_text())["sources"] == sources_named
+    record = json.loads((published / "croissant.json").read_text())
+    assert record["isBasedOn"] == [{"@type": "sc:Dataset", **sources_named[0]}]
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in published.glob("*.parquet")}
+    assert {one["name"]: one["sha256"] for one in record["distribution"]} == digests
     assert f"| {'0' * 40} | `{'1' * 64}` |" in (published / "README.md").read_text()
 
 
@@ -228,6 +233,7 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
         tmp_path, kept, [kept[0].model_copy(update={"id": "x"}).reject("filter", "contaminated", "it")]
     )
     write_card(tmp_path, name="x", tally=tally, step_counts=[], figures={}, config={})
+    write_croissant(tmp_path, name="x", licence="other", sources=[])
     (tmp_path / MARKER).write_text("{}")
     (tmp_path / ".work").mkdir()
     (tmp_path / ".work" / "secret.parquet").write_text("not this")
@@ -238,7 +244,7 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
     assert done.stdout.startswith("['MIT', 'ISC']\n1 problems pushed to "), done.stderr
     assert "1 left out: no licence is stated" in done.stderr
     ((_, files),) = hub.committed
-    assert set(files) == {"README.md", "funnel.json", "manifest.json", "lineage-00000.parquet",
+    assert set(files) == {"README.md", "croissant.json", "funnel.json", "manifest.json", "lineage-00000.parquet",
                           "problems-00000.parquet", "rejected-00000.parquet"}  # fmt: skip
     rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
     assert rejected == [{"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}]

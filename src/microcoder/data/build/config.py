@@ -209,11 +209,26 @@ def describe_sources(sources: Sequence[SourceSettings], shards: Sequence[InputSh
         found.append({
             "name": named.prefix,
             "url": named.path if source.revision else path.name,
-            "version": source.revision,
+            "version": source.revision or _find_commit(path),
             "sha256": digest_file(path) if path.is_file() else hashlib.sha256(lines.encode()).hexdigest(),
             "license": source.licence,
         })  # fmt: skip
     return found
+
+
+def _find_commit(folder: Path) -> str:
+    """Return the commit that a clone has checked out; empty if the folder is not a clone."""
+    try:
+        head = (folder / ".git" / "HEAD").read_text().strip()
+        name = head.removeprefix("ref: ")
+        if name == head:
+            return head
+        loose, packed = folder / ".git" / name, folder / ".git" / "packed-refs"
+        if loose.exists():
+            return loose.read_text().strip()
+        return next((line.split()[0] for line in packed.read_text().splitlines() if line.endswith(f" {name}")), "")
+    except OSError:
+        return ""
 
 
 def read_place(place: str) -> tuple[SourceSettings, Shard]:

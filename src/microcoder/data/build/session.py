@@ -32,7 +32,7 @@ from microcoder.data.pipeline.steps import (
     read_rejected,
     source_digest,
 )
-from microcoder.data.release.tables import CARD, write_card, write_tables
+from microcoder.data.release.tables import CARD, find_licence, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import rate_with_interval
 from microcoder.judge.core.errors import DataError
@@ -162,6 +162,7 @@ def _release(
     write_card(
         folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record, sources=sources
     )
+    write_croissant(folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources)
     write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
 
 

@@ -4,12 +4,13 @@ problems-00000.parquet   one problem a row; `problem` is the record that trainin
 rejected-00000.parquet   one rejected row, with its stage, reason and what it was
 lineage-00000.parquet    one change to one field of a kept problem
 
-Also the dataset card (rows by step, counts, reasons of rejections, verifier rates, sources), and the upload to the
-Hugging Face Hub.
+Also the dataset card (rows by step, counts, reasons of rejections, verifier rates), the sources as Croissant metadata
+(https://docs.mlcommons.org/croissant), and the upload to the Hugging Face Hub.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -32,7 +33,7 @@ from microcoder.data.pipeline.steps import cut
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import read_json, write_json, write_parquet, write_text
+from microcoder.judge.core.files import write_json, write_parquet, write_text
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem
 
@@ -205,8 +206,7 @@ def write_card(
     ]
     counted = sorted(tally.reasons.items())
     reasons = [{"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in counted]
-    said = {"steps": funnel, "reasons": reasons, "figures": figures, "sources": sources}
-    write_json(folder / "funnel.json", said)
+    write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         name=name,
@@ -230,8 +230,37 @@ def find_licence(licences: Collection[str]) -> str:
     return name if not others and name in _LICENCES else "other"
 
 
+CROISSANT = "croissant.json"
 _REJECTED_COLUMNS = ["id", "dataset", "source_row", "stage", "reason"]
 """Columns of rejected rows that are published: neither their content nor quotes of it."""
+
+
+def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[Mapping[str, str]]) -> None:
+    """Write `croissant.json`: the corpus's tables with their digests, and what it was built from.
+
+    Args:
+        sources: `name`, `url`, `version` (commit), `sha256` and `license` of each, where they are known.
+    """
+    files = [
+        {
+            "@type": "cr:FileObject",
+            **dict.fromkeys(("@id", "name", "contentUrl"), path.name),
+            "encodingFormat": "application/vnd.apache.parquet",
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        }
+        for path in sorted(folder.glob("*.parquet"))
+    ]
+    record = {
+        "@context": {"@vocab": "https://schema.org/", "sc": "https://schema.org/", "dct": "http://purl.org/dc/terms/",
+                     "cr": "http://mlcommons.org/croissant/", "conformsTo": "dct:conformsTo", "sha256": "cr:sha256"},
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": name,
+        "license": licence,
+        "isBasedOn": [{"@type": "sc:Dataset", **source} for source in sources],
+        "distribution": files,
+    }  # fmt: skip
+    write_json(folder / CROISSANT, record)
 
 
 def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
@@ -261,11 +290,15 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     for path in sorted(corpus.glob("rejected-*.parquet")):
         pq.write_table(pq.read_table(path, columns=_REJECTED_COLUMNS), target / path.name)
     shutil.copyfile(corpus / "funnel.json", target / "funnel.json")
+    licence = find_licence(licences)
     text = (corpus / CARD).read_text(encoding="utf-8")
-    text = re.sub(r"^license: .*$", f"license: {find_licence(licences)}", text, count=1, flags=re.MULTILINE)
+    text = re.sub(r"^license: .*$", f"license: {licence}", text, count=1, flags=re.MULTILINE)
     said = f"Not published: {num_left_out} problems of which no licence is stated, and the contents of rejected rows."
     write_text(target / CARD, f"{text.rstrip()}\n\n{said}\n")
-    write_json(target / MARKER, {**read_json(corpus / MARKER, what="manifest"), "num_problems": num_copied})
+    record = _read(corpus / CROISSANT)
+    sources = [{key: text for key, text in one.items() if key != "@type"} for one in record["isBasedOn"]]
+    write_croissant(target, name=record["name"], licence=licence, sources=sources)
+    write_json(target / MARKER, {**_read(corpus / MARKER), "num_problems": num_copied})
     return num_copied, num_left_out
 
 
@@ -301,3 +334,10 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
             f"{repo} cannot be pushed ({said}); type `hf auth login`, or check the name and the network"
         ) from None
     return Pushed(str(address), num_problems, num_left_out)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise DataError(f"{path} is missing or damaged; type the same `microcoder data build` again") from None
