@@ -116,9 +116,10 @@ def with_rates(*rates: str) -> Candidate:
 
 def test_a_candidate_says_its_pass_rate_and_what_it_belongs_to() -> None:
     published = with_pass_rate(with_rates("a/b=0.25", "c=1"), "a/b", "a/b@7").difficulty
-    assert (published.pass_rate, published.measured_on) == (0.25, "a/b@7")
+    assert (published.pass_rate, published.pass_rate_low, published.measured_on) == (0.25, None, "a/b@7")
     judged = with_pass_rate(with_rates("a/b=4/4"), "a/b", "a/b@7")
     assert judged.difficulty.pass_rate == 1.0
+    assert judged.difficulty.pass_rate_low == 0.5101, "four attempts that all passed are no certainty"
     assert judged.lineage[-1].field == "difficulty"
     unknown = with_rates("c=1")
     assert with_pass_rate(unknown, "a/b", "") is unknown

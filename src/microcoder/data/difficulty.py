@@ -96,6 +96,10 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
 
 
+_NORMAL = 1.96
+"""Standard deviations on each side of an interval of 95 %."""
+
+
 class SelectionSettings(Config):
     """Which problems are kept by their difficulty."""
 
@@ -137,7 +141,7 @@ def judge_attempts(
 def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candidate:
     """Return a candidate with a model's pass rate, read from its `pass_rates`; unchanged if they do not name it.
 
-    DataError for a malformed entry.
+    If the entry counts attempts, a 95 % interval (Wilson 1927) is added. DataError for a malformed entry.
     """
     for entry in candidate.pass_rates:
         name, _, text = entry.rpartition("=")
@@ -145,15 +149,23 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
             continue
         passed, _, attempts = text.partition("/")
         try:
-            rate = float(passed) / int(attempts or 1)
+            rate, num = float(passed) / int(attempts or 1), int(attempts or 0)
         except (ValueError, ZeroDivisionError):
-            rate = -1.0
+            rate, num = -1.0, 0
         if not 0 <= rate <= 1:
             raise DataError(f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts")
-        measured = {"pass_rate": round(rate, 4), "measured_on": measured_on}
-        difficulty = candidate.difficulty.model_copy(update=measured)
+        low, high = _find_interval(rate, num) if num else (None, None)
+        fields = {"pass_rate": round(rate, 4), "pass_rate_low": low, "pass_rate_high": high}
+        difficulty = candidate.difficulty.model_copy(update={**fields, "measured_on": measured_on})
         return candidate.change("filter", "with_pass_rate/1", measured_on, difficulty=difficulty)
     return candidate
+
+
+def _find_interval(rate: float, num: int) -> tuple[float, float]:
+    spread = _NORMAL**2 / num
+    middle = rate + spread / 2
+    width = _NORMAL * math.sqrt(rate * (1 - rate) / num + spread / (4 * num))
+    return round(max(0.0, (middle - width) / (1 + spread)), 4), round(min(1.0, (middle + width) / (1 + spread)), 4)
 
 
 def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:

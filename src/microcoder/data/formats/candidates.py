@@ -57,6 +57,8 @@ class Difficulty(Record):
     """Model and prompt hash that scored it."""
     pass_rate: float | None = None
     """Share of right answers."""
+    pass_rate_low: float | None = None
+    pass_rate_high: float | None = None
     measured_on: str = ""
     """Model, checkpoint, budget and evaluator version that the pass rate belongs to."""
 

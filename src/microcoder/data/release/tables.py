@@ -47,13 +47,13 @@ _KINDS = {
     **dict.fromkeys(("tags", "pass_rates", "groups", "flags", "merged"), pa.list_(_TEXT)),
     **dict.fromkeys(("num_tests", "num_hidden_tests", "num_generated_tests", "num_unchecked_tests",
                      "memory_limit_mib"), pa.int64()),
-    **dict.fromkeys(("difficulty", "pass_rate", "constant_share", "coin_chance",
+    **dict.fromkeys(("difficulty", "pass_rate", "pass_rate_low", "pass_rate_high", "constant_share", "coin_chance",
                      "time_limit_seconds"), pa.float64()),
 }  # fmt: skip
 """Types of the columns that are not text."""
 _COLUMNS = (
     "id", "dataset", "source_row", "url", "licence", "date", "platform", "title", "tags", "platform_difficulty",
-    "difficulty", "pass_rate", "pass_rate_measured_on", "pass_rates",
+    "difficulty", "pass_rate", "pass_rate_low", "pass_rate_high", "pass_rate_measured_on", "pass_rates",
     "natural_language", "programming_language", "statement", "statement_found", "fn_name", "starter_code", "num_tests",
     "num_hidden_tests", "num_generated_tests", "num_unchecked_tests", "constant_share", "coin_chance", "origins",
     "time_limit_seconds", "memory_limit_mib", "checker", "groups", "flags", "merged", "solutions", "problem",
@@ -134,8 +134,8 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
     row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
     return {
         **row,
+        **{name: getattr(difficulty, name) for name in ("pass_rate", "pass_rate_low", "pass_rate_high")},
         "difficulty": difficulty.predicted,
-        "pass_rate": difficulty.pass_rate,
         "pass_rate_measured_on": difficulty.measured_on,
         "num_tests": len(candidate.tests),
         "num_hidden_tests": count_hidden(candidate),
