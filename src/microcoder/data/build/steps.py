@@ -18,7 +18,6 @@ from microcoder.data.build.config import (
     digest_file,
     list_inputs,
     open_settings,
-    read_place,
 )
 from microcoder.data.clean import process
 from microcoder.data.completions import Endpoint, EndpointSettings
@@ -38,7 +37,7 @@ from microcoder.data.formats.candidates import Candidate, Rejection, Stage, proc
 from microcoder.data.formats.row import Malformed
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Part, Row, Step, Work, cut, digest, read_rows
 from microcoder.data.rowfiles import placed, read_file
-from microcoder.data.sources import WHOLE, collect_shard, collect_source
+from microcoder.data.sources import WHOLE, Shard, collect_shard, collect_source
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import VerdictStore, VerifySettings, combine_counts, verify
 from microcoder.data.verify.store import evaluator_version
@@ -141,15 +140,10 @@ class NoSettings(Config):
     """Settings of steps that have none."""
 
 
-def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[str], Iterable[Row]]:
-    """Return a function that reads a shard, given its `place`, into candidates and rejections."""
+def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
+    """Return a function that reads a shard of a source into candidates and rejections."""
     find = cache(open_settings)
-
-    def work(place: str) -> Iterable[Row]:
-        source, shard = read_place(place)
-        return collect_shard(find(source), shard)
-
-    return work
+    return lambda place: collect_shard(find(place[0]), place[1])
 
 
 def open_process(settings: NoSettings, opened: ExitStack, resources: Resources) -> Work:
@@ -190,7 +184,7 @@ def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Reso
     @cache
     def open_judges() -> Judges:
         # A shard whose problems all have tests enough starts no sandbox.
-        thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
+        thorough = resources.open_judge(stop="never", cache_size=0, batch_tests=True)
         brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
         return Judges(opened.enter_context(thorough), opened.enter_context(brief))
 

@@ -50,13 +50,11 @@ class InputShard:
     """Position among all shards, from 0."""
     source: int
     """Index of the source in the config."""
-    place: str
-    """Position by which the source's reader finds the rows again; not part of any key."""
+    place: Any
+    """What the first step finds the rows by; not part of any key."""
     digest: str
     """Digest of the content and of the rows' names."""
     num_rows: int
-    num_bytes: int = 0
-    """Bytes of its rows, decompressed."""
 
 
 @dataclass(frozen=True, slots=True)
