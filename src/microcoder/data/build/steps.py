@@ -294,7 +294,8 @@ class SelectionBarrier(Barrier):
 
 
 # A step's key is made of its input's: what decides an earlier step, such as the code of the formats, decides it too.
-_READING = ("microcoder.data.sources", "microcoder.data.formats", "microcoder.data.rowfiles", "microcoder.judge.core")
+_READING = ("microcoder.data.sources", "microcoder.data.formats", "microcoder.data.rowfiles", "microcoder.judge.core",
+            "microcoder.judge.languages")  # fmt: skip
 _FILTER = "microcoder.data.filter"
 _DIFFICULTY = "microcoder.data.difficulty"
 _ENDPOINT = "microcoder.data.completions"
