@@ -31,7 +31,7 @@ BUDGETS = {
     "data/verify": 940,
     "data/inputs": 660,
     "data/filter": 985,
-    "data/tests": 950,
+    "data/tests": 960,
     "data/behaviour": 810,
     "data/pipeline": 600,
     "data/release": 530,

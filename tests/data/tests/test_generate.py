@@ -64,7 +64,7 @@ Open = Callable[[], Judges]
 @pytest.fixture(scope="module")
 def judges() -> Iterator[Open]:
     with (
-        Judge(workers=1, stop="never", cache_size=0) as thorough,
+        Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
         Judge(workers=1, stop="first_failure", cache_size=0) as brief,
     ):
         yield lambda: Judges(thorough, brief)

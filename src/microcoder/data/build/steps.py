@@ -184,7 +184,7 @@ def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Reso
     @cache
     def open_judges() -> Judges:
         # A shard whose problems all have tests enough starts no sandbox.
-        thorough = resources.open_judge(stop="never", cache_size=0, batch_tests=True)
+        thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
         brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
         return Judges(opened.enter_context(thorough), opened.enter_context(brief))
 

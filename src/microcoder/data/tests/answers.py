@@ -30,7 +30,7 @@ from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import cut_pieces, take_in_turn
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult
 
 PACKAGE_INPUTS, MOST_MADE = 60, 72
 """Most inputs that generators are run for, spread over their groups, and most inputs made by mutation; the best of
@@ -72,6 +72,8 @@ _COST_STEPS = (0.5, 2.0, 10.0)
 _MEMORY_MIB = 2048
 LARGE_BYTES = 20_000
 """A longer input is meant to catch slow programs."""
+_MOST_LIMITS = 6
+"""How often a reference may hit a limit on a problem's inputs; those after that get no answer."""
 AT_ONCE = 8
 """Runs whose outputs are in memory at the same time."""
 MOST_BYTES = 32 << 20
@@ -116,7 +118,7 @@ class Judges(NamedTuple):
     """Judges of the stage."""
 
     thorough: Judge
-    """Judge with the stop rule `never`: answers need every test."""
+    """Judge with the stop rule `first_limit`: answers need every test."""
     brief: Judge
     """Judge with the stop rule `first_failure`: a wrong program is caught once."""
 
@@ -131,12 +133,14 @@ class Answering:
     dropped: Counter[str] = field(default_factory=Counter)
     """Why inputs became no test."""
     too_slow: list[MadeInput] = field(default_factory=list)
-    """Inputs lost because a reference took too long."""
+    """Inputs lost because a reference took too long, or was stopped for that before them."""
     seconds: float = 0.0
     """CPU seconds that a reference gets for an input now."""
 
     def answer_all(self, inputs: Sequence[MadeInput], *, num_slow: int) -> list[MadeTest]:
         """Return the tests made of the inputs on which references agree, those with short inputs first.
+
+        The judge stops after a limit, so what is long, and may meet one, comes last.
 
         Args:
             num_slow: how many inputs that took a reference too long are tried again with more time.
@@ -220,12 +224,11 @@ class Answering:
             return [None] * len(inputs)
         answers = []
         for one, result in zip_longest(inputs, verdict.tests):
-            if result is None:
-                answers.append(self._drop(f"reference: {verdict.outcome.value}"))
-                continue
-            if result.verdict is Outcome.TIME_LIMIT:
+            if result is None or result.verdict is Outcome.TIME_LIMIT:
                 self.too_slow.append(one)
-            if result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
+            if result is None:
+                answers.append(self._drop("reference: stopped before"))
+            elif result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
                 answers.append(self._drop(f"reference: {result.verdict.value}"))
             else:
                 answers.append(self._read_value(result.output))
@@ -247,10 +250,9 @@ class Answering:
         """Return, for each test, the CPU seconds of its slowest reference; None if one does not pass it every time."""
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
-        problems = [self.problem(tests, seconds=self.seconds, language=one.language) for one in self.references]
-        for verdict in self.judges.thorough.judge(self.references, problems):
-            for number, (known, one) in enumerate(zip_longest(list(seconds), verdict.tests)):
-                if one is not None and one.verdict is Outcome.TIME_LIMIT:
+        for results in self._judge_past_limits(tests):
+            for number, (known, one) in enumerate(zip_longest(list(seconds), results)):
+                if one is None or one.verdict is Outcome.TIME_LIMIT:
                     late.add(number)
                 if one is None or one.verdict is not Outcome.ACCEPTED:
                     seconds[number] = None
@@ -262,6 +264,26 @@ class Answering:
         self.dropped["references disagree"] += len(lost - late)
         self._repeat(tests, seconds)
         return seconds
+
+    def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[list[TestResult]]:
+        """Return the results of each reference, in the order of the tests.
+
+        The judge stops at a limit, and the length of an input does not always tell how long a program takes: the tests
+        after the limit are judged anew, as far as `_MOST_LIMITS` go.
+        """
+        pairs: list[tuple[Program, list[TestResult]]] = [(program, []) for program in self.references]
+        left = pairs
+        for _ in range(_MOST_LIMITS):
+            problems = [
+                self.problem(tests[len(results) :], seconds=self.seconds, language=program.language)
+                for program, results in left
+            ]
+            verdicts = self.judges.thorough.judge([program for program, _ in left], problems) if left else []
+            for (_, results), verdict in zip(left, verdicts, strict=True):
+                results += verdict.tests
+            judged = zip(left, verdicts, strict=True)
+            left = [pair for pair, verdict in judged if verdict.tests and len(pair[1]) < len(tests)]
+        return [results for _, results in pairs]
 
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
         """Set `seconds` to None for tests that a reference fails in another order or with other random numbers."""
