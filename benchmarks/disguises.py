@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from microcoder.data.behaviour import ProgramRunner, find_behaviour, index_behaviour
+from microcoder.data.behaviour import find_behaviour, index_behaviour
 from microcoder.data.build.config import SourceSettings, unpack_sources
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.filter import build_index, find_hits
@@ -37,19 +37,16 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "tests" / "data" / "behaviour"))
     import planted
 
-    # A file given as an argument keeps the outputs of programs for the next time.
-    store = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     with tempfile.TemporaryDirectory() as folder, Judge(workers=1) as judge:
         benchmark = read_benchmarks(Path(folder))
         titles = {one.id: one.title for one in benchmark}
         words, behaviour = build_index(benchmark), index_behaviour(benchmark)
-        runner = ProgramRunner(judge, store)
         counts: Counter[tuple[str, str]] = Counter()
         start = time.process_time()
         for number, item in enumerate((*planted.DISGUISED, *planted.NEAR_MISSES)):
             candidate = item.candidate(number)
             by_words = find_hits(candidate, words)
-            hits = by_words + find_behaviour(candidate, behaviour, runner)
+            hits = by_words + find_behaviour(candidate, behaviour, judge)
             is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
             part = ("copies" if item.is_copy else "near misses") + (", held out" if item.is_held_out else ", chosen on")
             counts[part, "all"] += 1
@@ -60,7 +57,7 @@ def main() -> None:
             print(f"{how} {number} {part}: {item.of}, {item.how}: {said}")
         for part in sorted({part for part, _ in counts}):
             print(json.dumps({"part": part, **{what: counts[part, what] for what in ("all", "found", "by words")}}))
-        print(json.dumps({"benchmark": len(benchmark), "forms": len(behaviour.forms), "processes": runner.num_processes,
+        print(json.dumps({"benchmark": len(benchmark), "forms": len(behaviour.forms),
                           "own CPU seconds": round(time.process_time() - start, 1)}))  # fmt: skip
 
 

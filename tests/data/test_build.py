@@ -28,7 +28,7 @@ from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.build import BuildConfig
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.session import plan_build, run_build
-from microcoder.data.build.steps import NoSettings, Resources, open_process, read_benchmark_problems
+from microcoder.data.build.steps import NoSettings, Resources, collect_step, open_process, read_benchmark_problems
 from microcoder.data.formats.candidates import REASONS
 from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS
@@ -308,6 +308,18 @@ def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
     done = json.loads(run("build", "--until", "process", "-c", recipe, "--json")[0])
     assert ([step["step"] for step in done["steps"]], done["corpus"]) == (["collect", "process"], None)
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
+
+
+def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
+    offered = {"microcoder", "microcoder.facade", "microcoder.data", "microcoder.judge"}
+    known: set[str] = set()
+    for step in (collect_step(), *plan_build(load_config(BuildConfig, [recipe])).steps):
+        # Its input's key holds that of the steps before it.
+        known |= {*step.code}
+        code = f"import sys, {', '.join(step.code)}\nprint(*sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        ours = {name for name in done.stdout.split() if name.partition(".")[0] == "microcoder"} - offered
+        assert not {name for name in ours if not any(f"{name}.".startswith(f"{one}.") for one in known)}, step.name
 
 
 def test_what_cannot_be_read_is_named(recipe: Path) -> None:

@@ -19,10 +19,9 @@ from microcoder.data.build.steps import SelectionBarrier
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
 from microcoder.data.difficulty import (
     DIMENSIONS,
+    Scores,
     SelectionSettings,
-    band_of,
     judge_attempts,
-    read_scores,
     score_difficulty,
     select,
     with_pass_rate,
@@ -63,11 +62,18 @@ def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_e
 
 
 def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> None:
-    with pytest.raises(BadReply, match="wanted are algorithmic_thinking"):
-        read_scores({"implementation": 1})
-    for wrong in (0, 6, 2.5, True, "3", None):
-        with pytest.raises(BadReply, match="wanted is 1 to 5"):
-            read_scores(dict.fromkeys(DIMENSIONS, wrong))
+    whole = dict.fromkeys(DIMENSIONS, 3)
+    wrong = (
+        {"implementation": 1},
+        {**whole, "other": 1},
+        *(dict.fromkeys(DIMENSIONS, one) for one in (0, 6, 2.5, True, "3", None)),
+    )
+    replies = [json.dumps(one) for one in (*wrong, whole)]
+    with endpoint_of(lambda number, _: replies[number - 1]) as (settings, _), closing(Endpoint(settings)) as endpoint:
+        for _ in wrong:
+            with pytest.raises(BadReply, match="not what was asked for"):
+                endpoint.ask("Score it.", Scores)
+        assert endpoint.ask("Score it.", Scores).model_dump() == whole
 
 
 def make(number: int, predicted: float | None) -> Candidate:
@@ -83,10 +89,10 @@ def kept(candidates: list[Candidate], settings: SelectionSettings) -> set[str]:
 def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[float], order: random.Random) -> None:
     settings = SelectionSettings()
     candidates = [make(number, value) for number, value in enumerate(values)]
-    bands = {candidate.id: band_of(candidate.difficulty.predicted or 0, settings) for candidate in candidates}
+    easy_ones = {candidate.id for candidate in candidates if (candidate.difficulty.predicted or 0) < 2.5}
     names = kept(candidates, settings)
-    easy = [name for name in names if bands[name] == 0]
-    assert {name for name, band in bands.items() if band} <= names
+    easy = [name for name in names if name in easy_ones]
+    assert {candidate.id for candidate in candidates} - easy_ones <= names
     assert len(easy) <= 0.2 * len(names) + 1e-9
     dropped = [c.difficulty.predicted or 0 for c in candidates if c.id not in names]
     lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
@@ -98,7 +104,7 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[
 
 
 def test_what_has_no_difficulty_is_said_so() -> None:
-    by_rate = SelectionSettings(by="pass_rate", boundaries=(0.5,))
+    by_rate = SelectionSettings(by="pass_rate", easy_below=0.5)
     for (rejected,) in (select([make(0, None)]), select([make(0, 3.0)], by_rate)):
         assert isinstance(rejected, Rejection)
         assert rejected.reason == "no_difficulty"
@@ -153,11 +159,9 @@ def pass_through(settings: DifficultySettings) -> list[object]:
     ("given", "said"),
     [
         ({"selection": {}}, r"set difficulty\.endpoint\.model"),
-        ({"selection": {"by": "pass_rate", "boundaries": [0.5]}}, "name a model with pass_rates_of"),
-        ({"pass_rates_of": "m", "selection": {"by": "pass_rate"}}, "give numbers between 0 and 1"),
+        ({"selection": {"by": "pass_rate", "easy_below": 0.5}}, "name a model with pass_rates_of"),
+        ({"pass_rates_of": "m", "selection": {"by": "pass_rate"}}, "give a number between 0 and 1"),
         ({"checkpoint": "step-7"}, "name it with pass_rates_of"),
-        ({"endpoint": ENDPOINT, "selection": {"boundaries": [3.0, 2.0]}}, "give"),
-        ({"endpoint": ENDPOINT, "selection": {"boundaries": []}}, "give"),
     ],
 )
 def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], said: str) -> None:
@@ -169,10 +173,10 @@ def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> 
     assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
     papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
     assert not any(isinstance(row, Candidate) for row in pass_through(papers))
-    scored = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {"boundaries": [1.4, 1.6]}})
+    scored = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {"easy_below": 1.4}})
     assert [isinstance(row, Candidate) for row in pass_through(scored)] == [False, True, True]
     for boundary, easy_share, is_first_kept in ((0.1, 0.4, True), (0.2, 0.2, False)):
-        by_rate = {"by": "pass_rate", "boundaries": [boundary], "easy_share": easy_share}
+        by_rate = {"by": "pass_rate", "easy_below": boundary, "easy_share": easy_share}
         rated = DifficultySettings.model_validate({"pass_rates_of": "m", "selection": by_rate})
         assert [isinstance(row, Candidate) for row in pass_through(rated)] == [is_first_kept, True, True]
 

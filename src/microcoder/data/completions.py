@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
@@ -71,6 +71,9 @@ class Completion:
 
 class BadReply(ValueError):
     """The reply is not the JSON object that was asked for: ask again, or skip the row."""
+
+
+Asked = TypeVar("Asked", bound=BaseModel)
 
 
 class Endpoint:
@@ -148,21 +151,19 @@ class Endpoint:
             "to resume"
         )
 
-    def ask(
-        self, text: str, schema: Mapping[str, Any], *, seed: int | None = None, temperature: float | None = None
-    ) -> dict[str, Any]:
-        """Return the model's reply to a prompt: a JSON object with the schema's required keys; else raise BadReply."""
+    def ask(self, text: str, kind: type[Asked], *, seed: int | None = None, temperature: float | None = None) -> Asked:
+        """Return the model's reply to a prompt, a JSON object of this kind; raise BadReply if it is none."""
         if not isinstance(self.settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
         changed = {"seed": seed, "temperature": temperature}
         settings = self.settings.model_copy(update={k: value for k, value in changed.items() if value is not None})
-        messages = [{"role": "user", "content": text}]
+        messages, schema = [{"role": "user", "content": text}], kind.model_json_schema()
         # All that decides a reply; where the model is reached is not among it.
         asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, messages, schema]
         key = hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
         path = self._cache / key[:2] / f"{key}.json" if self._cache else None
         if path and path.exists():
-            return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], schema)
+            return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], kind)
         reply = self.complete(
             {
                 "model": settings.model,
@@ -182,7 +183,7 @@ class Endpoint:
             partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
             partial.write_text(json.dumps({"model": settings.model, "reply": reply}), encoding="utf-8")
             partial.replace(path)
-        return _read_object(reply, schema)
+        return _read_object(reply, kind)
 
     def _read(self, reply: httpx.Response, *, may_be_filtered: bool) -> Completion:
         try:
@@ -206,20 +207,9 @@ def _shorten(text: str) -> str:
     return " ".join(text[: 4 * _MAX_SHOWN].split())[:_MAX_SHOWN]
 
 
-def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object that has exactly these properties."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    start, end = text.find("{"), text.rfind("}")
+def _read_object(text: str, kind: type[Asked]) -> Asked:
+    """Return the object that begins with a text's first brace and ends with its last."""
     try:
-        value = json.loads(text[start : end + 1]) if start >= 0 else None
-    except json.JSONDecodeError as error:
-        raise BadReply(f"the reply is not JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise BadReply("the reply is not a JSON object")
-    missing = [name for name in schema.get("required", ()) if name not in value]
-    if missing:
-        raise BadReply(f"the reply lacks {', '.join(missing)}")
-    return value
+        return kind.model_validate_json(text[text.find("{") : text.rfind("}") + 1], strict=True)
+    except ValidationError as error:
+        raise BadReply(f"the reply is not what was asked for: {error}") from None

@@ -3,8 +3,8 @@
 A model scores five dimensions, several times each. The paper names two of them, Algorithmic Thinking and
 Implementation, and where it took them from (Bloom's taxonomy, McCabe, Halstead). The other three, all weights, the
 scale and the prompt are our choice. It publishes two boundaries, 2.5 and 2.75, and what came of them: the easy share
-fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, the easiest first, is our
-reading of it.
+fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, those below 2.5 and the easiest
+first, is our reading of it: nothing here hangs on the other boundary.
 
 A pass rate is the share of a model's attempts that passed: judged by our evaluator, or published with the problem.
 """
@@ -15,16 +15,17 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
-from microcoder.data.completions import BadReply, Endpoint, object_schema
+from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge import Judge
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.types import Record
 
 LOWEST, HIGHEST = 1, 5
 TIMES = 3
@@ -67,7 +68,8 @@ Answer with one JSON object and nothing else.
 
 Problem:
 """
-_SCHEMA = object_schema({name: {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST} for name in DIMENSIONS})
+_SCORES: dict[str, Any] = dict.fromkeys(DIMENSIONS, Annotated[int, Field(ge=LOWEST, le=HIGHEST)])
+Scores = create_model("Scores", __base__=Record, **_SCORES)
 
 
 def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
@@ -81,8 +83,8 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
         # Asked again under other seeds where it does not follow the schema.
         for seed in range(time, TIMES * _ATTEMPTS, TIMES):
             with suppress(BadReply):
-                scores = model.ask(f"{_PROMPT}{statement}\n", _SCHEMA, seed=seed, temperature=_TEMPERATURE)
-                answers.append(read_scores(scores))
+                scores = model.ask(f"{_PROMPT}{statement}\n", Scores, seed=seed, temperature=_TEMPERATURE)
+                answers.append(scores.model_dump())
                 break
         else:
             return candidate
@@ -94,16 +96,6 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
 
 
-def read_scores(scores: Mapping[str, Any]) -> dict[str, int]:
-    """Return the scores of an answer by dimension; BadReply if a dimension is missing or a score is out of range."""
-    if set(scores) != set(DIMENSIONS):
-        raise BadReply(f"keys {', '.join(sorted(scores))}; wanted are {', '.join(sorted(DIMENSIONS))}")
-    for name, score in scores.items():
-        if type(score) is not int or not LOWEST <= score <= HIGHEST:
-            raise BadReply(f"{name} = {score!r}; wanted is {LOWEST} to {HIGHEST}")
-    return dict(scores)
-
-
 _NORMAL = 1.96
 """Standard deviations on each side of an interval of 95 %."""
 
@@ -112,18 +104,18 @@ class SelectionSettings(Config):
     """Which problems are kept by their difficulty."""
 
     by: Literal["predicted", "pass_rate"] = "predicted"
-    """Value that is split into bands: a model's score of difficulty, or the share of attempts that failed, 0 to 1."""
-    boundaries: tuple[float, ...] = (2.5, 2.75)
-    """Rising limits of bands; a value on one belongs above it. 2.5 and 2.75 are the paper's, on its own scale."""
+    """What a problem is called easy by: a model's score of difficulty, or the share of attempts that failed, 0 to 1."""
+    easy_below: float = 2.5
+    """Problems below this value are easy. The paper's lower boundary, on its own scale."""
     easy_share: float = Field(default=0.2, ge=0, lt=1)
-    """Largest share of easy problems (first band); further ones are dropped, the easiest first. The paper's number."""
+    """Largest share of easy problems; further ones are dropped, the easiest first. The paper's number."""
 
     @model_validator(mode="after")
-    def _bands_fit(self) -> SelectionSettings:
-        if list(self.boundaries) != sorted(set(self.boundaries)) or not self.boundaries:
-            raise ValueError(f"boundaries = {self.boundaries}; give at least one, in rising order")
-        if self.by == "pass_rate" and not 0 < self.boundaries[0] <= self.boundaries[-1] < 1:
-            raise ValueError(f"boundaries = {self.boundaries} of shares of wrong answers; give numbers between 0 and 1")
+    def _boundary_fits(self) -> SelectionSettings:
+        if self.by == "pass_rate" and not 0 < self.easy_below < 1:
+            raise ValueError(
+                f"easy_below = {self.easy_below} of a share of wrong answers; give a number between 0 and 1"
+            )
         return self
 
 
@@ -176,11 +168,6 @@ def _find_interval(rate: float, num: int) -> tuple[float, float]:
     return round(max(0.0, (middle - width) / (1 + spread)), 4), round(min(1.0, (middle + width) / (1 + spread)), 4)
 
 
-def band_of(value: float, settings: SelectionSettings) -> int:
-    """Return the number of the band that a value is in; 0 is the easiest."""
-    return sum(value >= boundary for boundary in settings.boundaries)
-
-
 def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:
     """Return, in order, each candidate or its rejection (`no_difficulty`, `too_easy`)."""
     settings = settings or SelectionSettings()
@@ -190,7 +177,7 @@ def select(candidates: Sequence[Candidate], settings: SelectionSettings | None =
         failed = None if passed is None else 1 - passed
         values[candidate.id] = candidate.difficulty.predicted if settings.by == "predicted" else failed
     known = [(value, name) for name, value in values.items() if value is not None]
-    easy = [(value, name) for value, name in known if band_of(value, settings) == 0]
+    easy = [(value, name) for value, name in known if value < settings.easy_below]
     # That many easy ones beside the others are their share of both.
     allowed = math.floor(settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9)
     # Of equals, by what depends on nothing but an id.
@@ -204,6 +191,6 @@ def select(candidates: Sequence[Candidate], settings: SelectionSettings | None =
             return candidate.reject("filter", "no_difficulty", f"no {settings.by}")
         if candidate.id not in dropped:
             return candidate
-        return candidate.reject("filter", "too_easy", f"{settings.by} {value:.3g}, band {band_of(value, settings)}")
+        return candidate.reject("filter", "too_easy", f"{settings.by} {value:.3g}")
 
     return [answer(candidate) for candidate in candidates]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from published import find_archive
 
-from microcoder.data.behaviour import ProgramRunner, find_behaviour, index_behaviour
-from microcoder.data.behaviour.runner import ProgramRun
+from microcoder.data.behaviour import find_behaviour, index_behaviour
+from microcoder.data.behaviour.runner import ProgramRun, run_programs
 from microcoder.data.behaviour.values import compare, tokens_of_json, tokens_of_text
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.steps import read_benchmark_problems
@@ -36,13 +36,6 @@ RUNNING_TOTALS = """def f(numbers):
 def judge() -> Iterator[Judge]:
     with Judge(workers=1) as judging:
         yield judging
-
-
-@pytest.fixture
-def runner(judge: Judge) -> Iterator[ProgramRunner]:
-    made = ProgramRunner(judge)
-    yield made
-    made.close()
 
 
 def benchmark(code: str, *tests: tuple[str, str], name: str = "bench/1") -> Candidate:
@@ -76,22 +69,22 @@ SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n
 
 @pytest.mark.parametrize("solved", [True, False], ids=["with its program", "tests alone"])
 def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evidence(
-    runner: ProgramRunner, solved: bool
+    judge: Judge, solved: bool
 ) -> None:
-    (hit,) = find_behaviour(story(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), runner)
+    (hit,) = find_behaviour(story(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge)
     assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
     assert "its program gives 4 of 4 answers here" in hit.detail
     assert ("answers there" in hit.detail) is solved
 
 
-def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(runner: ProgramRunner) -> None:
+def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(judge: Judge) -> None:
     more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
-    (hit,) = find_behaviour(story(MILLER, *SACKS), index_behaviour([bare]), runner)
+    (hit,) = find_behaviour(story(MILLER, *SACKS), index_behaviour([bare]), judge)
     assert "the program here gives" in hit.detail
 
 
-def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(runner: ProgramRunner) -> None:
+def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(judge: Judge) -> None:
     positives = benchmark(
         "def f(v):\n    return sum(x for x in v if x % 100)", ("[1, 2, 3]", "6"), ("[50, 60]", "110"), ("[7]", "7"),
         ("[12, 13]", "25"), ("[99, 1]", "100"), ("[40, 41]", "81"),
@@ -100,22 +93,22 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
         "n = int(input())\nprint(sum(map(int, input().split())) if n < 3 else max(map(int, input().split())))",
         ("2\n30 21\n", "51\n"), ("2\n11 88\n", "99\n"), ("2\n60 47\n", "107\n"), ("2\n300 1\n", "301\n"),
     )  # fmt: skip
-    assert find_behaviour(total, index_behaviour([positives]), runner) == []
+    assert find_behaviour(total, index_behaviour([positives]), judge) == []
 
 
-def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(runner: ProgramRunner) -> None:
+def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judge: Judge) -> None:
     code = "def f(a, b):\n    return a % b == 0"
     divides = benchmark(code, ("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
     pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 3), (35, 8), (44, 11), (50, 7), (64, 8), (71, 9), (5, 5), (8, 3)]
     pairs += [(3 * a, b + 1) for a, b in pairs]
     tests = [(f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n") for a, b in pairs]
     index = index_behaviour([divides])
-    (hit,) = find_behaviour(story("", *tests, solved=False), index, runner)
+    (hit,) = find_behaviour(story("", *tests, solved=False), index, judge)
     assert "with other words" in hit.detail
-    assert find_behaviour(story("", *tests[:4], solved=False), index, runner) == []
+    assert find_behaviour(story("", *tests[:4], solved=False), index, judge) == []
 
 
-def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(runner: ProgramRunner) -> None:
+def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(judge: Judge) -> None:
     runs = [
         ProgramRun("def f(n):\n    return n + 1", "f", ([1], [2])),
         ProgramRun("def f(n):\n    while True:\n        pass", "f", ([1], [2])),
@@ -124,10 +117,10 @@ def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_onl
         ProgramRun("def f(n):\n    raise ValueError", "f", ([1],)),
         ProgramRun("print(int(input()) * 2)", "", ("21\n", "x\n")),
     ]
-    assert runner.run(runs) == [[("2",), ("3",)], *[[None, None]] * 3, [None], [("42",), None]]
+    assert run_programs(runs, judge) == [[("2",), ("3",)], *[[None, None]] * 3, [None], [("42",), None]]
 
 
-def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(runner: ProgramRunner) -> None:
+def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(judge: Judge) -> None:
     fills = "n = int(input())\nheld = bytearray(n)\nheld[::4096] = b'x' * len(held[::4096])\nprint(len(held))"
     # A large stack, asked for by habit, takes nothing of it.
     deep = "import threading\nthreading.stack_size(1 << 29)\none = threading.Thread(target=lambda: print(input()))\n"
@@ -135,16 +128,7 @@ def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(run
         ProgramRun(fills, "", ("100000000\n", "700000000\n", "3\n")),
         ProgramRun(deep + "one.start()\none.join()", "", ("a\n",)),
     ]
-    assert runner.run(runs) == [[("100000000",), None, ("3",)], [("a",)]]
-
-
-def test_nothing_is_run_twice(judge: Judge, tmp_path: Path) -> None:
-    run = ProgramRun("def f(n):\n    return n * n", "f", ([3],))
-    for num_processes in (1, 0):
-        runner = ProgramRunner(judge, tmp_path / "outputs.sqlite")
-        assert runner.run([run, run]) == [[("9",)], [("9",)]]
-        assert runner.num_processes == num_processes
-        runner.close()
+    assert run_programs(runs, judge) == [[("100000000",), None, ("3",)], [("a",)]]
 
 
 @pytest.mark.parametrize(
@@ -181,9 +165,7 @@ def test_varied_inputs_keep_what_all_inputs_have_in_common(inputs: list[tuple[li
     assert vary(inputs, num=8, seed="s") == vary(inputs, num=8, seed="s")
 
 
-def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
-    runner: ProgramRunner, tmp_path: Path
-) -> None:
+def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(judge: Judge, tmp_path: Path) -> None:
     with tarfile.open(find_archive("humaneval")) as files:
         files.extractall(tmp_path, filter="data")
     problems = read_benchmark_problems([SourceSettings(path=str(tmp_path), format="humaneval")])
@@ -191,7 +173,7 @@ def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
     titles = {problem.id: problem.title for problem in problems}
     copies = [planted.DISGUISED[number] for number in (0, 4, 9, 19, 24, 28)]
     for number, item in enumerate(copies):
-        hits = find_behaviour(item.candidate(number), index, runner)
+        hits = find_behaviour(item.candidate(number), index, judge)
         assert item.titles & {titles[hit.problem_id] for hit in hits}, item.statement
     for number, item in enumerate(planted.NEAR_MISSES[:6]):
-        assert find_behaviour(item.candidate(number), index, runner) == [], item.statement
+        assert find_behaviour(item.candidate(number), index, judge) == [], item.statement

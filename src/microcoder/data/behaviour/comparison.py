@@ -19,7 +19,7 @@ from functools import partial
 from itertools import islice, permutations
 from typing import Any, NamedTuple
 
-from microcoder.data.behaviour.runner import ProgramRun, ProgramRunner
+from microcoder.data.behaviour.runner import ProgramRun, run_programs
 from microcoder.data.behaviour.values import (
     Agreement,
     Tokens,
@@ -35,6 +35,7 @@ from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.text import read_literal
 from microcoder.data.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.data.inputs.mutating import vary
+from microcoder.judge import Judge
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
@@ -231,14 +232,14 @@ def _keys(kinds: Sequence[str]) -> set[str]:
     return {"".join(sorted(any_of if kind == "E" else kind for kind in kinds)) for any_of in "NSTR"}
 
 
-def find_behaviour(candidate: Candidate, index: BehaviourIndex, runner: ProgramRunner) -> list[Hit]:
+def find_behaviour(candidate: Candidate, index: BehaviourIndex, judge: Judge) -> list[Hit]:
     """Return a hit for each benchmark problem that behaves as a candidate does, the strongest evidence first."""
     pairs = _pairs(candidate, index)
     if not pairs:
         return []
-    trials = [_Trial(pair, chance) for pair, chance in _close(pairs, runner)]
+    trials = [_Trial(pair, chance) for pair, chance in _close(pairs, judge)]
     for phase in (partial(_try_cases, is_there=True), partial(_try_cases, is_there=False), _try_varied):
-        trials = phase(trials, runner)
+        trials = phase(trials, judge)
     best: dict[str, Hit] = {}
     hits = filter(None, (trial.hit() for trial in trials))
     for hit in sorted(hits, key=lambda hit: (-hit.score, hit.problem_id)):
@@ -295,13 +296,13 @@ def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> boo
     )
 
 
-def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, float]]:
+def _close(pairs: Sequence[_Pair], judge: Judge) -> list[tuple[_Pair, float]]:
     """Return the pairs that agree on a few inputs, with the estimated share of programs that agree by chance."""
     found: list[tuple[float, _Pair]] = []
     agreeing: set[tuple[str, str]] = set()
     for is_there in (True, False):
         some = [pair for pair in pairs if bool(pair.other.program) is is_there]
-        for pair, (cases, outputs) in zip(some, _run(some, runner, is_there=is_there, most=_FEW), strict=True):
+        for pair, (cases, outputs) in zip(some, _run(some, judge, is_there=is_there, most=_FEW), strict=True):
             agreement = _agree(cases, outputs, is_there=is_there)
             if agreement.share == 1:
                 found.append((agreement.bits, pair))
@@ -323,7 +324,7 @@ def _close(pairs: Sequence[_Pair], runner: ProgramRunner) -> list[tuple[_Pair, f
 
 
 def _run(
-    pairs: Sequence[_Pair], runner: ProgramRunner, *, is_there: bool, most: int | None = None
+    pairs: Sequence[_Pair], judge: Judge, *, is_there: bool, most: int | None = None
 ) -> Iterable[tuple[Sequence[ValueCase], list[Tokens | None]]]:
     """Run one side's program (`is_there`: the benchmark's) on the other's cases; return cases and outputs by pair."""
     seen = pairs if is_there else [pair.turned for pair in pairs]
@@ -332,7 +333,7 @@ def _run(
         ProgramRun(form.program, form.entry, tuple(pair.there(case.values) for case in cases) if form.program else ())
         for pair, cases, form in zip(seen, cases_of, (pair.other for pair in seen), strict=True)
     ]
-    return zip(cases_of, runner.run(asked), strict=True)
+    return zip(cases_of, run_programs(asked, judge), strict=True)
 
 
 def _agree(
@@ -346,11 +347,11 @@ def _agree(
     return compare(own, other, chances=[chance] * len(cases), how=how)
 
 
-def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: bool) -> list[_Trial]:
+def _try_cases(trials: Sequence[_Trial], judge: Judge, *, is_there: bool) -> list[_Trial]:
     """Run the programs of one side on all cases of the other; return the trials that still agree."""
     least = _OWN_SHARE if is_there else _OTHER_SHARE
     left = []
-    ran = _run([trial.pair for trial in trials], runner, is_there=is_there)
+    ran = _run([trial.pair for trial in trials], judge, is_there=is_there)
     for trial, (cases, outputs) in zip(trials, ran, strict=True):
         if outputs:
             chance = trial.chance if is_there else 0.0
@@ -363,7 +364,7 @@ def _try_cases(trials: Sequence[_Trial], runner: ProgramRunner, *, is_there: boo
     return left
 
 
-def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]:
+def _try_varied(trials: Sequence[_Trial], judge: Judge) -> list[_Trial]:
     """Run both programs on varied inputs; return the trials that still agree where both have an output."""
     asked: list[ProgramRun] = []
     for trial in trials:
@@ -375,7 +376,7 @@ def _try_varied(trials: Sequence[_Trial], runner: ProgramRunner) -> list[_Trial]
         inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
         asked.append(ProgramRun(pair.own.program, pair.own.entry, tuple(map(pair.own.layout.render, inputs))))
         asked.append(ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
-    given = runner.run(asked)
+    given = run_programs(asked, judge)
     left = []
     for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
         both = [(one, other) for one, other in zip(ours, theirs, strict=True) if one is not None and other is not None]

@@ -19,8 +19,8 @@ from microcoder.data.difficulty import SelectionSettings
 from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.rows import find_source, load_format
 from microcoder.data.pipeline.steps import InputShard, digest
-from microcoder.data.rowfiles import FilePart, is_archive, unpack
-from microcoder.data.sources import Shard, Source, list_files, list_shards, open_source
+from microcoder.data.rowfiles import is_archive, unpack
+from microcoder.data.sources import Source, list_files, list_shards, open_source
 from microcoder.data.tests.answers import GenerateSettings
 from microcoder.data.verify import VerifySettings
 from microcoder.judge.core.config import Config
@@ -183,13 +183,12 @@ def list_inputs(
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = [asdict(part) for part in shard.parts]
-            place = json.dumps({"source": settings.model_dump(), "parts": parts})
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
             own = [one for one in (reader and reader.digest, settings.licence) if one]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
             content = digest(named, *(digest_file(path) for path in list_files(source, shard)))
-            shards.append(InputShard(len(shards), number, place, content, shard.num_rows, shard.num_bytes))
+            shards.append(InputShard(len(shards), number, (settings, shard), content, shard.num_rows))
     return shards
 
 
@@ -200,7 +199,7 @@ def describe_sources(sources: Sequence[SourceSettings], shards: Sequence[InputSh
     """
     found = []
     for number, named in enumerate(sources):
-        places = [read_place(shard.place) for shard in shards if shard.source == number]
+        places = [shard.place for shard in shards if shard.source == number]
         if not places:
             continue
         source, path = open_settings(places[0][0]), Path(named.path)
@@ -229,9 +228,3 @@ def _find_commit(folder: Path) -> str:
         return next((line.split()[0] for line in packed.read_text().splitlines() if line.endswith(f" {name}")), "")
     except OSError:
         return ""
-
-
-def read_place(place: str) -> tuple[SourceSettings, Shard]:
-    """Return the source and the shard that a place (JSON) describes."""
-    value = json.loads(place)
-    return SourceSettings(**value["source"]), Shard(tuple(FilePart(**part) for part in value["parts"]))

@@ -153,7 +153,7 @@ def _release(
         "verification": {
             "problems_tried": num_in["verify"],
             "problems_kept": step_counts[-1].num_kept,
-            **read_rates(config, parts[-2]),
+            **read_rates(parts[-1]),
         },
         "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
     }
@@ -243,7 +243,8 @@ def find_in(row: Row) -> list[tuple[str, str, str]]:
     mended = [line for line in row.lineage if line.step == RESTORE_POWERS and line.field == "statement"]
     told += [("check", "wrong_bounds", line.detail) for line in mended]
     told += [("check", "no_licence", "")] if not row.licence else []
-    told += [("check", "few_tests", f"{len(row.tests)} tests")] if 0 < len(row.tests) < _FEW_TESTS else []
+    few = "few_tests" if row.tests else "no_tests"
+    told += [("check", few, f"{len(row.tests)} tests")] if len(row.tests) < _FEW_TESTS else []
     return list({kind: (stage, kind, detail) for stage, kind, detail in reversed(told)}.values())[::-1]
 
 

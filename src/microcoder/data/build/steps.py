@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from microcoder.data.behaviour import BehaviourSettings, ProgramRunner, find_behaviour, index_behaviour
+from microcoder.data.behaviour import BehaviourSettings, find_behaviour, index_behaviour
 from microcoder.data.build.config import (
     BuildConfig,
     DifficultySettings,
@@ -19,7 +18,6 @@ from microcoder.data.build.config import (
     digest_file,
     list_inputs,
     open_settings,
-    read_place,
 )
 from microcoder.data.clean import process
 from microcoder.data.completions import Endpoint, EndpointSettings
@@ -37,16 +35,15 @@ from microcoder.data.filter import (
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, describe_hits
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.formats.row import Malformed
-from microcoder.data.pipeline.steps import Barrier, BarrierStep, KeptRows, MapStep, Part, Row, Step, Work, cut, digest
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Part, Row, Step, Work, cut, digest, read_rows
 from microcoder.data.rowfiles import placed, read_file
-from microcoder.data.sources import WHOLE, collect_shard, collect_source
+from microcoder.data.sources import WHOLE, Shard, collect_shard, collect_source
 from microcoder.data.tests import GenerateSettings, Judges, generate
-from microcoder.data.verify import Evidence, VerdictStore, VerifySettings, combine_counts, conclude, count_right, gather
+from microcoder.data.verify import VerdictStore, VerifySettings, combine_counts, verify
 from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import write_json
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import load_profile
 
@@ -103,7 +100,7 @@ def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Re
 
 
 def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resources) -> Work:
-    """Return the step's work: verifies problems by execution, and writes the counts that `read_rates` reads."""
+    """Return the step's work: verifies problems by execution."""
     # Time limits follow from what references take in a process of their own. A file of SQLite is for one machine.
     judge = opened.enter_context(resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False))
     path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
@@ -113,27 +110,19 @@ def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resource
         return sum(len(test.input) + len(test.output) for test in candidate.tests)
 
     def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-        counts = []
         # So many that all workers are busy, and few enough that progress is shown by rows.
         most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
         for some in cut(candidates, size_of, most=most, size=_BYTES_AT_ONCE):
-            for item in gather(some, judge, settings, store=store):
-                counts += [count_right(item, settings)] if isinstance(item, Evidence) else []
-                yield conclude(item, settings) if isinstance(item, Evidence) else item
-        write_json(_counts_file(resources.work, settings, candidates), {"counts": counts})
+            yield from verify(some, judge, settings, store=store)
 
     return work
 
 
-def read_rates(config: BuildConfig, parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the verifier's true-positive and true-negative rates over all shards; DataError if counts are missing."""
-    counts: list[Mapping[str, tuple[int, int]]] = []
-    for part in parts:
-        path = _counts_file(config.work_folder, config.verify, KeptRows(part.path))
-        if not path.exists():
-            raise DataError(f"{path} is gone; remove {config.work_folder / 'parts' / 'verify'} to verify again")
-        counts += json.loads(path.read_text(encoding="utf-8"))["counts"]
-    return {name: rate and rate.model_dump(mode="json") for name, rate in combine_counts(counts).items()}
+def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the verifier's true-positive and true-negative rates over all shards that it left."""
+    rows = (row if isinstance(row, Candidate) else row.candidate for part in parts for row in read_rows(part.path))
+    rates = combine_counts([row.counts for row in rows if row is not None and row.counts])
+    return {name: rate and rate.model_dump(mode="json") for name, rate in rates.items()}
 
 
 def read_responses(path: Path) -> dict[str, list[str]]:
@@ -147,26 +136,14 @@ def read_responses(path: Path) -> dict[str, list[str]]:
     return responses
 
 
-def _counts_file(work: Path, settings: VerifySettings, candidates: Iterable[Candidate]) -> Path:
-    """Return the path of a shard's counts, named by digests of the settings and of each candidate."""
-    # One digest for each, so that no more than one of their texts is in memory.
-    digests = (digest(one.model_dump_json(exclude_defaults=True)) for one in candidates)
-    return work / "verification" / "counts" / f"{digest(settings.model_dump_json(), *digests)}.json"
-
-
 class NoSettings(Config):
     """Settings of steps that have none."""
 
 
-def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[str], Iterable[Row]]:
-    """Return a function that reads a shard, given its `place`, into candidates and rejections."""
+def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
+    """Return a function that reads a shard of a source into candidates and rejections."""
     find = cache(open_settings)
-
-    def work(place: str) -> Iterable[Row]:
-        source, shard = read_place(place)
-        return collect_shard(find(source), shard)
-
-    return work
+    return lambda place: collect_shard(find(place[0]), place[1])
 
 
 def open_process(settings: NoSettings, opened: ExitStack, resources: Resources) -> Work:
@@ -192,12 +169,9 @@ def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Reso
     """Return the step's work: rejects problems that behave like one of a benchmark."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
-    # A file of SQLite is for one machine; another one runs its own.
-    store = resources.work / "comparison" / f"outputs-{platform.node()}.sqlite"
-    runner = opened.enter_context(closing(ProgramRunner(judge, store)))
 
     def compare(candidate: Candidate) -> Row:
-        hits = find_behaviour(candidate, index, runner)
+        hits = find_behaviour(candidate, index, judge)
         return candidate.reject("filter", "contaminated", describe_hits(hits)) if hits else candidate
 
     return lambda candidates: _map("filter", compare, candidates, at_once=judge.workers)
@@ -319,16 +293,15 @@ class SelectionBarrier(Barrier):
         return with_pass_rate(candidate, settings.pass_rates_of, measured_on) if settings.pass_rates_of else candidate
 
 
-_READING = ("microcoder.data.sources", "microcoder.data.formats", "microcoder.data.rowfiles")
-_INPUTS = "microcoder.data.inputs"
-_TEXT = "microcoder.data.formats.text"
-_PROCESS = "microcoder.data.clean"
+# A step's key is made of its input's: what decides an earlier step, such as the code of the formats, decides it too.
+_READING = ("microcoder.data.sources", "microcoder.data.formats", "microcoder.data.rowfiles", "microcoder.judge.core",
+            "microcoder.judge.languages")  # fmt: skip
 _FILTER = "microcoder.data.filter"
-_REASONS = "microcoder.data.formats.candidates"
 _DIFFICULTY = "microcoder.data.difficulty"
 _ENDPOINT = "microcoder.data.completions"
+_INPUTS = "microcoder.data.inputs"
 _VERIFY = "microcoder.data.verify"
-_JUDGING = ("microcoder.judge", "microcoder.judge.core.extract")
+_JUDGE = "microcoder.judge"
 
 
 def collect_step() -> MapStep:
@@ -347,43 +320,33 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
     )
     compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=WHOLE)))
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
-    quality = config.filter.quality
-    if config.generate.mode != "off":
-        # What has no tests is asked for them after the filter stage, and rejected by the stages then.
-        flags = tuple(flag for flag in quality.blocking_flags if flag != "only_samples")
-        quality = quality.model_copy(update={"blocking_flags": flags, "needs_tests": False})
-    filters = config.filter.model_copy(update={"quality": quality})
 
     def step(name: str, stage: Stage, settings: Config, opens: Callable[..., Any], *code: str, **more: Any) -> MapStep:
         return MapStep(name, stage, settings, partial(opens, resources=resources), code, **more)
 
-    reading = _READING if benchmarks else ()
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
-        step("process", "process", NoSettings(), open_process, _PROCESS, _REASONS, _TEXT),
-        step("filter", "filter", filters, open_filter, _FILTER, _PROCESS, _REASONS, *reading,
-             inputs=(compared,)),
-        BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, (_FILTER, _PROCESS, _REASONS)),
-    ]  # fmt: skip
+        step("process", "process", NoSettings(), open_process, "microcoder.data.clean"),
+        step("filter", "filter", config.filter, open_filter, _FILTER, inputs=(compared,)),
+        BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, (_FILTER,)),
+    ]
     if difficulty.endpoint is not None:
         # What else is set of difficulty decides nothing about a score.
         asked = DifficultySettings(endpoint=difficulty.endpoint)
-        steps.append(step("predict", "filter", asked, open_predict, _DIFFICULTY, _REASONS, _ENDPOINT))
+        steps.append(step("predict", "filter", asked, open_predict, _DIFFICULTY, _ENDPOINT))
     if responses is not None:
         rated = DifficultySettings(pass_rates_of=difficulty.pass_rates_of)
         inputs = (digest_file(responses), environment)
-        steps.append(
-            step("attempts", "filter", rated, open_attempts, _DIFFICULTY, *_JUDGING, inputs=inputs, runs="alone")
-        )
+        steps.append(step("attempts", "filter", rated, open_attempts, _DIFFICULTY, _JUDGE, inputs=inputs, runs="alone"))
     if difficulty.pass_rates_of or difficulty.selection is not None:
         steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
     if benchmarks and config.behaviour.is_on:
-        code = ("microcoder.data.behaviour", _INPUTS, _FILTER, _PROCESS, _REASONS, *_READING, *_JUDGING)
+        code = ("microcoder.data.behaviour", _INPUTS, _JUDGE)
         inputs = (compared, environment)
         steps.append(step("compare", "filter", config.behaviour, open_compare, *code, inputs=inputs, runs="alone"))
-    making = ("microcoder.data.tests", _VERIFY, _INPUTS, _PROCESS, _REASONS, _ENDPOINT, *_JUDGING)
+    making = ("microcoder.data.tests", _INPUTS, _VERIFY, _ENDPOINT, _JUDGE)
     return [
         *steps,
         step("generate", "generate", config.generate, open_generate, *making, **alone),
-        step("verify", "verify", config.verify, open_verify, _VERIFY, _PROCESS, _REASONS, *_JUDGING, **alone),
+        step("verify", "verify", config.verify, open_verify, _VERIFY, _JUDGE, **alone),
     ]

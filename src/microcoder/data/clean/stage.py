@@ -97,7 +97,7 @@ def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)
 
 
-LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "nl", "fi", "et", "ar")
+LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "is", "nl", "fi", "et", "ar")
 """Languages of public problem sets (our choice): a short list makes the identification sure."""
 _ENGLISH = frozenset({
     "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what",
@@ -125,8 +125,6 @@ def identify(text: str) -> DetectedLanguage:
     letters = [char for char in words if char.isalpha()]
     if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
         return DetectedLanguage("en", 0.0)
-    if code := _by_script(letters):
-        return DetectedLanguage(code, 1.0)
     if _is_english(prose(text)):
         return DetectedLanguage("en", 1.0)
     code, probability = _identifier().classify(words)
@@ -158,21 +156,6 @@ def _is_english(words: str) -> bool:
 
 def _is_latin(char: str) -> bool:
     return unicodedata.name(char, "").startswith("LATIN")
-
-
-def _by_script(letters: list[str]) -> str | None:
-    """Return the language that a script identifies by itself (ja, ko, zh, is), or None."""
-    kana = sum("぀" <= char <= "ヿ" for char in letters)
-    hangul = sum("가" <= char <= "힯" for char in letters)
-    han = sum("一" <= char <= "鿿" for char in letters)
-    if kana >= 3 and kana * 10 > han:
-        return "ja"
-    if hangul >= 3 and hangul > han:
-        return "ko"
-    if sum(char in "ðþÐÞ" for char in letters) >= 3:
-        # Of the identifier's languages none has these letters, and Swedish is the nearest.
-        return "is"
-    return "zh" if han >= 3 and not kana else None
 
 
 @cache

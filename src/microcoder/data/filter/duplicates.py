@@ -19,11 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
 
 from microcoder.data.clean.bounds import Bound, parse_bounds
 from microcoder.data.filter.contamination import gram_hashes, hash_text, source_keys, words
@@ -134,7 +133,6 @@ _MIN_WORDS = 12
 class Fingerprint:
     """The part of a record by which duplicates are found: 1 KB as a rule."""
 
-    __pydantic_config__: ClassVar = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
     id: str
     rank: tuple[int, ...]
     """Order of preference: of several records the lowest rank is kept."""

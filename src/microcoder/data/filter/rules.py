@@ -29,11 +29,9 @@ class QualitySettings(Config):
     min_words: int = Field(default=12, ge=0)
     """Words and numbers in the statement; a Chinese character counts as one."""
     blocking_flags: tuple[str, ...] = (
-        "needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files", "only_samples",
+        "needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files",
     )  # fmt: skip
     """Flags of the source or of the process stage for which a row is rejected."""
-    needs_tests: bool = True
-    """Whether rows without tests are rejected; ignored if the generate stage is on."""
 
 
 _EMPTY = re.compile(
@@ -63,9 +61,8 @@ def check_quality(candidate: Candidate, settings: QualitySettings | None = None)
         return "too_short", f"{num} words"
     if found := _NOT_A_PROGRAM.search(text):
         return "not_a_program", found[0].strip()[:60]
-    if flags := sorted(set(candidate.flags) & set(settings.blocking_flags)):
-        return flags[0], ", ".join(flags)
-    return ("no_tests", "") if settings.needs_tests and not candidate.tests else None
+    flags = sorted(set(candidate.flags) & set(settings.blocking_flags))
+    return (flags[0], ", ".join(flags)) if flags else None
 
 
 PERMISSIVE = (

@@ -188,13 +188,15 @@ class Candidate(Record):
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker`, `file_io` and
-    `only_samples`, the process stage finds `interactive` and `many_answers`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
+    """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
+    `file_io`, the process stage finds `interactive` and `many_answers`, the generate stage `no_tests_made`, the verify
+    stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
     `samples_missing`, `samples_differ`, `no_constraints`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
+    counts: dict[str, tuple[int, int]] = Field(default={})
+    """By rate of the verifier: how many of its programs were judged right, and of how many; empty before verify."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that were merged into this one."""
@@ -308,7 +310,6 @@ REASONS: dict[str, str] = {
     "many_answers": "several answers are right and no checker decides",
     "gives_points": "its output validator gives points, and nothing says from how many on an answer is right",
     "needs_files": "a program is built together with files of its package, such as a grader that calls it",
-    "only_samples": "the package has no tests but the examples that its statement shows",
     "no_tests": "nothing to judge an answer by, and nothing could be made",
     "all_tests_shown": "its statement shows every test that is left, so that writing them down passes",
     "licence_refused": "its licence is not on the list",

@@ -139,14 +139,15 @@ def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, 
     return [claims_test([claim], prelude=known) for claim in claims if claim.calls]
 
 
-def find_called(source: str) -> list[str]:
-    """Return the names of functions that assertions call and the code around them does not define, in order."""
-    tree = parse_python(source) or ast.Module([], [])
+def find_called(source: str, code: str = "") -> list[str]:
+    """Return the names of functions that assertions call and only `code` may define, in order."""
+    tree, solution = (parse_python(text) or ast.Module([], []) for text in (source, code))
+    defined = {node.name for node in solution.body if isinstance(node, ast.FunctionDef)}
     asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
     calls = [node.func for test in asserts for node in ast.walk(test) if isinstance(node, ast.Call)]
     bound = {name for node in tree.body for name in _bound_names(node)}
     names = dict.fromkeys(func.id for func in calls if isinstance(func, ast.Name))
-    return [name for name in names if name not in bound and not hasattr(builtins, name)]
+    return [name for name in names if name in defined or not (name in bound or hasattr(builtins, name))]
 
 
 def parse_test(source: str) -> ast.Module:

@@ -212,7 +212,7 @@ def read_mbpp(row: Row) -> Candidate:
     code = row.optional("code", "canonical_solution") if row.is_judged else row.text("code", "canonical_solution")
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
     sources = assertions or (row.optional("assertion"),)
-    entry = row.optional("entry_point") or _find_entry(code, "\n".join(sources))
+    entry = row.optional("entry_point") or next(iter(find_called("\n".join(sources), code)), "")
 
     def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
@@ -233,7 +233,7 @@ def read_mbpp(row: Row) -> Candidate:
         raise Malformed("missing_field", "test_list")
     # MBPP does not name the function.
     first = next(iter(listed), "")
-    called = row.optional("entry_point") or _find_entry(code, first) or next(iter(find_called(first)), "")
+    called = row.optional("entry_point") or next(iter(find_called(first, code)), "")
     if not called:
         raise Malformed("tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}")
     return build(_claim(row, row.optional("test"), called, lambda: _list_tests(row, listed, code, called)))
@@ -286,14 +286,6 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
             raise NotACall(f"{source[:80]!r} is not an assertion about {entry}")
         tests.append(claims_test(claims, setup=setup, prelude=imports))
     return tests
-
-
-def _find_entry(code: str, assertions: str) -> str:
-    """Return the name of the function that assertions call and the code defines; empty if there is none."""
-    tree, tests = (parse_python(source) or ast.Module([], []) for source in (code, assertions))
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    calls = [node.func for node in ast.walk(tests) if isinstance(node, ast.Call)]
-    return next((func.id for func in calls if isinstance(func, ast.Name) and func.id in defined), "")
 
 
 FORMATS = (

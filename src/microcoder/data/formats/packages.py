@@ -173,8 +173,6 @@ class Package:
 
     def candidate(self, statement: str, **fields: Any) -> Candidate:
         """Return a candidate with everything that was read and these further fields."""
-        if self.tests and all(group.startswith("sample") for group, _ in self.tests):
-            self.flags.append("only_samples")
         return self.row.candidate(
             statement,
             tuple(test for _, test in self.tests),

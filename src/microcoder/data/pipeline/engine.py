@@ -43,7 +43,9 @@ _MOST_LOSSES = 3
 """Retries of a shard that was lost with its worker or node."""
 
 
-def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner: Runner) -> Iterator[tuple[int, Looks]]:
+def run_on_nodes(
+    step: Step, given: Sequence[Any], paths: Sequence[Path], runner: Runner
+) -> Iterator[tuple[int, Looks]]:
     """Run a step on each shard as a Ray task, which is retried on another node if its node is lost.
 
     Yields:
@@ -97,13 +99,13 @@ def run_on_nodes(step: Step, given: Sequence[str], paths: Sequence[str], runner:
 
 _MOST_WAITING = 10_000
 """Most shards that are submitted to Ray at a time."""
-Take = Callable[[str, str], Looks]
-"""Writes the part of a shard, from input and output path; for a barrier, returns the shard's looks instead."""
+Take = Callable[[Any, Path], Looks]
+"""Writes the part of a shard, from its input to a path; for a barrier, returns the shard's looks instead."""
 _TAKES: dict[str, tuple[Take, ExitStack]] = {}
 """In a worker process: the `Take` of its present step by a name of it, and what closes it."""
 
 
-def _take(known: tuple[str, Step], given: str, path: str) -> Looks:
+def _take(known: tuple[str, Step], given: Any, path: Path) -> Looks:
     name, step = known
     if name not in _TAKES:
         for _, opened in _TAKES.values():
@@ -131,7 +133,7 @@ class Runner:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def run(self, step: Step, given: Sequence[str], paths: Sequence[str]) -> Iterator[tuple[int, Looks]]:
+    def run(self, step: Step, given: Sequence[Any], paths: Sequence[Path]) -> Iterator[tuple[int, Looks]]:
         """Run a step, or a barrier's `look`, on each shard, in up to `workers` processes.
 
         Args:
@@ -178,15 +180,15 @@ def _start_worker() -> None:
 def _open(step: Step, opened: ExitStack) -> Take:
     """Open a step in this process and return its `Take`; `opened` closes what the step opens."""
     if not isinstance(step, MapStep):
-        return lambda given, path: step.opens(step.settings).look(list(KeptRows(Path(given))))
+        return lambda given, path: step.opens(step.settings).look(list(KeptRows(given)))
     work = step.opens(step.settings, opened)
 
-    def make(given: str) -> Iterator[Row]:
+    def make(given: Any) -> Iterator[Row]:
         """Yield the rows of a step as they come."""
-        if not given.endswith(".parquet"):
+        if not isinstance(given, Path):
             yield from map(step.keep, work(given))
             return
-        kept = KeptRows(Path(given))
+        kept = KeptRows(given)
         found = []
         for row in work(kept):
             found.append(row.id)
@@ -194,8 +196,8 @@ def _open(step: Step, opened: ExitStack) -> Take:
         if kept.ids != found:
             raise DataError(f"step {step.name} lost, added or reordered rows; this is a bug: please report it")
 
-    def take(given: str, path: str) -> Looks:
-        write_part(Path(path), make(given))
+    def take(given: Any, path: Path) -> Looks:
+        write_part(path, make(given))
         return ()
 
     return take
@@ -249,13 +251,13 @@ def run_steps(
             places: Iterator[int] = iter(())
             if isinstance(step, BarrierStep) and missing:
                 looks = Spilled()
-                of_rows = [str(part.path.absolute()) for part in before]
-                for place, found in runner.run(step, of_rows, [""] * len(of_rows)):
+                of_rows = [part.path.absolute() for part in before]
+                for place, found in runner.run(step, of_rows, of_rows):
                     looks.add(place, found)
                 places = _decide(step, looks, before, parts)
             elif missing:
-                given = [str(before[index].path.absolute()) if before else shards[index].place for index in missing]
-                made = runner.run(step, given, [str(parts[index].path.absolute()) for index in missing])
+                given = [before[index].path.absolute() if before else shards[index].place for index in missing]
+                made = runner.run(step, given, [parts[index].path.absolute() for index in missing])
                 places = (missing[place] for place, _ in made)
             for index in places:
                 done += shards[index].num_rows

@@ -39,7 +39,7 @@ generator holds few of them in memory."""
 WOULD_REJECT = "would_reject"
 """Step in the lineage of a row that stayed though a step would have rejected it; its field is the reason."""
 _KEY_CHARACTERS = 16
-_ALWAYS = ("microcoder.data.formats.candidates", "microcoder.data.pipeline.steps", "microcoder.judge.core.types")
+_ALWAYS = "microcoder.data.pipeline.steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,11 @@ class InputShard:
     """Position among all shards, from 0."""
     source: int
     """Index of the source in the config."""
-    place: str
-    """Position by which the source's reader finds the rows again; not part of any key."""
+    place: Any
+    """What the first step finds the rows by; not part of any key."""
     digest: str
     """Digest of the content and of the rows' names."""
     num_rows: int
-    num_bytes: int = 0
-    """Bytes of its rows, decompressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,7 @@ class Barrier:
 
 def step_key(step: Step) -> str:
     """Return the digest of what decides a step's result besides its input."""
-    sources = map(source_digest, (*_ALWAYS, *step.code))
+    sources = map(source_digest, (_ALWAYS, *step.code))
     kept = () if step.turns_away else (WOULD_REJECT,)
     return digest(step.name, step.settings.model_dump_json(), *step.inputs, *sources, *kept)
 
@@ -213,6 +211,12 @@ class KeptRows(Iterable[Candidate]):
 
     def __iter__(self) -> Iterator[Candidate]:
         return (Candidate.model_validate_json(text) for is_kept, text in _column(self._path, "record") if is_kept)
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Yield all rows of a part, in order."""
+    for is_kept, text in _column(path, "record"):
+        yield (Candidate if is_kept else Rejection).model_validate_json(text)
 
 
 def read_rejected(path: Path) -> list[Rejection]:

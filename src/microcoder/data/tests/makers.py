@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 
-from microcoder.data.completions import BadReply, Endpoint, object_schema
+from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
 from microcoder.data.inputs.mutating import MUTATIONS, InputModel, learn, mutate
@@ -39,7 +39,7 @@ from microcoder.data.tests.answers import (
 from microcoder.judge import Execution, Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.files import cut_pieces, take_in_turn
-from microcoder.judge.core.types import Program
+from microcoder.judge.core.types import Program, Record
 
 PROGRAM_SECONDS, PROGRAM_MIB = 20.0, 2048
 """CPU seconds and memory of a generator or validator (our choices)."""
@@ -136,21 +136,27 @@ Reply with JSON: {{"validator": "..."}}
 {problem}"""
 
 
+class WrittenValidator(Record):
+    """A model's reply."""
+
+    validator: str
+
+
 def write_validators(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]
 ) -> Validators | None:
     """Return validators that a model wrote; None, counted in `dropped`, if too few prove reliable."""
     known = [test.input for test in candidate.tests]
     spoilt = spoil(known)
-    asked, schema = _VALIDATOR_ASKED.format(**describe(candidate)), object_schema({"validator": {"type": "string"}})
+    asked = _VALIDATOR_ASKED.format(**describe(candidate))
     found: list[Program] = []
     for number in range(_MOST_BY_MODEL if known else 0):
         try:
-            reply = endpoint.ask(asked, schema, seed=number + 1, temperature=_TEMPERATURE)
+            reply = endpoint.ask(asked, WrittenValidator, seed=number + 1, temperature=_TEMPERATURE)
         except BadReply:
             dropped["model: no usable reply"] += 1
             continue
-        program = Program(str(reply["validator"]))
+        program = Program(reply.validator)
         one = Validators(judge, (program,), "model")
         if program in found:
             dropped["model: wrote a validator twice"] += 1
@@ -370,20 +376,25 @@ Reply with JSON: {{"generators": ["...", ...]}}
 _NUM_GENERATORS, _RUNS_PER_GENERATOR = 4, 6
 
 
+class WrittenGenerators(Record):
+    """A model's reply."""
+
+    generators: tuple[str, ...]
+
+
 def ask_for_inputs(
     endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
 ) -> list[MadeInput]:
     """Return the inputs of generators that a model writes; empty, counted in `dropped`, without a usable reply."""
     text = _ASKED.format(number=_NUM_GENERATORS, **describe(candidate))
     try:
-        reply = endpoint.ask(text, object_schema({"generators": {"type": "array", "items": {"type": "string"}}}))
+        reply = endpoint.ask(text, WrittenGenerators)
     except BadReply:
         dropped["model: no usable reply"] += 1
         return []
     programs = tuple(
         InputProgram(name=f"generator {number}", role="generator", code=code, language="python")
-        for number, code in enumerate(reply["generators"][:_NUM_GENERATORS])
-        if isinstance(code, str)
+        for number, code in enumerate(reply.generators[:_NUM_GENERATORS])
     )
     recipes = tuple(
         InputRecipe(group="generated", generator=program.name, arguments=(str(seed + run + 1),))

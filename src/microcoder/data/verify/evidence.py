@@ -194,7 +194,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     chosen = chosen_tests(evidence, settings)
     if fault is None and not chosen:
         fault = Fault("tests_too_large", f"no test within {_MOST_BYTES} bytes, {_MOST_SECONDS} s")
-    candidate = evidence.candidate
+    candidate = evidence.candidate.model_copy(update={"counts": count_right(evidence, settings)})
     shown = find_shown(candidate)
     if fault is None and all(shown[number] for number in chosen):
         fault = Fault("all_tests_shown", f"the statement shows all {len(chosen)} tests that are kept")
@@ -288,9 +288,6 @@ class Rate(Record):
         return self.right / self.total
 
 
-Counts = Mapping[str, tuple[int, int]]
-"""By name of a rate: how many programs of one problem are judged right, and of how many."""
-
 _Tests = Literal["chosen_without", "all", "released"]
 _COUNTED: Mapping[str, tuple[Role, _Tests]] = {
     "true_positive": ("accepted", "chosen_without"),
@@ -309,13 +306,13 @@ released tests, which were chosen knowing them.
 """
 
 
-def count_right(item: Evidence, settings: VerifySettings) -> Counts:
+def count_right(item: Evidence, settings: VerifySettings) -> dict[str, tuple[int, int]]:
     """Return, by rate, how many of one problem's programs are judged right, and of how many."""
     return {name: _count(item, role, settings, by=by) for name, (role, by) in _COUNTED.items()}
 
 
-def combine_counts(counts: Sequence[Counts]) -> Mapping[str, Rate | None]:
-    """Return the rates over many problems, by name; None for one without programs."""
+def combine_counts(counts: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, Rate | None]:
+    """Return the rates over the `counts` of many problems, by name; None for one without programs."""
     return {name: rate_with_interval([count[name] for count in counts if count[name][1]]) for name in _COUNTED}
 
 

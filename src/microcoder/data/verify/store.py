@@ -46,24 +46,6 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
 
-def open_store(path: Path | None, table: str) -> sqlite3.Connection:
-    """Return a connection to an SQLite file (None: in memory) with this table; for any thread, one at a time."""
-    try:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            path or ":memory:", timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
-    except sqlite3.Error as error:
-        if is_disk_full(error):
-            raise
-        raise DataError(f"store {path} cannot be used ({error}); remove it to start anew") from None
-    return connection
-
-
 class VerdictStore:
     """A file of verdicts; safe for several processes of one machine, and against being killed.
 
@@ -72,7 +54,21 @@ class VerdictStore:
 
     def __init__(self, path: Path) -> None:
         """Open the store at `path`, or create it."""
-        self._connection = open_store(path, "verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL)")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # For any thread, one at a time.
+            self._connection = sqlite3.connect(
+                path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
+            )
+        except sqlite3.Error as error:
+            if is_disk_full(error):
+                raise
+            raise DataError(f"store {path} cannot be used ({error}); remove it to start anew") from None
 
     def __enter__(self) -> Self:
         return self
