@@ -23,7 +23,7 @@ from microcoder.lab.studies.claims import StudyData, judge_effects, measure_cont
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.verdicts import ClaimFinding
-from microcoder.lab.studies.work import Job, MeasuredValue, plan_work, run_measurement
+from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import History, read_history
 
@@ -32,14 +32,14 @@ FUNCTION = """
 import random
 from microcoder.lab.studies.work import MeasuredValue
 
-def measure(job, *, gain: float = 0.5, broken: str = ""):
-    (job.folder / "calls").open("a").write("x")
-    source = random.Random(job.seed)
+def measure(work, *, gain: float = 0.5, broken: str = ""):
+    (work.folder / "calls").open("a").write("x")
+    source = random.Random(work.seed)
     for unit in range(20):
         noise = source.gauss(0, 0.2)
-        yield MeasuredValue("score", "low", f"{job.seed}/{unit}", noise)
-        yield MeasuredValue("score", broken or "high", f"{job.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
-        yield MeasuredValue("reached", "high", f"{job.seed}/{unit}", 0.5)
+        yield MeasuredValue("score", "low", f"{work.seed}/{unit}", noise)
+        yield MeasuredValue("score", broken or "high", f"{work.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
+        yield MeasuredValue("reached", "high", f"{work.seed}/{unit}", 0.5)
 """
 STUDY = """
 question = "Does a higher level score more?"
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_a_measurement_is_one_line(
 ) -> None:
     wrong = Measurement.model_validate(measurement.model_dump() | change)
     with pytest.raises(error) as caught:
-        run_measurement(wrong, Job(3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"))
+        run_measurement(Work("s", "score", 3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"), wrong)
     assert told in str(caught.value)
     assert not (tmp_path / "work" / "summary.json").exists()
 
@@ -186,9 +186,9 @@ def test_a_study_of_measurements_is_never_done_twice(
 
 
 def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_study(tmp_path: Path) -> None:
-    trouble = """    assert job.seed, "no luck"
-    if (job.folder / "pid").exists(): os._exit(1)
-    if job.seed == 1: (job.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
+    trouble = """    assert work.seed, "no luck"
+    if (work.folder / "pid").exists(): os._exit(1)
+    if work.seed == 1: (work.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
     source ="""
     write_study(tmp_path, FUNCTION.replace("import random", "import os, random, time").replace("    source =", trouble))
     command = [sys.executable, "-m", "microcoder", "study", "study.toml", "--quick", "--runs", "runs", "--jobs", "1"]

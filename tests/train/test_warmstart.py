@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from microcoder.data.micro import TIERS, generate_chain_demonstrations, generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_micro_checkpoint(TINY, cache=tmp_path_factory.mktemp("cache"))
+    return build_micro_checkpoint(TINY, Observer(), cache=tmp_path_factory.mktemp("cache"))
 
 
 def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(checkpoint: Path, tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(check
     (tmp_path / checkpoint.name / "model.safetensors").write_bytes(b"cut off")
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    again = build_micro_checkpoint(TINY, cache=tmp_path)
+    again = build_micro_checkpoint(TINY, Observer(), cache=tmp_path)
     assert torch.equal(torch.get_rng_state(), before)
     assert again.name == checkpoint.name
     assert contents(again) == contents(checkpoint)
@@ -68,13 +69,16 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
-def test_a_failed_build_leaves_no_folder(tmp_path: Path) -> None:
-    def interrupt(done: int, total: int, loss: float) -> None:
-        raise KeyboardInterrupt
+def test_a_build_that_was_stopped_leaves_no_model_and_is_begun_anew(checkpoint: Path, tmp_path: Path) -> None:
+    class Interrupting(Observer):
+        def note(self, text: str) -> None:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_micro_checkpoint(TINY, cache=tmp_path, on_progress=interrupt)
-    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+        build_micro_checkpoint(TINY, Interrupting(), cache=tmp_path)
+    assert not (tmp_path / checkpoint.name).exists()
+    assert contents(build_micro_checkpoint(TINY, Observer(), cache=tmp_path)) == contents(checkpoint)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [checkpoint.name]
 
 
 def test_impossible_head_counts_are_refused_with_a_way_out() -> None:

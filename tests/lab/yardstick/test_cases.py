@@ -18,13 +18,13 @@ from microcoder.lab.yardstick.cases import (
     make_id,
     read_cases,
 )
-from microcoder.lab.yardstick.session import ABILITIES
+from microcoder.lab.yardstick.inside.judges import NEEDS
 
 
 def test_every_case_says_why_is_named_by_what_it_asks_and_is_there_once() -> None:
     cases = [case for suite in STORED for case in load_suite(suite)]
     assert len({case.id for case in cases}) == len(cases) > 700
-    assert all(case.why.endswith(".") and case.flaw in FLAWS and set(case.needs) <= set(ABILITIES) for case in cases)
+    assert all(case.why.endswith(".") and case.flaw in FLAWS and set(case.needs) <= set(NEEDS) for case in cases)
     assert {case.flaw for case in cases} == set(FLAWS) - {"V4"}
     named = {case.id: make_id(case.suite, case.code, case.tests, case.problem or None) for case in cases}
     assert [*named] == [*named.values()]

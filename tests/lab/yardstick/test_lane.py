@@ -11,7 +11,7 @@ import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.lab.yardstick.cases import Case
-from microcoder.lab.yardstick.session import Lane, put_case, read_judge
+from microcoder.lab.yardstick.session import Lane, YardstickPlan, ask_judge, put_case, read_judge
 
 PEERS = Path(__file__).parents[3] / "examples" / "judges" / "peers.py"
 RIGHT = Case("right", "fidelity", "right", "V6", True, "", "print(sum(map(int, input().split())))", (("1 2\n", "3\n"),))
@@ -65,6 +65,13 @@ def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
         assert put_case(lane, hangs).what == "the judge was killed"
         assert lane.ask(RIGHT).accepted is True
         assert lane.num_started == 3
+
+
+def test_a_judge_that_does_not_start_again_is_left_out_and_stops_no_other(tmp_path: Path) -> None:
+    judge = write_judge(tmp_path, "import os\n    os.remove(__file__)\n    os._exit(3)")
+    plan = YardstickPlan((RIGHT, WRONG), seed=0, most=None)
+    audit = ask_judge(read_judge(judge, python=sys.executable), plan, lanes=1, contain=False, note=print)
+    assert "the judge function does not start" in audit.problem
 
 
 def test_a_judge_reaches_nothing_of_this_machine(tmp_path: Path) -> None:

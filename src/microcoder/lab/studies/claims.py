@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -27,10 +27,13 @@ class ClaimResult:
     checks: tuple[ContrastResult, ...]
     raw: ClaimFinding
     """The uncorrected verdict."""
-    verdict: ClaimFinding
-    """The verdict corrected for all claims (Holm)."""
     adjusted: Judgement | None = None
-    """p-values adjusted for all claims; None if the claim was not decided by an effect."""
+    """Verdict and p-values adjusted for all claims (Holm); None if the claim was not decided by an effect."""
+
+    @property
+    def verdict(self) -> ClaimFinding:
+        """The verdict, corrected where it was decided by an effect."""
+        return self.adjusted.verdict if self.adjusted else self.raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,6 @@ class StudyRecord:
     """Level -> held-out accuracy `before` and `after`, run by run."""
     made: str
     """Seeds, runs, CPU-hours, code, commits and machines in words."""
-    figure: Mapping[str, str] | None = None
-    """Name, title and description of the page's figure."""
 
 
 @dataclass
@@ -106,12 +107,10 @@ def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
             if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
         }
         adjusted |= adjust_judgements(tested, num_claims=num_claims)
-
-    def corrected(result: ClaimResult) -> ClaimResult:
-        found = adjusted.get(result.claim.id)
-        return replace(result, verdict=found.verdict, adjusted=found) if found else result
-
-    return [replace(study, claims=[corrected(result) for result in study.claims]) for study in judged]
+    return [
+        replace(study, claims=[replace(result, adjusted=adjusted.get(result.claim.id)) for result in study.claims])
+        for study in judged
+    ]
 
 
 def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedStudy:
@@ -127,10 +126,9 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
     data = StudyData(file.study, histories, measured)
-    contrasts: dict[str, Contrast] = {}
-    for claim in file.study.claims:
-        named = [*([claim.primary] if claim.primary else []), *claim.secondary, *_checks(claim, file.study)]
-        contrasts |= {contrast.name: contrast for contrast in named}
+    contrasts = {
+        one.name: one for claim in file.study.claims for one in (*claim.contrasts, *_checks(claim, file.study))
+    }
     effects = {name: effect for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
     levels = {
         level: {
@@ -165,11 +163,7 @@ def _describe_origin(
 
 def judge_effects(study: Study, effects: Mapping[str, Effect]) -> list[ClaimResult]:
     """Return the uncorrected result of each claim of a study, from the effects by the contrasts' names."""
-
-    def find(contrast: Contrast) -> ContrastResult:
-        return judge_contrast(contrast, effects.get(contrast.name))
-
-    return [_judge_claim(claim, study, find) for claim in study.claims]
+    return [_judge_claim(claim, study, effects) for claim in study.claims]
 
 
 def _checks(claim: Claim, study: Study) -> list[Contrast]:
@@ -180,11 +174,13 @@ def _checks(claim: Claim, study: Study) -> list[Contrast]:
     return checks
 
 
-def _judge_claim(claim: Claim, study: Study, find: Callable[[Contrast], ContrastResult]) -> ClaimResult:
+def _judge_claim(claim: Claim, study: Study, effects: Mapping[str, Effect]) -> ClaimResult:
+    def find(contrast: Contrast) -> ContrastResult:
+        return judge_contrast(contrast, effects.get(contrast.name))
+
     secondary = tuple(map(find, claim.secondary))
     if claim.primary is None:
-        verdict = ClaimFinding.UNDECIDABLE
-        return ClaimResult(claim, None, secondary, (), verdict, verdict)
+        return ClaimResult(claim, None, secondary, (), ClaimFinding.UNDECIDABLE)
     primary, checks = find(claim.primary), tuple(find(check) for check in _checks(claim, study))
     verdict, effect = primary.judgement.verdict, primary.effect
     # Whole runs that differ nowhere are the same run: the setting changed nothing.
@@ -197,7 +193,7 @@ def _judge_claim(claim: Claim, study: Study, find: Callable[[Contrast], Contrast
         verdict = ClaimFinding.INCONCLUSIVE
     if claim.construction and verdict in (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER):
         verdict = ClaimFinding.CONSTRUCTED
-    return ClaimResult(claim, primary, secondary, checks, verdict, verdict)
+    return ClaimResult(claim, primary, secondary, checks, verdict)
 
 
 def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:

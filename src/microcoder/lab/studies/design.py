@@ -149,10 +149,15 @@ class Claim(Config):
         """Whether it is one of the 34, which are corrected together."""
         return self.id in INSIGHTS
 
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """The primary contrast, if there is one, and the secondary ones."""
+        return (*((self.primary,) if self.primary else ()), *self.secondary)
+
     def _contradictions(self) -> Iterator[str]:
         if self.is_catalogued == self.id.startswith("X"):
             yield f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ..."
-        for contrast in (*((self.primary,) if self.primary else ()), *self.secondary):
+        for contrast in self.contrasts:
             if lacking := {"direction", "least"} - contrast.model_fields_set:
                 yield f"claim {self.id}: its contrast of {contrast.metric} needs {' and '.join(sorted(lacking))}"
         if (self.primary is None) == (self.undecidable is None):
@@ -177,7 +182,7 @@ class Measurement(Config):
     """A measurement without whole training runs: one unit of work per seed."""
 
     function: str = Field(min_length=1)
-    """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes a `Job` and yields
+    """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes its `Work` and yields
     `MeasuredValue`s (`microcoder.lab.studies.work`)."""
     says: str = Field(min_length=1)
     """Description as a clause for the page."""
@@ -275,9 +280,7 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
-        named: list[tuple[str, Contrast]] = []
-        for claim in self.claims:
-            named += [(claim.id, one) for one in (claim.primary, *claim.secondary, claim.check) if one]
+        named = [(claim.id, one) for claim in self.claims for one in (*claim.contrasts, claim.check) if one]
         for where, one in named:
             known = tuple(self.levels)
             if one.measurement:

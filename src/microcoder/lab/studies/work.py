@@ -7,9 +7,9 @@ algorithm gets folders of its own.
 In a measurement a function, its settings and a seed give paired rows, without a training run of its own.
 
 A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
-its `summary.json`, written last, shows that it is finished. The function takes a `Job` and yields `MeasuredValue`s:
+its `summary.json`, written last, shows that it is finished. The function takes its `Work` and yields `MeasuredValue`s:
 
-    def judge_both_ways(job: Job, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
+    def judge_both_ways(work: Work, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
 
 Rows of one unit (a problem, a rollout, a pair) under several levels are compared with each other. The published
 studies' functions are in `studies/measures.py`.
@@ -37,7 +37,7 @@ import microcoder
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extensions import load_extension
-from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_text
+from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_rows
 from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, StudyFile
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig
@@ -77,38 +77,59 @@ class MeasuredValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """The input of a measuring function."""
+class Work:
+    """One unit of a study's work: a training run or a measurement, with one seed; what a measuring function gets."""
 
+    study: str
+    name: str
+    """The level, or the measurement."""
     seed: int
     config: TrainConfig
-    """The scale's baseline with the study's and the measurement's keys, and this seed."""
+    """The scale's baseline with the keys of the study and of the level or measurement, and this seed."""
     folder: Path
     """A folder of its own, kept between restarts."""
+    measurement: Measurement | None = None
+    """None for a run."""
     runs: Mapping[str, Path] = field(default_factory=dict)
-    """Level -> folder of the finished run of this seed, for the levels that the measurement `uses`."""
+    """Of a measurement: level -> folder of the run of this seed, for the levels that it `uses`; finished, once it is
+    taken."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run is complete, or the measurement's rows are written: both end with a summary.json."""
+        return RunDirectory(self.folder).is_finished
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the runs that it reads are finished."""
+        return all(RunDirectory(folder).is_finished for folder in self.runs.values())
+
+    @property
+    def label(self) -> str:
+        """Study, level or measurement, and seed."""
+        return f"{self.study}, {self.name}, seed {self.seed}"
 
 
-def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
+def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     """Take one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
     function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
     started, cpu_started = time.monotonic(), time.process_time()
-    job.folder.mkdir(parents=True, exist_ok=True)
-    rows = [_check_row(row, measurement) for row in function(job)]
+    work.folder.mkdir(parents=True, exist_ok=True)
+    rows = [_check_row(row, measurement) for row in function(work)]
     if not rows:
         raise DataError(f"measurement {measurement.function} yielded no row")
-    write_text(job.folder / "rows.jsonl", "".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    write_rows(work.folder / "rows.jsonl", map(asdict, rows))
     summary = {
         "function": measurement.function,
         "settings": measurement.settings,
-        "seed": job.seed,
-        "config": job.config.model_dump(mode="json"),
+        "seed": work.seed,
+        "config": work.config.model_dump(mode="json"),
         "num_rows": len(rows),
         "git": read_git(Path(__file__).parent),
         "wall_seconds": round(time.monotonic() - started, 1),
         "cpu_seconds": round(time.process_time() - cpu_started, 1),
     }
-    write_json(job.folder / "summary.json", summary)
+    write_json(work.folder / "summary.json", summary)
     return summary
 
 
@@ -132,37 +153,6 @@ def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
         return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary
     except TypeError as error:
         raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One unit of a study's work: a training run or a measurement, with one seed."""
-
-    study: str
-    name: str
-    """The level, or the measurement."""
-    seed: int
-    config: TrainConfig
-    folder: Path
-    measurement: Measurement | None = None
-    """None for a run."""
-    runs: Mapping[str, Path] = field(default_factory=dict)
-    """Of a measurement: level -> folder of the run that it reads, finished or not."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the run is complete, or the measurement's rows are written: both end with a summary.json."""
-        return RunDirectory(self.folder).is_finished
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the runs that it reads are finished."""
-        return all(RunDirectory(folder).is_finished for folder in self.runs.values())
-
-    @property
-    def label(self) -> str:
-        """Study, level or measurement, and seed."""
-        return f"{self.study}, {self.name}, seed {self.seed}"
 
 
 def level_keys(file: StudyFile, *, scale: str, level: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.machine import count_processors, end_with_parent
-from microcoder.lab.studies.work import Job, Work, distinct_work, run_measurement
+from microcoder.lab.studies.work import Work, distinct_work, run_measurement
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
 
@@ -110,8 +110,7 @@ def _do(work: Work, command: list[str]) -> str:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if work.measurement is not None:
-            job = Job(work.seed, work.config, work.folder, work.runs)
-            return f"{run_measurement(work.measurement, job)['num_rows']} rows"
+            return f"{run_measurement(work, work.measurement)['num_rows']} rows"
         from microcoder.train.run.session import run_training
 
         summary = run_training(work.config, run_directory=work.folder, observer=Observer(), command=command)

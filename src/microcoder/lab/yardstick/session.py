@@ -24,17 +24,9 @@ from typing import Any
 
 import microcoder
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, suggest
+from microcoder.judge.sandbox import kernel
 from microcoder.lab.yardstick.cases import STORED, Case, build_fresh, choose_cases, load_suite
 from microcoder.lab.yardstick.inside import judges
-
-ABILITIES = {
-    "function": "calls a function with JSON arguments and compares what it returns",
-    "packages": "has numpy and sortedcontainers for programs",
-    "structures": "passes linked lists, trees and design classes",
-    "checker": "decides by a checker program or in any order",
-    "cpp": "builds and runs C++",
-}
-"""Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +184,6 @@ class Answer:
     error: str = ""
     """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
     seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    """CPU time of the judge and all that it started."""
     left: tuple[str, ...] = ()
     """Processes without a parent and files in shared folders that were not there before."""
 
@@ -235,7 +225,7 @@ class Lane:
             seconds = time.monotonic() - started
             self.close()
             return Answer(None, "killed" if seconds >= patience else "ended", seconds)
-        return Answer(said["accepted"], said["error"], said["seconds"], said["cpu_seconds"], tuple(said["left"]))
+        return Answer(said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
 
     def close(self) -> None:
         """End the judge and everything it started."""
@@ -261,6 +251,7 @@ class Lane:
             "path": self.judged.path,
             "contain": self._contain,
             "keep": keep,
+            "kernel": kernel.__file__,
             "token": self._token,
             "log": str(log),
             "folder": os.path.join("/tmp", os.path.basename(self._folder)),
@@ -366,29 +357,29 @@ def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> Yar
 
 
 def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
-    """Run all cases that a judge supports, in `lanes` processes; if it does not start, `problem` says why."""
+    """Run all cases that a judge supports, in `lanes` processes; if one does not start, or not again, `problem` says
+    why."""
     started = time.monotonic()
-    try:
-        first = Lane(judged, contain=contain)
-    except EvaluatorFault as fault:
-        note(f"{judged.label}: left out: {fault}")
-        return Audit(judged, "", "", problem=str(fault))
     needs_function = "only-function" in judged.abilities
     able = [case for case in plan.cases if judged.abilities.issuperset(case.needs)]
     asked = [case for case in able if case.fn_name is not None or not needs_function]
-    opened = [first]
+    opened: list[Lane] = []
     try:
-        opened += [Lane(judged, contain=contain) for _ in range(lanes - 1)]
+        for _ in range(lanes):
+            opened.append(Lane(judged, contain=contain))
         with ThreadPoolExecutor(lanes) as pool:
-            shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(len(opened)))
+            shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(lanes))
             found = {result.case.id: result for share in shares for result in share}
+    except EvaluatorFault as fault:
+        note(f"{judged.label}: left out: {fault}")
+        return Audit(judged, "", "", problem=str(fault))
     finally:
         for lane in opened:
             lane.close()
-    results = tuple(found[case.id] for case in asked if case.id in found)
+    results = tuple(found[case.id] for case in asked)
     seconds = time.monotonic() - started
     note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
     return Audit(
-        judged, first.about, first.containment, results, len(plan.cases) - len(asked),
+        judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked),
         sum(lane.num_started for lane in opened), seconds,
     )  # fmt: skip
