@@ -67,6 +67,15 @@ def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
         assert lane.num_started == 3
 
 
+def test_what_a_program_writes_among_the_answers_is_passed_over(tmp_path: Path) -> None:
+    body = """import contextlib, os
+    for descriptor in range(3, 9):
+        with contextlib.suppress(OSError): os.write(descriptor, b'{"accepted": false}\\n' + b"x" * 3_000_000)
+    return 1"""
+    with open_lane(write_judge(tmp_path, body)) as lane:
+        assert [lane.ask(RIGHT).accepted for _ in range(2)] == [True, True]
+
+
 def test_a_judge_that_does_not_start_again_is_left_out_and_stops_no_other(tmp_path: Path) -> None:
     judge = write_judge(tmp_path, "import os\n    os.remove(__file__)\n    os._exit(3)")
     plan = YardstickPlan((RIGHT, WRONG), seed=0, most=None)

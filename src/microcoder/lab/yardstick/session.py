@@ -6,15 +6,14 @@ import contextlib
 import json
 import os
 import platform
-import queue
 import runpy
 import secrets
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -106,11 +105,15 @@ class CaseResult:
 
     case: Case
     answer: Answer
-    is_miss: bool
-    what: str = ""
-    """Description of a miss."""
+    what: str
+    """What was wrong with the first answer; empty if nothing was."""
     is_unsteady: bool = False
     """Whether the judge was wrong at first and right on the second try; then it is not a miss."""
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether the judge was wrong, on both tries."""
+        return bool(self.what) and not self.is_unsteady
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -130,7 +133,7 @@ def put_case(lane: Lane, case: Case) -> CaseResult:
     second = _put_once(lane, case)
     if second.is_miss:
         return first
-    return CaseResult(case, second.answer, False, first.what, is_unsteady=True)
+    return CaseResult(case, second.answer, first.what, is_unsteady=True)
 
 
 def _put_once(lane: Lane, case: Case) -> CaseResult:
@@ -138,7 +141,7 @@ def _put_once(lane: Lane, case: Case) -> CaseResult:
     what = _find_miss(case, answer)
     if case.suite == "isolation" and not what:
         what = _find_damage(lane, answer)
-    return CaseResult(case, answer, bool(what), what)
+    return CaseResult(case, answer, what)
 
 
 def _find_miss(case: Case, answer: Answer) -> str:
@@ -173,6 +176,7 @@ def _find_damage(lane: Lane, answer: Answer) -> str:
 _WORKER = Path(__file__).parent / "inside" / "worker.py"
 _START_SECONDS = 180.0
 _KILL_SECONDS, _KILL_FACTOR = 25.0, 2.0
+_READ_BYTES, _LONGEST_BYTES = 1 << 16, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +270,7 @@ class Lane:
             self._process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=said_of_it, start_new_session=True, env=environment
             )
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
-        threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True).start()
+        self._unread = b""
         said = self._read_answer(_START_SECONDS)
         self.num_started += 1
         if said is None:
@@ -285,19 +288,19 @@ class Lane:
 
     def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
         """Return the worker's next message, known by its token since programs may write too; None if none comes."""
+        assert self._process is not None
+        assert self._process.stdout is not None
         end = time.monotonic() + patience
-        while (rest := end - time.monotonic()) > 0:
-            try:
-                line = self._lines.get(timeout=rest)
-                if line is None:
-                    return None
-                said = json.loads(line)
-            except queue.Empty:
+        while (rest := end - time.monotonic()) > 0 and select.select([self._process.stdout], [], [], rest)[0]:
+            if not (read := os.read(self._process.stdout.fileno(), _READ_BYTES)):
                 return None
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(said, dict) and said.get("token") == self._token and said.get("id") == case_id:
-                return said
+            *lines, last = (self._unread + read).split(b"\n")
+            self._unread = last[:_LONGEST_BYTES]
+            for line in lines:
+                with contextlib.suppress(ValueError, RecursionError):
+                    said = json.loads(line)
+                    if isinstance(said, dict) and said.get("token") == self._token and said.get("id") == case_id:
+                        return said
         return None
 
 
@@ -309,13 +312,6 @@ def _folders_of(judged: TestedJudge) -> list[str]:
     # A virtual environment: what its interpreter is, and what it holds.
     environment = Path(judged.python).absolute().parents[1]
     return [*folders, str(environment)] if (environment / "pyvenv.cfg").exists() else folders
-
-
-def _read(stream: Any, lines: queue.Queue[bytes | None]) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        for line in iter(lambda: stream.readline(1 << 20), b""):
-            lines.put(line)
-    lines.put(None)
 
 
 Note = Callable[[str], None]
