@@ -209,8 +209,8 @@ def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_stud
 def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> None:
     check = 'check = { measurement = "score", metric = "reached", of = ["high"] }\n'
     (tmp_path / "study.toml").write_text(STUDY.replace('family = "measuring"', f'family = "mechanism"\n{check}'))
-    file = load_study(tmp_path / "study.toml")
-    (claim,) = file.study.claims
+    study = load_study(tmp_path / "study.toml")
+    (claim,) = study.claims
     assert claim.primary is not None
     assert claim.check is not None
     effect = Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0)
@@ -224,8 +224,8 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
     ):
         found = {claim.primary.name: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
         found |= {} if share is None else {claim.check.name: replace(effect, value=share)}
-        (result,) = judge_effects(file.study, found)
+        (result,) = judge_effects(study, found)
         assert result.raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
-    (result,) = judge_effects(file.study.model_copy(update={"claims": (built,)}), {claim.primary.name: effect})
+    (result,) = judge_effects(study.model_copy(update={"claims": (built,)}), {claim.primary.name: effect})
     assert result.raw is ClaimFinding.CONSTRUCTED

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study, StudyFile
+from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
 from microcoder.lab.studies.features import MetricSeries, measure, read_series
 from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
@@ -73,7 +73,7 @@ class StudyData:
 class JudgedStudy:
     """A study with its records and verdicts."""
 
-    file: StudyFile
+    study: Study
     scale: str
     record: StudyRecord
     claims: Sequence[ClaimResult]
@@ -83,12 +83,12 @@ class JudgedStudy:
 
 
 def judge_studies(
-    files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+    studies: Sequence[Study], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
     """Return studies with verdicts on their claims as one family; the other arguments are those of `plan_runs`."""
     return correct(
-        judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
-        for file in files
+        judge_work(study, plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
+        for study in studies
     )
 
 
@@ -113,10 +113,10 @@ def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
     ]
 
 
-def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedStudy:
+def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:
     """Read the finished part of a study's planned work; return it with an uncorrected verdict on each claim."""
-    histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
-    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
+    histories: dict[str, dict[int, History]] = {level: {} for level in study.levels}
+    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in study.measurements}
     done = [work for work in works if work.is_finished]
     summaries = []
     for work in done:
@@ -125,10 +125,8 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
         else:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
-    data = StudyData(file.study, histories, measured)
-    contrasts = {
-        one.name: one for claim in file.study.claims for one in (*claim.contrasts, *_checks(claim, file.study))
-    }
+    data = StudyData(study, histories, measured)
+    contrasts = {one.name: one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))}
     effects = {name: effect for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
     levels = {
         level: {
@@ -140,7 +138,7 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
     runs = [history for by_seed in histories.values() for history in by_seed.values()]
     seeds = sorted({work.seed for work in done})
     record = StudyRecord(seeds, effects, levels, _describe_origin(seeds, runs, summaries, done))
-    return JudgedStudy(file, scale, record, judge_effects(file.study, effects), works, data)
+    return JudgedStudy(study, scale, record, judge_effects(study, effects), works, data)
 
 
 def _describe_origin(
@@ -260,11 +258,11 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
     return _plain(
         {
             "scale": judged[0].scale if judged else "",
-            "studies": {study.file.name: asdict(study.record) for study in judged},
+            "studies": {one.study.name: asdict(one.record) for one in judged},
             "claims": [
                 {
                     "id": result.claim.id,
-                    "study": study.file.name,
+                    "study": one.study.name,
                     "short": result.claim.short,
                     "primary": result.claim.primary.name if result.claim.primary else None,
                     "verdict": result.verdict.value,
@@ -272,8 +270,8 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
                     "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
                     "p_size_holm": result.adjusted.p_size if result.adjusted else None,
                 }
-                for study in judged
-                for result in study.claims
+                for one in judged
+                for result in one.claims
             ],
         }
     )

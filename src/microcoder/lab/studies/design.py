@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -231,6 +230,8 @@ class Scale(Config):
 class Study(Config):
     """A study: question, levels or measurements, and claims."""
 
+    path: Path = Path()
+    """The file that it was read from."""
     question: str = Field(min_length=1)
     done: str = Field(min_length=1)
     """The experiment in one sentence for the page: `The same tiny model was trained with and without a mask.`"""
@@ -257,6 +258,27 @@ class Study(Config):
     """`quick`, and model sizes."""
     claims: tuple[Claim, ...] = ()
     """Claims; empty for a study whose results are reported elsewhere."""
+
+    @property
+    def name(self) -> str:
+        """The file's name without suffix."""
+        return self.path.stem
+
+    def at_scale(self, name: str) -> Scale:
+        """Return a scale.
+
+        Raises:
+            ConfigError: the study has none of that name.
+        """
+        if name == MICRO:
+            return Scale(baseline=self.baseline, seeds=self.seeds)
+        if name not in self.scales:
+            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}")
+        return self.scales[name]
+
+    def seeds_at(self, scale: str, measurement: str = "") -> tuple[int, ...]:
+        """Return the seeds of the runs at a scale, or of a measurement."""
+        return self.measurements[measurement].seeds if measurement else self.at_scale(scale).seeds
 
     def unit_of(self, contrast: Contrast) -> Unit:
         """Return the unit of a contrast's metric."""
@@ -294,53 +316,22 @@ class Study(Config):
                 yield f"{where}: no metric {one.metric!r}; use one of {', '.join(metrics)}"
 
 
-@dataclass(frozen=True, slots=True)
-class StudyFile:
-    """A study as read from its file, with the file's path."""
-
-    path: Path
-    study: Study
-
-    @property
-    def name(self) -> str:
-        """The file's name without suffix."""
-        return self.path.stem
-
-    def scale(self, name: str) -> Scale:
-        """Return a scale.
-
-        Raises:
-            ConfigError: the study has none of that name.
-        """
-        study = self.study
-        if name == MICRO:
-            return Scale(baseline=study.baseline, seeds=study.seeds)
-        if name not in study.scales:
-            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *study.scales])}")
-        return study.scales[name]
-
-    def seeds(self, scale: str, measurement: str = "") -> tuple[int, ...]:
-        """Return the seeds of the runs at a scale, or of a measurement."""
-        return self.study.measurements[measurement].seeds if measurement else self.scale(scale).seeds
-
-
-def load_study(path: Path) -> StudyFile:
+def load_study(path: Path) -> Study:
     """Read a study file.
 
     Raises:
         ConfigError: the file is missing, not TOML, or not a valid study.
     """
     try:
-        study = Study.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Study.model_validate({**tomllib.loads(path.read_text(encoding="utf-8")), "path": path})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"study {path} cannot be read: {error}") from None
     except ValidationError as error:
         faults = "; ".join(explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors())
         raise ConfigError(f"study {path}: {faults}") from None
-    return StudyFile(path, study)
 
 
-def find_studies(name: str | None) -> list[StudyFile]:
+def find_studies(name: str | None) -> list[Study]:
     """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all.
 
     Raises:

@@ -13,7 +13,7 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
 from microcoder.judge.core.machine import how_to_install
 from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
-from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
+from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, Unit
 from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
@@ -46,7 +46,7 @@ def write_study_report(
         figures = [_draw_figure(study, output) for study in judged]
     except ImportError as error:
         raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
-    name = "all" if has_index else judged[0].file.name
+    name = "all" if has_index else judged[0].study.name
     beside = output / f"{name}-records{SUFFIX}"
     if records is None:
         pack_records([work for study in judged for work in study.works], beside)
@@ -55,12 +55,12 @@ def write_study_report(
             shutil.copyfile(records, partial)
     for study, figure in zip(judged, figures, strict=True):
         _write_page(study, figure, beside)
-    return _write_index(judged, beside) if has_index else output / f"{judged[0].file.name}.md"
+    return _write_index(judged, beside) if has_index else output / f"{judged[0].study.name}.md"
 
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
     """Draw the figure that a study's file asks for, if there are runs; return the lines that show it."""
-    study, data, chosen = judged.file.study, judged.data, judged.file.study.figure
+    study, data, chosen = judged.study, judged.data, judged.study.figure
     if chosen is None:
         return []
     by_level = {
@@ -70,14 +70,14 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
     if not any(by_level.values()):
         return []
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
-    name = f"{judged.file.name}-figure"
+    name = f"{judged.study.name}-figure"
     chart = draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
     write_text(output / f"{name}.svg", chart.svg)
     return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
 
 
 def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> None:
-    name, study, path = judged.file.name, judged.file.study, judged.file.path
+    name, study, path = judged.study.name, judged.study, judged.study.path
     # As `microcoder study` takes it: by its name from the folder of studies, else by its path.
     typed = name if path.parent.name == "studies" else path.as_posix()
     quick = " --quick" if judged.scale == QUICK else ""
@@ -123,7 +123,7 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
 
 
 def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
-    found = {result.claim.id: (study, result) for study in judged for result in study.claims}
+    found = {result.claim.id: (one.study, result) for one in judged for result in one.claims}
     results = [result for _, result in found.values() if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
     counts = _count_verdicts(results) + (f", {num_missing} in no study here" if num_missing else "")
@@ -139,7 +139,7 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         "",
         *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", ""),
         *(
-            _row(*_claim_cells(result, study.file.study)[:6], f"[study]({study.file.name}.md)")
+            _row(*_claim_cells(result, study)[:6], f"[study]({study.name}.md)")
             for name in dict.fromkeys([*INSIGHTS, *found])
             if name in found
             for study, result in [found[name]]
@@ -223,13 +223,13 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
 
 
 def _levels(judged: JudgedStudy) -> list[str]:
-    study, num_seeds = judged.file.study, len(judged.file.seeds(judged.scale))
+    study, num_seeds = judged.study, len(judged.study.seeds_at(judged.scale))
     rows = ["## Runs", "", *_rows("level", "", "keys", "runs", "accuracy before", "after")]
     for name, level in study.levels.items():
         sides = judged.record.levels.get(name, {})
         before, after = sides.get("before", ()), sides.get("after", ())
         mark = "**" if name == study.reference else ""
-        keys = level_keys(judged.file, scale=judged.scale, level=name)
+        keys = level_keys(judged.study, scale=judged.scale, level=name)
         said = ", ".join(f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items())
         rows.append(
             _row(
@@ -330,14 +330,14 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
     return f"{result.claim.id:<4}{result.verdict}{effect}: {result.claim.short}{why}"
 
 
-def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
+def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
     """Return a sentence: how wide an interval to expect, or why the claim is not decidable; empty without a spread."""
     if claim.undecidable is not None:
         return f"Not decidable here: {claim.undecidable.reason} {claim.undecidable.compute}"
     primary, spread = claim.primary, claim.spread
     if primary is None or spread is None:
         return ""
-    num_seeds, unit = len(file.seeds(scale, primary.measurement)), file.study.unit_of(primary)
+    num_seeds, unit = len(study.seeds_at(scale, primary.measurement)), study.unit_of(primary)
     sd, half, least = (
         format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
     )
@@ -353,7 +353,7 @@ def _count_verdicts(results: Sequence[ClaimResult]) -> str:
 
 
 def _seen(judged: JudgedStudy) -> str:
-    study = judged.file.study
+    study = judged.study
     tested = [part for result in judged.claims if (part := result.primary) and part.effect]
     if not tested:
         return "Nothing that decides a claim has been run yet."

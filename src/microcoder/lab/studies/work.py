@@ -39,7 +39,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extensions import load_extension
 from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_rows
 from microcoder.judge.core.syntax import dump_meaning
-from microcoder.lab.studies.design import Measurement, StudyFile
+from microcoder.lab.studies.design import Measurement, Study
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig
 from microcoder.train.run.manifest import digest_config, read_git
 from microcoder.train.runs import CATALOGUE, RunDirectory
@@ -155,9 +155,9 @@ def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
         raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
 
 
-def level_keys(file: StudyFile, *, scale: str, level: str) -> dict[str, Any]:
+def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
     """Return the recipe keys that a level sets at a scale."""
-    chosen = file.study.levels[level]
+    chosen = study.levels[level]
     return {**chosen.set, **chosen.at.get(scale, {})}
 
 
@@ -177,10 +177,10 @@ def _fill_in(value: Any, seed: int) -> Any:
             return value
 
 
-def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:
-    chosen = file.scale(scale)
-    layers = [file.study.set, chosen.set, keys, {"seed": seed}]
-    config = load_config(TrainConfig, [file.path.parent / chosen.baseline], layers=layers)
+def _resolve(study: Study, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:
+    chosen = study.at_scale(scale)
+    layers = [study.set, chosen.set, keys, {"seed": seed}]
+    config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
     if seeds_from == 0 or not isinstance(config.model, MicroModel):
         return config
     # What is to hold elsewhere must hold of another warm-started model, too.
@@ -188,40 +188,40 @@ def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int, se
     return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
 
 
-def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+def plan_runs(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
     """Return the study's runs, seed by seed, so that a part of them compares all levels.
 
     Args:
-        file: the study.
+        study: the study.
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
         code: code digest of the runs; None: that of the installed code.
         seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
     """
     runs = []
-    seeds = [seed + seeds_from for seed in file.seeds(scale)]
-    for level in file.study.levels:
-        keys = level_keys(file, scale=scale, level=level)
-        recipe = _resolve(file, scale, _fill_in(keys, seeds[0]), seeds[0], seeds_from)
+    seeds = [seed + seeds_from for seed in study.seeds_at(scale)]
+    for level in study.levels:
+        keys = level_keys(study, scale=scale, level=level)
+        recipe = _resolve(study, scale, _fill_in(keys, seeds[0]), seeds[0], seeds_from)
         for seed in seeds:
             # Reading a recipe takes a while: once for all seeds, unless the level names the seed.
             config = recipe.model_copy(update={"seed": seed})
             if _fill_in(keys, seed) != _fill_in(keys, seeds[0]):
-                config = _resolve(file, scale, _fill_in(keys, seed), seed, seeds_from)
+                config = _resolve(study, scale, _fill_in(keys, seed), seed, seeds_from)
             folder = root / (code or digest_code()) / f"seed{seed}-{digest_config(config)}"
-            runs.append(Work(file.name, level, seed, config, folder))
+            runs.append(Work(study.name, level, seed, config, folder))
     return sorted(runs, key=lambda run: seeds.index(run.seed))
 
 
-def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
+def _plan_measurements(study: Study, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
     folders = {(run.name, run.seed): run.folder for run in runs}
-    for name, measurement in file.study.measurements.items():
+    for name, measurement in study.measurements.items():
         path, _, function = measurement.function.rpartition(":")
-        source = file.path.parent / path if path.endswith(".py") else None
+        source = study.path.parent / path if path.endswith(".py") else None
         given = (
             measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
         )
-        recipe = _resolve(file, scale, measurement.set, 0, start)
+        recipe = _resolve(study, scale, measurement.set, 0, start)
         for seed in (seed + start for seed in measurement.seeds):
             if any((level, seed) not in folders for level in measurement.uses):
                 continue
@@ -235,17 +235,17 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
                 "runs": {level: used[level].name for level in sorted(used)},
             }
             digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-            yield Work(file.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
+            yield Work(study.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
 
 
-def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
     """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
 
     With a `code`, work that the catalogue of that code lists is in the folder given there.
     """
     folder = root / (code or digest_code())
-    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    works = sorted([*runs, *_plan_measurements(file, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
+    runs = plan_runs(study, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    works = sorted([*runs, *_plan_measurements(study, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
     if code is None:
         return works
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
