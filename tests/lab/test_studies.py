@@ -226,7 +226,6 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(study: Stud
         ('measurement = "of_a"', 'measurement = "of_a", feature = "late"', "a measurement has no feature"),
         ("set = {", "at.huge = {", "levels set keys at huge, no scale"),
         ("question", "qestion", "qestion: unknown key"),
-        ("[levels.a]", "first_look = 3\n[levels.a]", "first_look = 3 is less than the 6 seeds, all of which are run"),
     ],
 )
 def test_a_wrong_study_is_one_clear_line(old: str, new: str, told: str, study: Study) -> None:

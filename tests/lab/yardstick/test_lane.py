@@ -46,6 +46,7 @@ def test_a_function_of_the_user_is_asked_and_believed(tmp_path: Path) -> None:
         ("return tests['outputs'] == ['3\\n'] and time_limit == 4", "code, tests, time_limit", ["", "accepted"]),
         ("return None if case['title'] == 'right' else True", "case", ["no verdict: unscored", "accepted"]),
         ("raise ValueError('no')", "case", ["no verdict: ValueError: no", ""]),
+        ("return case['expect']", "case", ["no verdict: KeyError: 'expect'", ""]),
     ):
         with open_lane(write_judge(tmp_path, body, parameters)) as lane:
             assert [put_case(lane, case).what for case in (RIGHT, WRONG)] == found

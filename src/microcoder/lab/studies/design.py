@@ -244,8 +244,6 @@ class Study(Config):
     reference: str = ""
     """The level that is the baseline, or the one that others are compared with; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
-    first_look: int | None = None
-    """Number of seeds at which a study was registered to be looked at; no less than all, since all are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None
@@ -290,8 +288,6 @@ class Study(Config):
     def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
             yield "a study needs [levels] to train at, or [measurements]"
-        if self.first_look is not None and self.first_look < len(self.seeds):
-            yield f"first_look = {self.first_look} is less than the {len(self.seeds)} seeds, all of which are run"
         if len(self.levels) == 1:
             yield "one level compares nothing; add another, or leave levels to [measurements]"
         if self.levels and self.reference not in self.levels:

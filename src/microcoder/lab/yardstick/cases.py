@@ -9,7 +9,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -58,11 +58,6 @@ class Case:
     """Further fields of our own `Problem`, for the judges that can read them: a checker, a language."""
     is_fresh: bool = False
     """Whether it was generated from a seed, so that no judge can be tuned to it."""
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the case as plain values, without fields that have their default."""
-        usual = {one.name: one.default for one in fields(self)} | {"problem": {}}
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
 
 def make_id(suite: str, *parts: object) -> str:

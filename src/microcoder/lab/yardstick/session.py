@@ -176,6 +176,8 @@ def _find_damage(lane: Lane, answer: Answer) -> str:
 _WORKER = Path(__file__).parent / "inside" / "worker.py"
 _START_SECONDS = 180.0
 _KILL_SECONDS, _KILL_FACTOR = 25.0, 2.0
+_ASKED = ("id", "title", "code", "tests", "fn_name", "time_limit_seconds", "problem")
+"""What a judge is told of a case: not the right answer, nor why it is that."""
 _READ_BYTES, _LONGEST_BYTES = 1 << 16, 1 << 20
 
 
@@ -217,7 +219,7 @@ class Lane:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
         started = time.monotonic()
-        record = {"problem": {}, **case.as_record(), "time_limit_seconds": case.time_limit_seconds}
+        record = {name: getattr(case, name) for name in _ASKED}
         assert self._process is not None
         assert self._process.stdin is not None
         said = None
