@@ -63,7 +63,7 @@ def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
         assert lane.ask(WRONG).error == "ended"
         assert lane.ask(RIGHT).accepted is True
         hangs = Case("hangs", "timeouts", "", "V6", False, "", "sleep", (("", ""),), time_limit_seconds=0.1)
-        assert put_case(lane, hangs).what == "the judge was killed"
+        assert put_case(lane, hangs).what == "no verdict in time"
         assert lane.ask(RIGHT).accepted is True
         assert lane.num_started == 3
 

@@ -161,20 +161,12 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
     return {**chosen.set, **chosen.at.get(scale, {})}
 
 
-_SEED = re.compile(r"\{seed(?: % ([1-9]\d*))?\}")
+_SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
-def _fill_in(value: Any, seed: int) -> Any:
-    match value:
-        case dict():
-            return {key: _fill_in(item, seed) for key, item in value.items()}
-        case list() | tuple():
-            return [_fill_in(item, seed) for item in value]
-        case str():
-            found = _SEED.fullmatch(value)
-            return value if not found else seed % int(found[1]) if found[1] else seed
-        case _:
-            return value
+def _fill_in(keys: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return keys with the number in place of each text that names the seed."""
+    return json.loads(_SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys)))
 
 
 def _resolve(study: Study, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:

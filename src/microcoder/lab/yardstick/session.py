@@ -149,17 +149,16 @@ def _find_miss(case: Case, answer: Answer) -> str:
 
     Any way of not accepting counts as a refusal, also that the judge's process ended, unless the case is about that.
     """
-    if case.suite in ("isolation", "timeouts") and answer.error in ("killed", "ended"):
-        return f"the judge was {answer.error}" if answer.error == "killed" else "the judge's own process ended"
-    if not case.expect:
-        if not answer.accepted:
-            return ""
-        return "the program says that it did harm" if case.suite == "isolation" else "accepted"
-    if answer.accepted:
+    broken = {"killed": "no verdict in time", "ended": "the judge's own process ended"}.get(answer.error)
+    if broken and (case.expect or case.suite in ("isolation", "timeouts")):
+        return broken
+    if case.expect and answer.accepted is None:
+        return f"no verdict: {answer.error or 'unscored'}"
+    if bool(answer.accepted) == case.expect:
         return ""
-    words = {"killed": "no verdict in time", "ended": "the judge's own process ended"}
-    missing = words.get(answer.error, f"no verdict: {answer.error or 'unscored'}")
-    return missing if answer.accepted is None else "refused"
+    if case.expect:
+        return "refused"
+    return "the program says that it did harm" if case.suite == "isolation" else "accepted"
 
 
 def _find_damage(lane: Lane, answer: Answer) -> str:
