@@ -57,10 +57,7 @@ HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
 # They offer names of the rooms below them, and import one when it is first used (`facade`).
 FACADES = {
     "__init__.py",
-    *(
-        f"{name}/__init__.py"
-        for name in ("judge", "data", "data/release", "train", "eval", "view", "lab", "lab/studies")
-    ),
+    *(f"{name}/__init__.py" for name in ("judge", "data", "data/release", "train", "eval", "view", "lab")),
 }
 # A problem is read by the formats, which are made of problems: the one import that points up, when it is called.
 POINTS_UP = {("judge/core/types.py", "data/formats/rows.py")}

@@ -149,11 +149,6 @@ def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportio
     assert one.low < one.value < one.high
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.70620), (2, 4.30265), (4.5, 2.65882), (59, 2.00100)])
-def test_quantiles_of_student(freedom: float, quantile: float) -> None:
-    assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=1e-4)
-
-
 VALUES = st.floats(-1, 1).map(lambda value: round(value, 3))
 ROWS = st.dictionaries(
     st.integers(0, 9), st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=2), min_size=2, max_size=6

@@ -185,6 +185,24 @@ def test_a_study_of_measurements_is_never_done_twice(
     assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
 
 
+def test_two_studies_may_call_their_own_claims_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "studies").mkdir()
+    text = STUDY.replace('id = "T2"', 'id = "X1"').replace("recipe.toml", "../recipe.toml")
+    own = write_study(tmp_path / "studies", text=text)
+    (tmp_path / "studies" / "recipe.toml").rename(tmp_path / "recipe.toml")
+    (tmp_path / "studies" / "idle.toml").write_text(own.read_text().replace("gain = 0.5", "gain = 0.0"))
+    main(["study", "--all", "--quick", "--jobs", "1"])
+    capsys.readouterr()
+    main(["study", "--all", "--quick", "--report", "--json"])
+    claims = json.loads(capsys.readouterr().out)["claims"]
+    assert {one["study"]: one["verdict"] for one in claims} == {"idle": "contradicted", "study": "supported"}
+    main(["study", "--all", "--quick", "--report", "-o", "pages"])
+    assert (tmp_path / "pages" / "README.md").read_text().count("| X1 | ") == 2
+
+
 def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_study(tmp_path: Path) -> None:
     trouble = """    assert work.seed, "no luck"
     if (work.folder / "pid").exists(): os._exit(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -85,32 +85,32 @@ class JudgedStudy:
 def judge_studies(
     studies: Sequence[Study], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
-    """Return studies with verdicts on their claims as one family; the other arguments are those of `plan_runs`."""
-    return correct(
+    """Return studies with verdicts, corrected for all claims of the catalogue, and for each study's own (X1, X2 ...).
+
+    The other arguments are those of `plan_runs`.
+    """
+    judged = [
         judge_work(study, plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
         for study in studies
-    )
-
-
-def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
-    """Return the studies, verdicts corrected for all claims of the catalogue, and for each study's own (X1, X2 ...)."""
-    judged = list(judged)
-    families = [(len(INSIGHTS), [result for study in judged for result in study.claims if result.claim.is_catalogued])]
-    for study in judged:
-        own = [result for result in study.claims if not result.claim.is_catalogued]
-        families.append((len(own), own))
-    adjusted: dict[str, Judgement] = {}
-    for num_claims, results in families:
-        tested = {
-            result.claim.id: result.primary
-            for result in results
-            if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
-        }
-        adjusted |= adjust_judgements(tested, num_claims=num_claims)
-    return [
-        replace(study, claims=[replace(result, adjusted=adjusted.get(result.claim.id)) for result in study.claims])
-        for study in judged
     ]
+    catalogued = _adjust([result for one in judged for result in one.claims if result.claim.is_catalogued], INSIGHTS)
+    corrected = []
+    for one in judged:
+        own = [result for result in one.claims if not result.claim.is_catalogued]
+        adjusted = catalogued | _adjust(own, own)
+        claims = [replace(result, adjusted=adjusted.get(result.claim.id)) for result in one.claims]
+        corrected.append(replace(one, claims=claims))
+    return corrected
+
+
+def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, Judgement]:
+    """Return the judgements of the claims that an effect decides, corrected for all of a family, by the claim's id."""
+    tested = {
+        result.claim.id: result.primary
+        for result in results
+        if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
+    }
+    return adjust_judgements(tested, num_claims=len(family))
 
 
 def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:

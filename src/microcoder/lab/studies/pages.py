@@ -123,8 +123,9 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
 
 
 def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
-    found = {result.claim.id: (one.study, result) for one in judged for result in one.claims}
-    results = [result for _, result in found.values() if result.claim.is_catalogued]
+    found = [(one.study, result) for one in judged for result in one.claims]
+    found.sort(key=lambda pair: INSIGHTS.index(pair[1].claim.id) if pair[1].claim.is_catalogued else len(INSIGHTS))
+    results = [result for _, result in found if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
     counts = _count_verdicts(results) + (f", {num_missing} in no study here" if num_missing else "")
     num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
@@ -138,12 +139,7 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         "How to read this: [insights.md](../insights.md).",
         "",
         *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", ""),
-        *(
-            _row(*_claim_cells(result, study)[:6], f"[study]({study.name}.md)")
-            for name in dict.fromkeys([*INSIGHTS, *found])
-            if name in found
-            for study, result in [found[name]]
-        ),
+        *(_row(*_claim_cells(result, study)[:6], f"[study]({study.name}.md)") for study, result in found),
         "",
         "Each study's page says its seeds, runs, code and machines. Effects are in [results.json](results.json), what",
         f"the runs recorded in [{records.name}]({records.name}); the last line judges these by the installed rule:",
