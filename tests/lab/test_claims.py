@@ -242,18 +242,6 @@ def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(num
     assert typical == pytest.approx(expected_half_width(spread, num_seeds), rel=0.05)
 
 
-def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
-    rng = np.random.default_rng(2)
-    judged: dict[float, Counter[ClaimFinding]] = {0.0: Counter(), 1.0: Counter(), 3.0: Counter()}
-    for truth, verdicts in judged.items():
-        for _ in range(TRIALS):
-            found = estimate_effect(truth + 0.2 * rng.standard_normal((5, 1)))
-            verdicts[judge(found, "same", 1.0).judgement.verdict] += 1
-    assert judged[0.0][SUPPORTED] >= 0.95 * TRIALS
-    assert max(judged[1.0][SUPPORTED], judged[1.0][CONTRADICTED]) <= 0.05 * TRIALS
-    assert judged[3.0][CONTRADICTED] >= 0.95 * TRIALS
-
-
 @given(st.dictionaries(st.integers(0, 40), st.floats(0, 1), min_size=1, max_size=34))
 @settings(max_examples=60, deadline=None)
 def test_holm_rejects_what_its_steps_say(p_values: dict[int, float]) -> None:

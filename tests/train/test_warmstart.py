@@ -32,13 +32,22 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(checkpoint: Path, tmp_path: Path) -> None:
-    """Also where a half-written one is in the way."""
+    """Also where one was stopped, and where a half-written one is in the way."""
+
+    class Interrupting(Observer):
+        def note(self, text: str) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_micro_checkpoint(TINY, Interrupting(), cache=tmp_path)
+    assert not (tmp_path / checkpoint.name).exists()
     (tmp_path / checkpoint.name).mkdir()
     (tmp_path / checkpoint.name / "model.safetensors").write_bytes(b"cut off")
     torch.manual_seed(7)
     before = torch.get_rng_state()
     again = build_micro_checkpoint(TINY, Observer(), cache=tmp_path)
     assert torch.equal(torch.get_rng_state(), before)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [again]
     assert again.name == checkpoint.name
     assert contents(again) == contents(checkpoint)
 
@@ -67,18 +76,6 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
     assert not [token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)]
     for text in ("3+4=7\n```python\nx-- +5 -x2*10\n```\n", "übung → 日本", "\t \n\n"):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-
-
-def test_a_build_that_was_stopped_leaves_no_model_and_is_begun_anew(checkpoint: Path, tmp_path: Path) -> None:
-    class Interrupting(Observer):
-        def note(self, text: str) -> None:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_micro_checkpoint(TINY, Interrupting(), cache=tmp_path)
-    assert not (tmp_path / checkpoint.name).exists()
-    assert contents(build_micro_checkpoint(TINY, Observer(), cache=tmp_path)) == contents(checkpoint)
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [checkpoint.name]
 
 
 def test_impossible_head_counts_are_refused_with_a_way_out() -> None:

@@ -65,22 +65,17 @@ def make_id(suite: str, *parts: object) -> str:
     return f"{suite}-{hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:8]}"
 
 
-def read_cases(text: str) -> tuple[Case, ...]:
-    """Return the cases of JSON lines, of which the first holds the data version."""
-    first, *lines = map(json.loads, text.splitlines())
-    assert first["version"] == DATA_VERSION
-    for line in lines:
-        line |= {"tests": tuple(map(tuple, line["tests"])), "needs": tuple(line.get("needs", ()))}
-    return tuple(Case(**line) for line in lines)
-
-
 _DATA = files("microcoder.lab.yardstick") / "data"
 
 
 @cache
 def load_suite(suite: Suite) -> tuple[Case, ...]:
     """Return a suite that comes with this package."""
-    return read_cases((_DATA / f"{suite}.jsonl").read_text("utf-8"))
+    first, *lines = map(json.loads, (_DATA / f"{suite}.jsonl").read_text("utf-8").splitlines())
+    assert first["version"] == DATA_VERSION
+    for line in lines:
+        line |= {"tests": tuple(map(tuple, line["tests"])), "needs": tuple(line.get("needs", ()))}
+    return tuple(Case(**line) for line in lines)
 
 
 def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[Case]:
