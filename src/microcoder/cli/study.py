@@ -6,6 +6,7 @@ import json as json_module
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -154,7 +155,7 @@ def _report(
     from microcoder.lab.studies.pages import describe_claim, write_study_report
     from microcoder.lab.studies.work import SUFFIX, unpacked
 
-    _require_statistics()
+    _require_insights()
     if chosen.runs.is_file() or chosen.runs.name.endswith(SUFFIX):
         with unpacked(chosen.runs) as runs:
             _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, json=json, records=chosen.runs)
@@ -175,18 +176,17 @@ def _report(
         print(page)
 
 
-def _require_statistics() -> None:
-    try:
-        import scipy  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(f"this needs {error.name}; type: {how_to_install('insights')}") from None
+def _require_insights() -> None:
+    """Raise ConfigError unless what computes, draws and packs results is installed."""
+    if missing := next((name for name in ("scipy", "matplotlib", "pyarrow") if find_spec(name) is None), None):
+        raise ConfigError(f"this needs {missing}; type: {how_to_install('insights')}")
 
 
 def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> Iterator[str]:
     from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.pages import describe_expectation, name_comparison
 
-    _require_statistics()
+    _require_insights()
     is_tiny = scale in (MICRO, QUICK)
     for study in studies if is_tiny else ():
         for claim in study.claims:

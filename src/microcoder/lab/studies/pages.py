@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
-from microcoder.judge.core.machine import how_to_install
 from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, Unit
 from microcoder.lab.studies.figures import draw_curves
@@ -42,10 +41,7 @@ def write_study_report(
         raise DataError(
             f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study`{hint}"
         )
-    try:
-        figures = [_draw_figure(study, output) for study in judged]
-    except ImportError as error:
-        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
+    figures = [_draw_figure(study, output) for study in judged]
     name = "all" if has_index else judged[0].study.name
     beside = output / f"{name}-records{SUFFIX}"
     if records is None:
