@@ -238,13 +238,8 @@ class Lane:
             return
         process, self._process = self._process, None
         # Its namespaces end with it; without them, what it started in its session does.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(OSError), process:
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                if stream:
-                    stream.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self) -> None:
