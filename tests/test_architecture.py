@@ -45,7 +45,7 @@ BUDGETS = {
     "train/verl": 1680,
     "lab": 10,
     "lab/studies": 2630,
-    "lab/yardstick": 980,
+    "lab/yardstick": 990,
     "eval": 980,
     "view": 1750,
     "integrations": 930,

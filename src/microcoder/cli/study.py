@@ -6,7 +6,7 @@ import json as json_module
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -177,9 +177,11 @@ def _report(
 
 
 def _require_insights() -> None:
-    """Raise ConfigError unless what computes, draws and packs results is installed."""
-    if missing := next((name for name in ("scipy", "matplotlib", "pyarrow") if find_spec(name) is None), None):
-        raise ConfigError(f"this needs {missing}; type: {how_to_install('insights')}")
+    try:
+        for package in ("scipy", "matplotlib", "pyarrow"):
+            import_module(package)
+    except ImportError as error:
+        raise ConfigError(f"this needs {error.name}; type: {how_to_install('insights')}") from None
 
 
 def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> Iterator[str]:
