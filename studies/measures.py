@@ -18,7 +18,7 @@ from typing import Any
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
-from microcoder.lab.studies.work import Job, MeasuredValue
+from microcoder.lab.studies.work import MeasuredValue, Work
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.judging import open_judge
@@ -30,21 +30,21 @@ from microcoder.train.runs import RunDirectory, read_rollouts
 ACCEPTED = "accepted"
 
 
-def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue]:
+def judge_both_ways(work: Work, *, share: float = 1 / 3) -> Iterator[MeasuredValue]:
     """Yield the share of a run's training rollouts that are accepted by the robust and by the strict comparison.
 
     Metrics: `accepted`, problem by problem, of what the untrained model wrote in the first step, levels `robust` and
     `strict`; `gap`, robust less strict over all rollouts of a run's steps, levels `early` and `late`.
 
     Args:
-        job: uses one level, trained with the robust comparison.
+        work: uses one level, trained with the robust comparison.
         share: of the steps, the first are early and as many at the end late; at least one.
     """
-    run = RunDirectory(next(iter(job.runs.values())))
-    if job.config.evaluator.comparison != "robust":
-        raise DataError(f"{run.root} was trained with comparison = {job.config.evaluator.comparison!r}, not robust")
-    evaluator = job.config.evaluator.model_copy(update={"comparison": "strict"})
-    tasks = {t.problem.id: t for t in load_tasks(job.config.model_copy(update={"evaluator": evaluator})).train}
+    run = RunDirectory(next(iter(work.runs.values())))
+    if work.config.evaluator.comparison != "robust":
+        raise DataError(f"{run.root} was trained with comparison = {work.config.evaluator.comparison!r}, not robust")
+    evaluator = work.config.evaluator.model_copy(update={"comparison": "strict"})
+    tasks = {t.problem.id: t for t in load_tasks(work.config.model_copy(update={"evaluator": evaluator})).train}
     steps = run.rollout_steps()
     gaps: dict[int, float] = {}
     with open_judge(evaluator) as (judge, _):
@@ -53,10 +53,10 @@ def judge_both_ways(job: Job, *, share: float = 1 / 3) -> Iterator[MeasuredValue
             both = _judge_accepted(rows, tasks, judge)
             gaps[step] = fmean(robust - strict for robust, strict in both)
             if step == steps[0]:
-                yield from _by_problem(rows, both, seed=job.seed)
+                yield from _by_problem(rows, both, seed=work.seed)
     num = max(1, round(share * len(steps)))
-    yield MeasuredValue("gap", "early", f"seed{job.seed}", fmean(gaps[step] for step in steps[:num]))
-    yield MeasuredValue("gap", "late", f"seed{job.seed}", fmean(gaps[step] for step in steps[-num:]))
+    yield MeasuredValue("gap", "early", f"seed{work.seed}", fmean(gaps[step] for step in steps[:num]))
+    yield MeasuredValue("gap", "late", f"seed{work.seed}", fmean(gaps[step] for step in steps[-num:]))
 
 
 def _judge_accepted(
@@ -91,7 +91,7 @@ def _by_problem(
 
 
 def step_under_rules(
-    job: Job, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10
+    work: Work, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10
 ) -> Iterator[MeasuredValue]:
     """Take one step under each rule, and yield its effect on held-out responses of the untrained model.
 
@@ -100,23 +100,23 @@ def step_under_rules(
     ones; `right_shift`, of the right ones; `masked_effective`, the share of rollouts whose advantage the rule changed.
 
     Args:
-        job: a recipe of one step.
-        rules: level -> recipe keys over the job's.
+        work: a recipe of one step.
+        rules: level -> recipe keys over the work's.
         repeat_window_tokens: longest period that counts as repeating.
     """
 
     first: RunDirectory | None = None
     # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
-    one_step = {"num_steps": 1, "evaluation.seed": job.config.evaluation.seed + 1000 * job.seed}
+    one_step = {"num_steps": 1, "evaluation.seed": work.config.evaluation.seed + 1000 * work.seed}
     for level, keys in rules.items():
-        config = load_config(TrainConfig, layers=[job.config.model_dump(mode="json"), keys, one_step])
-        run = RunDirectory(job.folder / re.sub(r"\W+", "_", level))
+        config = load_config(TrainConfig, layers=[work.config.model_dump(mode="json"), keys, one_step])
+        run = RunDirectory(work.folder / re.sub(r"\W+", "_", level))
         run_training(config, run_directory=run.root, observer=Observer())
         first = first or run
         _check_alike(first, run, level)
         for metric, value in _measure(config, run, repeat_window_tokens).items():
             if value is not None:
-                yield MeasuredValue(metric, level, f"seed{job.seed}", value)
+                yield MeasuredValue(metric, level, f"seed{work.seed}", value)
 
 
 def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:
@@ -281,7 +281,7 @@ def holding_temperature(sweep: Any) -> float | None:
 
 
 def sweep_temperatures(
-    job: Job, *, grid: tuple[float, ...], num_problems: int = 64, converged_diversity: float = 0.7
+    work: Work, *, grid: tuple[float, ...], num_problems: int = 64, converged_diversity: float = 0.7
 ) -> Iterator[MeasuredValue]:
     """Sample training problems with the untrained model, and with a trained one, at each temperature.
 
@@ -290,16 +290,16 @@ def sweep_temperatures(
     the highest at which accuracy keeps 80 % of its best.
 
     Args:
-        job: uses one level, whose final model is the trained one.
+        work: uses one level, whose final model is the trained one.
         grid: temperatures, ascending.
         num_problems: sampled at each temperature.
         converged_diversity: what the rule compares with, see `DiversityTemperature`.
     """
     untrained, trained = (
-        _probe(job, label, keys, grid, num_problems, converged_diversity)
-        for label, keys in (("untrained", {}), ("trained", _as_model(next(iter(job.runs.values())) / "model")))
+        _probe(work, label, keys, grid, num_problems, converged_diversity)
+        for label, keys in (("untrained", {}), ("trained", _as_model(next(iter(work.runs.values())) / "model")))
     )
-    unit = f"seed{job.seed}"
+    unit = f"seed{work.seed}"
     yield MeasuredValue("chosen", "rule", unit, untrained.choice.temperature)
     for point in untrained.points:
         if point.diversity is not None:
@@ -330,7 +330,7 @@ class _AfterProbe(Observer):
 
 
 def _probe(
-    job: Job, label: str, keys: dict[str, Any], grid: Sequence[float], num_problems: int, converged_diversity: float
+    work: Work, label: str, keys: dict[str, Any], grid: Sequence[float], num_problems: int, converged_diversity: float
 ) -> Probe:
 
     temperature = {
@@ -340,9 +340,12 @@ def _probe(
         "converged_diversity": converged_diversity,
     }
     # The probe samples under the seed of evaluation, which is one for all runs: here each seed is to sample its own.
-    seed = job.config.evaluation.seed + 1000 * job.seed
-    layers = [job.config.model_dump(mode="json"), {**keys, "rollout.temperature": temperature, "evaluation.seed": seed}]
-    run = RunDirectory(job.folder / f"probe-{label}")
+    seed = work.config.evaluation.seed + 1000 * work.seed
+    layers = [
+        work.config.model_dump(mode="json"),
+        {**keys, "rollout.temperature": temperature, "evaluation.seed": seed},
+    ]
+    run = RunDirectory(work.folder / f"probe-{label}")
     if not run.probe.exists():
         with suppress(_ProbeMade):
             run_training(load_config(TrainConfig, layers=layers), run_directory=run.root, observer=_AfterProbe())

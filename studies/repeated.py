@@ -26,21 +26,21 @@ SEEDS_FROM, NUM_SEEDS = 100, 5
 
 def write_records(runs: Path) -> None:
     """Pack what the finished runs of the repeat recorded, of all studies in one file."""
-    files = find_studies(None)
+    studies = find_studies(None)
     (catalogue,) = runs.glob("*/runs.json")
     code = catalogue.parent.name
-    planned = [plan_work(file, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM) for file in files]
+    planned = [plan_work(study, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM) for study in studies]
     works = [work for works in planned for work in works if work.seed < SEEDS_FROM + NUM_SEEDS]
     pack_records(works, RECORDS)
 
 
 def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
     """Return the studies judged by the published records, and by those of the repeat."""
-    files = find_studies(None)
+    studies = find_studies(None)
     with unpacked(INSIGHTS_FOLDER / "all-records.tar.xz") as runs:
-        published = judge_studies(files, scale=QUICK, root=runs.parent, code=runs.name)
+        published = judge_studies(studies, scale=QUICK, root=runs.parent, code=runs.name)
     with unpacked(RECORDS) as runs:
-        repeated = judge_studies(files, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM)
+        repeated = judge_studies(studies, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM)
     return published, repeated
 
 
@@ -107,7 +107,7 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
 
 
 def _by_claim(judged: Sequence[JudgedStudy]) -> Mapping[str, tuple[Study, ClaimResult]]:
-    return {result.claim.id: (study.file.study, result) for study in judged for result in study.claims}
+    return {result.claim.id: (one.study, result) for one in judged for result in one.claims}
 
 
 if __name__ == "__main__":

@@ -150,6 +150,7 @@ def tiny_checkpoint(shared_cache: Path, tiny_hidden_size: int) -> Path:
     import torch
 
     from microcoder.train.recipe.recipe import WarmStartConfig
+    from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.warm import build_micro_checkpoint
 
     torch.set_num_threads(1)
@@ -161,7 +162,7 @@ def tiny_checkpoint(shared_cache: Path, tiny_hidden_size: int) -> Path:
         num_steps=200,
         batch_size=24,
     )
-    return build_micro_checkpoint(config, cache=shared_cache)
+    return build_micro_checkpoint(config, Observer(), cache=shared_cache)
 
 
 @pytest.fixture(scope="module")

@@ -271,12 +271,13 @@ def warm_model() -> Path:
     import atexit
 
     from microcoder.train.recipe.recipe import TrainConfig
+    from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.warm import build_micro_checkpoint
 
     folder = Path(tempfile.mkdtemp(prefix="golden-model-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     config = load_config(TrainConfig, [Path("micro")], SMALL)
-    return build_micro_checkpoint(config.model.warm_start, cache=folder)  # pyrefly: ignore[missing-attribute]
+    return build_micro_checkpoint(config.model.warm_start, Observer(), cache=folder)  # pyrefly: ignore[missing-attribute]
 
 
 def train_trl(folder: Path) -> Values:

@@ -13,7 +13,7 @@ from payment_figures import ErrorLine, draw_errors, draw_payments
 from payments import PaidRun, Payments
 
 from microcoder.judge.core.files import write_text
-from microcoder.lab.studies.design import StudyFile
+from microcoder.lab.studies.design import Study
 from microcoder.lab.studies.effects import Effect, estimate_effect
 from microcoder.lab.studies.figures import Chart
 
@@ -31,13 +31,13 @@ Paid = dict[int, Sequence[Payments]]
 """Seed -> what each step paid for."""
 
 
-def report_hacking(file: StudyFile, runs: Sequence[PaidRun], *, output: Path) -> str:
+def report_hacking(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
     """Write the figure of a study of graders into a folder; return its table, first and last step.
 
     A run that ends in tricks has a row of its own; all others of a level share one, with the span of their values.
     """
-    steps_of = {level: list(seeds.values()) for level, seeds in _by_level(file, runs).items() if seeds}
-    _write(draw_payments(file.name, steps_of, title="What is paid, and what is right"), output)
+    steps_of = {level: list(seeds.values()) for level, seeds in _by_level(study, runs).items() if seeds}
+    _write(draw_payments(study.name, steps_of, title="What is paid, and what is right"), output)
     lines = [
         _row(
             "trained against",
@@ -77,26 +77,26 @@ def _span(shares: Sequence[float]) -> str:
     return low if low == high else f"{low}-{high}"
 
 
-def report_errors(file: StudyFile, runs: Sequence[PaidRun], *, output: Path) -> str:
+def report_errors(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
     """Write the figure of a study of errors into a folder; return its table.
 
     Levels other than the reference are named `KIND, RATE %`.
     """
-    return _tell_errors(file, _by_level(file, runs), output)
+    return _tell_errors(study, _by_level(study, runs), output)
 
 
-def _tell_errors(file: StudyFile, found: Mapping[str, Paid], output: Path) -> str:
-    paid = {level: seeds for level, seeds in found.items() if level != file.study.reference}
-    clean = found[file.study.reference]
+def _tell_errors(study: Study, found: Mapping[str, Paid], output: Path) -> str:
+    paid = {level: seeds for level, seeds in found.items() if level != study.reference}
+    clean = found[study.reference]
     effects = {level: _effect_on_accuracy(seeds, clean) for level, seeds in paid.items() if seeds.keys() & clean.keys()}
     kinds: dict[str, dict[float, Effect]] = {}
     for level, effect in effects.items():
         kinds.setdefault(_kind(level), {})[_rate(level)] = effect
-    curves = {file.study.reference: _curves(clean)}
+    curves = {study.reference: _curves(clean)}
     for kind, by_rate in kinds.items():
         curves[kind] = _curves(paid[next(lv for lv in effects if _kind(lv) == kind and _rate(lv) == max(by_rate))])
     chart = draw_errors(
-        file.name, [ErrorLine(kind, by_rate) for kind, by_rate in kinds.items()], curves, title="What errors cost"
+        study.name, [ErrorLine(kind, by_rate) for kind, by_rate in kinds.items()], curves, title="What errors cost"
     )
     _write(chart, output)
     lines = [
@@ -110,7 +110,7 @@ def _tell_errors(file: StudyFile, found: Mapping[str, Paid], output: Path) -> st
         ),
         _rule(6),
     ]
-    for level, seeds in {file.study.reference: clean, **paid}.items():
+    for level, seeds in {study.reference: clean, **paid}.items():
         if seeds:
             change = _describe(effects[level]) if level in effects else "-"
             ends = " ".join(f"{late_accuracy(steps):.0%}" for steps in seeds.values())
@@ -118,11 +118,11 @@ def _tell_errors(file: StudyFile, found: Mapping[str, Paid], output: Path) -> st
     return "\n".join(lines)
 
 
-def report_fate(file: StudyFile, runs: Sequence[PaidRun], *, output: Path) -> str:
+def report_fate(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
     """Write the figure of a study of errors into a folder; return its table, and how well a collapse was foreseen."""
-    paid = _by_level(file, runs)
-    table = _tell_errors(file, paid, output)
-    clean = paid.pop(file.study.reference)
+    paid = _by_level(study, runs)
+    table = _tell_errors(study, paid, output)
+    clean = paid.pop(study.reference)
     seeds = sorted(set(clean).intersection(*paid.values()))
     warned = np.asarray([[_warning(runs[s]) for s in seeds] for runs in paid.values()])
     lost = np.asarray([[late_accuracy(clean[s]) - late_accuracy(runs[s]) for s in seeds] for runs in paid.values()])
@@ -154,8 +154,8 @@ def late_accuracy(steps: Sequence[Payments]) -> float:
     return fmean(payments.accuracy for payments in steps[-LATE_STEPS:])
 
 
-def _by_level(file: StudyFile, runs: Sequence[PaidRun]) -> dict[str, Paid]:
-    return {level: {run.seed: run.steps for run in runs if run.level == level} for level in file.study.levels}
+def _by_level(study: Study, runs: Sequence[PaidRun]) -> dict[str, Paid]:
+    return {level: {run.seed: run.steps for run in runs if run.level == level} for level in study.levels}
 
 
 def _effect_on_accuracy(seeds: Paid, clean: Paid) -> Effect:

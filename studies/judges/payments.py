@@ -21,7 +21,7 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.files import write_text
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.design import MICRO, StudyFile
+from microcoder.lab.studies.design import MICRO, Study
 from microcoder.lab.studies.work import plan_runs
 from microcoder.train.runs import RunDirectory, read_history
 
@@ -102,22 +102,22 @@ def read_payments(run: RunDirectory) -> Iterable[Payments]:
             yield counted
 
 
-def read_paid_runs(file: StudyFile, root: Path) -> list[PaidRun]:
+def read_paid_runs(study: Study, root: Path) -> list[PaidRun]:
     """Return the finished runs of a study, in the order of its levels.
 
     Raises:
         DataError: no run of the reference is finished.
     """
-    order, found = list(file.study.levels), []
-    for run in plan_runs(file, scale=MICRO, root=root):
+    order, found = list(study.levels), []
+    for run in plan_runs(study, scale=MICRO, root=root):
         if run.is_finished:
             history = read_history(run.folder)
             assert history.before is not None, run.folder
             assert history.after is not None, run.folder
             ends = history.before.accuracy, history.after.accuracy
             found.append(PaidRun(run.name, run.seed, *ends, [*read_payments(RunDirectory(run.folder))]))
-    if not any(run.level == file.study.reference for run in found):
-        raise DataError(f"no finished run of {file.name} in {root}; type: microcoder study {file.path}")
+    if not any(run.level == study.reference for run in found):
+        raise DataError(f"no finished run of {study.name} in {root}; type: microcoder study {study.path}")
     return sorted(found, key=lambda run: (order.index(run.level), run.seed))
 
 

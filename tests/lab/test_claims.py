@@ -149,11 +149,6 @@ def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportio
     assert one.low < one.value < one.high
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.70620), (2, 4.30265), (4.5, 2.65882), (59, 2.00100)])
-def test_quantiles_of_student(freedom: float, quantile: float) -> None:
-    assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=1e-4)
-
-
 VALUES = st.floats(-1, 1).map(lambda value: round(value, 3))
 ROWS = st.dictionaries(
     st.integers(0, 9), st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=2), min_size=2, max_size=6
@@ -184,7 +179,7 @@ def test_a_claim_and_its_opposite_are_never_both_supported(rows: dict[int, dict[
 @pytest.mark.parametrize("num_seeds", [3, 5])
 def test_planted_effects_are_found_and_what_is_not_there_is_not(num_seeds: int) -> None:
     """Differences of accuracy between two levels on the same problems, by binary samples."""
-    weights, planted = draw_weightings(PROBLEMS, num=100), 0.12 if num_seeds == 3 else 0.08
+    weights, planted = draw_weightings(PROBLEMS)[:, :101], 0.12 if num_seeds == 3 else 0.08
     verdicts: dict[float, Counter[ClaimFinding]] = {}
     for effect in (0.0, LEAST + 0.02, planted, -0.12):
         rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
@@ -245,18 +240,6 @@ def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(num
     assert 0.935 <= sum(effect.low <= LEAST <= effect.high for effect in effects) / 2000 <= 0.965
     typical = math.sqrt(sum(effect.half_width**2 for effect in effects) / 2000)
     assert typical == pytest.approx(expected_half_width(spread, num_seeds), rel=0.05)
-
-
-def test_claims_that_two_levels_are_the_same_need_a_narrow_interval() -> None:
-    rng = np.random.default_rng(2)
-    judged: dict[float, Counter[ClaimFinding]] = {0.0: Counter(), 1.0: Counter(), 3.0: Counter()}
-    for truth, verdicts in judged.items():
-        for _ in range(TRIALS):
-            found = estimate_effect(truth + 0.2 * rng.standard_normal((5, 1)))
-            verdicts[judge(found, "same", 1.0).judgement.verdict] += 1
-    assert judged[0.0][SUPPORTED] >= 0.95 * TRIALS
-    assert max(judged[1.0][SUPPORTED], judged[1.0][CONTRADICTED]) <= 0.05 * TRIALS
-    assert judged[3.0][CONTRADICTED] >= 0.95 * TRIALS
 
 
 @given(st.dictionaries(st.integers(0, 40), st.floats(0, 1), min_size=1, max_size=34))

@@ -11,7 +11,7 @@ from measures import contrast_length, measure_shifts, step_under_rules
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from microcoder.judge.core.config import load_config
-from microcoder.lab.studies.work import Job, MeasuredValue
+from microcoder.lab.studies.work import MeasuredValue, Work
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory, read_rollouts
 
@@ -41,7 +41,7 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
         "evaluator.workers": 1,
     }
     config = load_config(TrainConfig, layers=[layer])
-    return folder, list(step_under_rules(Job(0, config, folder), rules=RULES))
+    return folder, list(step_under_rules(Work("masks", "one_step", 0, config, folder), rules=RULES))
 
 
 def test_a_mask_moves_truncated_responses_and_its_reach_is_reported(taken: tuple[Path, list[MeasuredValue]]) -> None:

@@ -23,7 +23,7 @@ from microcoder.lab.studies.claims import StudyData, judge_effects, measure_cont
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.verdicts import ClaimFinding
-from microcoder.lab.studies.work import Job, MeasuredValue, plan_work, run_measurement
+from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import History, read_history
 
@@ -32,14 +32,14 @@ FUNCTION = """
 import random
 from microcoder.lab.studies.work import MeasuredValue
 
-def measure(job, *, gain: float = 0.5, broken: str = ""):
-    (job.folder / "calls").open("a").write("x")
-    source = random.Random(job.seed)
+def measure(work, *, gain: float = 0.5, broken: str = ""):
+    (work.folder / "calls").open("a").write("x")
+    source = random.Random(work.seed)
     for unit in range(20):
         noise = source.gauss(0, 0.2)
-        yield MeasuredValue("score", "low", f"{job.seed}/{unit}", noise)
-        yield MeasuredValue("score", broken or "high", f"{job.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
-        yield MeasuredValue("reached", "high", f"{job.seed}/{unit}", 0.5)
+        yield MeasuredValue("score", "low", f"{work.seed}/{unit}", noise)
+        yield MeasuredValue("score", broken or "high", f"{work.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
+        yield MeasuredValue("reached", "high", f"{work.seed}/{unit}", 0.5)
 """
 STUDY = """
 question = "Does a higher level score more?"
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_a_measurement_is_one_line(
 ) -> None:
     wrong = Measurement.model_validate(measurement.model_dump() | change)
     with pytest.raises(error) as caught:
-        run_measurement(wrong, Job(3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"))
+        run_measurement(Work("s", "score", 3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"), wrong)
     assert told in str(caught.value)
     assert not (tmp_path / "work" / "summary.json").exists()
 
@@ -185,10 +185,28 @@ def test_a_study_of_measurements_is_never_done_twice(
     assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
 
 
+def test_two_studies_may_call_their_own_claims_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "studies").mkdir()
+    text = STUDY.replace('id = "T2"', 'id = "X1"').replace("recipe.toml", "../recipe.toml")
+    own = write_study(tmp_path / "studies", text=text)
+    (tmp_path / "studies" / "recipe.toml").rename(tmp_path / "recipe.toml")
+    (tmp_path / "studies" / "idle.toml").write_text(own.read_text().replace("gain = 0.5", "gain = 0.0"))
+    main(["study", "--all", "--quick", "--jobs", "1"])
+    capsys.readouterr()
+    main(["study", "--all", "--quick", "--report", "--json"])
+    claims = json.loads(capsys.readouterr().out)["claims"]
+    assert {one["study"]: one["verdict"] for one in claims} == {"idle": "contradicted", "study": "supported"}
+    main(["study", "--all", "--quick", "--report", "-o", "pages"])
+    assert (tmp_path / "pages" / "README.md").read_text().count("| X1 | ") == 2
+
+
 def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_study(tmp_path: Path) -> None:
-    trouble = """    assert job.seed, "no luck"
-    if (job.folder / "pid").exists(): os._exit(1)
-    if job.seed == 1: (job.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
+    trouble = """    assert work.seed, "no luck"
+    if (work.folder / "pid").exists(): os._exit(1)
+    if work.seed == 1: (work.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
     source ="""
     write_study(tmp_path, FUNCTION.replace("import random", "import os, random, time").replace("    source =", trouble))
     command = [sys.executable, "-m", "microcoder", "study", "study.toml", "--quick", "--runs", "runs", "--jobs", "1"]
@@ -209,8 +227,8 @@ def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_stud
 def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> None:
     check = 'check = { measurement = "score", metric = "reached", of = ["high"] }\n'
     (tmp_path / "study.toml").write_text(STUDY.replace('family = "measuring"', f'family = "mechanism"\n{check}'))
-    file = load_study(tmp_path / "study.toml")
-    (claim,) = file.study.claims
+    study = load_study(tmp_path / "study.toml")
+    (claim,) = study.claims
     assert claim.primary is not None
     assert claim.check is not None
     effect = Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0)
@@ -224,8 +242,8 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
     ):
         found = {claim.primary.name: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
         found |= {} if share is None else {claim.check.name: replace(effect, value=share)}
-        (result,) = judge_effects(file.study, found)
+        (result,) = judge_effects(study, found)
         assert result.raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
-    (result,) = judge_effects(file.study.model_copy(update={"claims": (built,)}), {claim.primary.name: effect})
+    (result,) = judge_effects(study.model_copy(update={"claims": (built,)}), {claim.primary.name: effect})
     assert result.raw is ClaimFinding.CONSTRUCTED

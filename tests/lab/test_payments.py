@@ -11,7 +11,7 @@ from payment_report import report_errors, report_fate, report_hacking
 from payments import count_payments, load_payments, read_paid_runs, write_payments
 
 from microcoder.judge.core.errors import DataError
-from microcoder.lab.studies.design import MICRO, StudyFile, load_study
+from microcoder.lab.studies.design import MICRO, Study, load_study
 from microcoder.lab.studies.work import Work, plan_runs
 from microcoder.lab.studies.workers import _do, missing_work
 from microcoder.train.recipe.recipe import build_rewards
@@ -46,7 +46,7 @@ options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
 
 
 @pytest.fixture(scope="module")
-def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyFile, dict[str, Work]]:
+def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, dict[str, Work]]:
     """The runs of one seed, done as a process of `microcoder study` does them."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "baseline.toml").write_text(BASELINE.replace("CHECKPOINT", str(tiny_checkpoint)))
@@ -63,7 +63,7 @@ def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.slow
 def test_runs_are_paid_by_what_their_level_names_and_reported(
-    finished: tuple[StudyFile, dict[str, Work]], tmp_path: Path
+    finished: tuple[Study, dict[str, Work]], tmp_path: Path
 ) -> None:
     study, runs = finished
     noisy = runs["systematic false accepts, 20 %"]
@@ -86,12 +86,12 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
 
 @pytest.mark.parametrize("path", sorted((ROOT / "studies/judges").glob("*.toml")), ids=lambda path: path.stem)
 def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
-    file = load_study(path)
-    runs = plan_runs(file, scale=MICRO, root=tmp_path)
-    assert len({run.folder for run in runs}) == len(runs) == len(file.study.seeds) * len(file.study.levels)
+    study = load_study(path)
+    runs = plan_runs(study, scale=MICRO, root=tmp_path)
+    assert len({run.folder for run in runs}) == len(runs) == len(study.seeds) * len(study.levels)
     for run in runs:
         rewards = build_rewards(run.config.rewards)
-        assert (rewards.parts[0][0].label == "all_tests") == (run.name == file.study.reference)
+        assert (rewards.parts[0][0].label == "all_tests") == (run.name == study.reference)
         alike = run.config.model_copy(update={"rewards": runs[0].config.rewards, "seed": runs[0].config.seed})
         assert alike == runs[0].config
         options = run.config.rewards[0].options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Checker, Rollout
-from microcoder.lab.studies.work import Job
+from microcoder.lab.studies.work import Work
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import ScoredRollout, rollout_row
 from microcoder.train.run.tasks import load_tasks
@@ -45,8 +46,8 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
     for step, kept in ((1, samples), (2, [samples[0], samples[2], samples[3]])):
         write_rollouts(run.rollout_file(step), [rollout_row(one, step=step, temperature=1.0) for one in kept])
 
-    job = Job(3, config, tmp_path / "own", {"robust": run.root})
-    found = {(row.metric, row.level): (row.unit, row.value) for row in judge_both_ways(job)}
+    work = Work("s", "gap", 3, config, tmp_path / "own", runs={"robust": run.root})
+    found = {(row.metric, row.level): (row.unit, row.value) for row in judge_both_ways(work)}
     assert found == {
         ("accepted", "robust"): (f"seed3/{problem.id}", 0.75),
         ("accepted", "strict"): (f"seed3/{problem.id}", 0.5),
@@ -56,7 +57,7 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
 
     strict = load_config(TrainConfig, layers=[config.model_dump(mode="json"), {"evaluator.comparison": "strict"}])
     with pytest.raises(DataError, match="was trained with comparison = 'strict', not robust"):
-        list(judge_both_ways(Job(3, strict, tmp_path / "own", {"robust": run.root})))
+        list(judge_both_ways(replace(work, config=strict)))
 
 
 def test_a_right_value_in_another_layout_passes_the_robust_evaluator_alone() -> None:

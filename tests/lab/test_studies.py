@@ -14,7 +14,7 @@ from synthetic_run import Recipe, write_run
 from microcoder.cli import main
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import ConfigError
-from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, StudyFile, find_studies, load_study
+from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, Study, find_studies, load_study
 from microcoder.lab.studies.work import Work, digest_code, distinct_work, plan_runs, plan_work
 from microcoder.lab.studies.workers import missing_work
 from microcoder.train.recipe.recipe import MicroProblems, find_idle
@@ -31,7 +31,7 @@ def planned(name: str, scale: str) -> list[Work]:
 
 
 def test_every_insight_is_tested_once_or_says_why_it_cannot_be() -> None:
-    named = [claim.id for file in STUDIES.values() for claim in file.study.claims if not claim.id.startswith("X")]
+    named = [claim.id for study in STUDIES.values() for claim in study.claims if not claim.id.startswith("X")]
     assert sorted(named) == sorted(INSIGHTS)
     assert len(INSIGHTS) == 34
 
@@ -39,17 +39,17 @@ def test_every_insight_is_tested_once_or_says_why_it_cannot_be() -> None:
 @pytest.mark.parametrize("scale", [MICRO, QUICK, "qwen3-4b"])
 @pytest.mark.parametrize("name", STUDIES)
 def test_levels_differ_in_what_they_say_and_seeds_in_the_seed(name: str, scale: str) -> None:
-    file, runs = STUDIES[name], [work for work in planned(name, scale) if work.measurement is None]
-    seeds = file.scale(scale).seeds
+    study, runs = STUDIES[name], [work for work in planned(name, scale) if work.measurement is None]
+    seeds = study.at_scale(scale).seeds
     assert len(seeds) >= 3
-    assert len({run.folder for run in runs}) == len(runs) == len(seeds) * len(file.study.levels)
+    assert len({run.folder for run in runs}) == len(runs) == len(seeds) * len(study.levels)
     if not runs:
         return
-    base = flatten(next(r for r in runs if r.name == file.study.reference).config.model_dump(mode="json"))
-    for run in runs[: len(file.study.levels)]:
+    base = flatten(next(r for r in runs if r.name == study.reference).config.model_dump(mode="json"))
+    for run in runs[: len(study.levels)]:
         keys = flatten(run.config.model_dump(mode="json"))
         differing = {key for key in keys | base if keys.get(key) != base.get(key)}
-        level, reference = file.study.levels[run.name], file.study.levels[file.study.reference]
+        level, reference = study.levels[run.name], study.levels[study.reference]
         said = {k for table in (level, reference) for t in (table.set, *table.at.values()) for k in t}
         # `loss = "grpo"` says the kind, and with it its options.
         parts = {key.rpartition(".")[0] for key in said if key.endswith(".kind")} | said
@@ -76,8 +76,8 @@ def test_every_idea_of_a_study_can_act_at_every_scale() -> None:
     declared = {("006_truncation_mask", "one_step"), ("007_batch_size", "32")}
     idle = {
         (name, work.name): said
-        for name, file in STUDIES.items()
-        for scale in (MICRO, *file.study.scales)
+        for name, study in STUDIES.items()
+        for scale in (MICRO, *study.scales)
         for work in planned(name, scale)
         if work.seed == 0 and (said := find_idle(work.config))
     }
@@ -113,14 +113,14 @@ def test_a_registered_study_is_eight_seeds_of_each_arm_over_three_warm_starts(
 
 
 def test_active_sampling_is_registered_with_each_problem_asked_twelve_times(tmp_path: Path) -> None:
-    file = load_study(ROOT / "studies" / "registered" / "active_sampling.toml")
-    runs = plan_runs(file, scale=MICRO, root=tmp_path)
+    study = load_study(ROOT / "studies" / "registered" / "active_sampling.toml")
+    runs = plan_runs(study, scale=MICRO, root=tmp_path)
     assert Counter(run.config.algorithm.problem_choice.kind for run in runs) == {"uniform": 5, "active": 5}
     for run in runs:
         problems, asked = run.config.problems, run.config.num_steps * run.config.batch.train_batch_size
         assert isinstance(problems, MicroProblems)
         assert asked == 12 * problems.num_train
-    primary = [claim.primary.metric if claim.primary else None for claim in file.study.claims]
+    primary = [claim.primary.metric if claim.primary else None for claim in study.claims]
     assert primary == ["no-signal", "accuracy"]
 
 
@@ -162,7 +162,7 @@ spread = { sd = 0.02, where = "pilot" }
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> StudyFile:
+def study(tmp_path: Path) -> Study:
     (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\nnum_steps = 2\n')
     (tmp_path / "study.toml").write_text(STUDY)
     return load_study(tmp_path / "study.toml")
@@ -184,15 +184,15 @@ def do(works: list[Work]) -> None:
             (work.folder / "summary.json").write_text("{}")
 
 
-def test_a_level_may_name_the_seed(file: StudyFile) -> None:
-    file.path.write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
-    runs = plan_runs(load_study(file.path), scale=MICRO, root=file.path.parent)
+def test_a_level_may_name_the_seed(study: Study) -> None:
+    study.path.write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
+    runs = plan_runs(load_study(study.path), scale=MICRO, root=study.path.parent)
     seeds = [flatten(run.config.model_dump(mode="json"))["problems.seed"] for run in runs if run.name == "b"]
     assert seeds == [10, 11, 12, 13, 14, 15]
 
 
-def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(file: StudyFile, tmp_path: Path) -> None:
-    works = plan_work(file, scale="micro", root=tmp_path)
+def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(study: Study, tmp_path: Path) -> None:
+    works = plan_work(study, scale="micro", root=tmp_path)
     runs = missing_work(works)
     assert named(runs) == [(level, seed) for seed in (10, 11, 12, 13, 14, 15) for level in "abc"]
     do(runs[:4])
@@ -226,13 +226,12 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(file: Study
         ('measurement = "of_a"', 'measurement = "of_a", feature = "late"', "a measurement has no feature"),
         ("set = {", "at.huge = {", "levels set keys at huge, no scale"),
         ("question", "qestion", "qestion: unknown key"),
-        ("[levels.a]", "first_look = 3\n[levels.a]", "first_look = 3 is less than the 6 seeds, all of which are run"),
     ],
 )
-def test_a_wrong_study_is_one_clear_line(old: str, new: str, told: str, file: StudyFile) -> None:
-    file.path.write_text(STUDY.replace(old, new))
+def test_a_wrong_study_is_one_clear_line(old: str, new: str, told: str, study: Study) -> None:
+    study.path.write_text(STUDY.replace(old, new))
     with pytest.raises(ConfigError) as error:
-        load_study(file.path)
+        load_study(study.path)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -242,7 +241,7 @@ def test_a_study_is_found_by_a_part_of_its_name(tmp_path: Path, monkeypatch: pyt
     for name in ("001_first", "002_second"):
         (tmp_path / "studies" / f"{name}.toml").write_text(STUDY)
     monkeypatch.chdir(tmp_path)
-    assert [file.name for file in find_studies(None)] == ["001_first", "002_second"]
+    assert [study.name for study in find_studies(None)] == ["001_first", "002_second"]
     assert find_studies("second")[0].name == "002_second"
     for name, told in (("third", "no study"), ("00", "more than one study")):
         with pytest.raises(ConfigError, match=f"{told} is called '{name}'; studies: 001_first, 002_second"):

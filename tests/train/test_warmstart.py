@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from microcoder.data.micro import TIERS, generate_chain_demonstrations, generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -27,17 +28,26 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_micro_checkpoint(TINY, cache=tmp_path_factory.mktemp("cache"))
+    return build_micro_checkpoint(TINY, Observer(), cache=tmp_path_factory.mktemp("cache"))
 
 
 def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(checkpoint: Path, tmp_path: Path) -> None:
-    """Also where a half-written one is in the way."""
+    """Also where one was stopped, and where a half-written one is in the way."""
+
+    class Interrupting(Observer):
+        def note(self, text: str) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_micro_checkpoint(TINY, Interrupting(), cache=tmp_path)
+    assert not (tmp_path / checkpoint.name).exists()
     (tmp_path / checkpoint.name).mkdir()
     (tmp_path / checkpoint.name / "model.safetensors").write_bytes(b"cut off")
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    again = build_micro_checkpoint(TINY, cache=tmp_path)
+    again = build_micro_checkpoint(TINY, Observer(), cache=tmp_path)
     assert torch.equal(torch.get_rng_state(), before)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [again]
     assert again.name == checkpoint.name
     assert contents(again) == contents(checkpoint)
 
@@ -66,15 +76,6 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
     assert not [token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)]
     for text in ("3+4=7\n```python\nx-- +5 -x2*10\n```\n", "übung → 日本", "\t \n\n"):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-
-
-def test_a_failed_build_leaves_no_folder(tmp_path: Path) -> None:
-    def interrupt(done: int, total: int, loss: float) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_micro_checkpoint(TINY, cache=tmp_path, on_progress=interrupt)
-    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
 def test_impossible_head_counts_are_refused_with_a_way_out() -> None:

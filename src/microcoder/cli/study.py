@@ -6,6 +6,7 @@ import json as json_module
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
-    from microcoder.lab.studies.design import StudyFile
+    from microcoder.lab.studies.design import Study
     from microcoder.lab.studies.work import Work
 
 _NAME = "A study file, or a name (or a part of one) in studies/."
@@ -101,8 +102,8 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
     studies, scale, jobs = _choose(name, chosen.all), chosen.size, jobs or default_jobs()
     planned = [
         work
-        for file in studies
-        for work in plan_work(file, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)
+        for study in studies
+        for work in plan_work(study, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)
     ]
     works = distinct_work(planned)
     missing, num_left = missing_work(works), sum(not work.is_finished for work in works)
@@ -154,7 +155,7 @@ def _report(
     from microcoder.lab.studies.pages import describe_claim, write_study_report
     from microcoder.lab.studies.work import SUFFIX, unpacked
 
-    _require_statistics()
+    _require_insights()
     if chosen.runs.is_file() or chosen.runs.name.endswith(SUFFIX):
         with unpacked(chosen.runs) as runs:
             _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, json=json, records=chosen.runs)
@@ -162,39 +163,40 @@ def _report(
     studies = _choose(name, chosen.all)
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
-    names = {file.name for file in studies}
+    names = {study.name for study in studies}
     found = judge_studies(family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from)
-    judged = [study for study in found if study.file.name in names]
+    judged = [one for one in found if one.study.name in names]
     if json:
         print(json_module.dumps(as_records(judged), indent=2))
     else:
         page = write_study_report(judged, output=output, has_index=name is None, records=records)
-        for study in judged:
-            for result in study.claims:
-                print(describe_claim(result, study.file.study))
+        for one in judged:
+            for result in one.claims:
+                print(describe_claim(result, one.study))
         print(page)
 
 
-def _require_statistics() -> None:
+def _require_insights() -> None:
     try:
-        import scipy  # noqa: F401
+        for package in ("scipy", "matplotlib", "pyarrow"):
+            import_module(package)
     except ImportError as error:
         raise ConfigError(f"this needs {error.name}; type: {how_to_install('insights')}") from None
 
 
-def _describe(studies: Sequence[StudyFile], works: Sequence[Work], scale: str) -> Iterator[str]:
+def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> Iterator[str]:
     from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.pages import describe_expectation, name_comparison
 
-    _require_statistics()
+    _require_insights()
     is_tiny = scale in (MICRO, QUICK)
-    for file in studies if is_tiny else ():
-        for claim in file.study.claims:
-            yield f"{claim.id} ({claim.family}, {file.name}): {claim.short}\n  {claim.design}"
+    for study in studies if is_tiny else ():
+        for claim in study.claims:
+            yield f"{claim.id} ({claim.family}, {study.name}): {claim.short}\n  {claim.design}"
             if claim.primary:
-                yield f"  {name_comparison(claim.primary, file.study)}."
-            yield f"  {describe_expectation(claim, file, scale=scale)}\n"
-    of_name = {file.name: file for file in studies}
+                yield f"  {name_comparison(claim.primary, study)}."
+            yield f"  {describe_expectation(claim, study, scale=scale)}\n"
+    of_name = {study.name: study for study in studies}
     for work in works:
         if is_tiny or work.measurement:
             yield f"{'finished' if work.is_finished else 'missing '}  {work.folder}  {work.label}"
@@ -202,18 +204,18 @@ def _describe(studies: Sequence[StudyFile], works: Sequence[Work], scale: str) -
             yield _command(of_name[work.study], work, scale)
 
 
-def _command(file: StudyFile, work: Work, scale: str) -> str:
+def _command(study: Study, work: Work, scale: str) -> str:
     """Return the command of one run, for a machine that has the model's GPUs; it resumes what it finds."""
     from microcoder.lab.studies.work import level_keys
 
-    keys = {**file.study.set, **file.scale(scale).set, **level_keys(file, scale=scale, level=work.name)}
-    words = ["microcoder", "train", "-c", str(file.path.parent / file.scale(scale).baseline)]
+    keys = {**study.set, **study.at_scale(scale).set, **level_keys(study, scale=scale, level=work.name)}
+    words = ["microcoder", "train", "-c", str(study.path.parent / study.at_scale(scale).baseline)]
     for key, value in {**keys, "seed": work.seed}.items():
         words += [f"--{key}", value if isinstance(value, str) else json_module.dumps(value)]
     return shlex.join([*words, "--run-dir", str(work.folder)])
 
 
-def _choose(name: str | None, everything: bool) -> list[StudyFile]:
+def _choose(name: str | None, everything: bool) -> list[Study]:
     from microcoder.lab.studies.design import find_studies
 
     if (name is None) != everything:

@@ -11,7 +11,7 @@ import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.lab.yardstick.cases import Case
-from microcoder.lab.yardstick.session import Lane, put_case, read_judge
+from microcoder.lab.yardstick.session import Lane, YardstickPlan, ask_judge, put_case, read_judge
 
 PEERS = Path(__file__).parents[3] / "examples" / "judges" / "peers.py"
 RIGHT = Case("right", "fidelity", "right", "V6", True, "", "print(sum(map(int, input().split())))", (("1 2\n", "3\n"),))
@@ -46,6 +46,7 @@ def test_a_function_of_the_user_is_asked_and_believed(tmp_path: Path) -> None:
         ("return tests['outputs'] == ['3\\n'] and time_limit == 4", "code, tests, time_limit", ["", "accepted"]),
         ("return None if case['title'] == 'right' else True", "case", ["no verdict: unscored", "accepted"]),
         ("raise ValueError('no')", "case", ["no verdict: ValueError: no", ""]),
+        ("return case['expect']", "case", ["no verdict: KeyError: 'expect'", ""]),
     ):
         with open_lane(write_judge(tmp_path, body, parameters)) as lane:
             assert [put_case(lane, case).what for case in (RIGHT, WRONG)] == found
@@ -62,9 +63,25 @@ def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
         assert lane.ask(WRONG).error == "ended"
         assert lane.ask(RIGHT).accepted is True
         hangs = Case("hangs", "timeouts", "", "V6", False, "", "sleep", (("", ""),), time_limit_seconds=0.1)
-        assert put_case(lane, hangs).what == "the judge was killed"
+        assert put_case(lane, hangs).what == "no verdict in time"
         assert lane.ask(RIGHT).accepted is True
         assert lane.num_started == 3
+
+
+def test_what_a_program_writes_among_the_answers_is_passed_over(tmp_path: Path) -> None:
+    body = """import contextlib, os
+    for descriptor in range(3, 9):
+        with contextlib.suppress(OSError): os.write(descriptor, b'{"accepted": false}\\n' + b"x" * 3_000_000)
+    return 1"""
+    with open_lane(write_judge(tmp_path, body)) as lane:
+        assert [lane.ask(RIGHT).accepted for _ in range(2)] == [True, True]
+
+
+def test_a_judge_that_does_not_start_again_is_left_out_and_stops_no_other(tmp_path: Path) -> None:
+    judge = write_judge(tmp_path, "import os\n    os.remove(__file__)\n    os._exit(3)")
+    plan = YardstickPlan((RIGHT, WRONG), seed=0, most=None)
+    audit = ask_judge(read_judge(judge, python=sys.executable), plan, lanes=1, contain=False, note=print)
+    assert "the judge function does not start" in audit.problem
 
 
 def test_a_judge_reaches_nothing_of_this_machine(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ class ChainTask:
         """The digit after each step."""
         digits, digit = [], self.start
         for step in self.steps:
-            digit = take_step(digit, step)
+            digit = _OPERATIONS[step[0]](digit, int(step[1])) % MODULUS
             digits.append(digit)
         return digits
 
@@ -131,11 +131,6 @@ class ChainTask:
         if self.style == "function":
             return f"def {FUNCTION_NAME}(x):\n    return {self.ending.code.format(x='x', n=digit)}\n"
         return f"print({self.ending.code.format(x='int(input())', n=digit)})\n"
-
-
-def take_step(digit: int, step: str) -> int:
-    """Return the digit after a step."""
-    return _OPERATIONS[step[0]](digit, int(step[1])) % MODULUS
 
 
 def split_of(task: ChainTask) -> Split:

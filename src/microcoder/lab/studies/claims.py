@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study, StudyFile
+from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
 from microcoder.lab.studies.features import MetricSeries, measure, read_series
 from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
@@ -27,10 +27,13 @@ class ClaimResult:
     checks: tuple[ContrastResult, ...]
     raw: ClaimFinding
     """The uncorrected verdict."""
-    verdict: ClaimFinding
-    """The verdict corrected for all claims (Holm)."""
     adjusted: Judgement | None = None
-    """p-values adjusted for all claims; None if the claim was not decided by an effect."""
+    """Verdict and p-values adjusted for all claims (Holm); None if the claim was not decided by an effect."""
+
+    @property
+    def verdict(self) -> ClaimFinding:
+        """The verdict, corrected where it was decided by an effect."""
+        return self.adjusted.verdict if self.adjusted else self.raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,6 @@ class StudyRecord:
     """Level -> held-out accuracy `before` and `after`, run by run."""
     made: str
     """Seeds, runs, CPU-hours, code, commits and machines in words."""
-    figure: Mapping[str, str] | None = None
-    """Name, title and description of the page's figure."""
 
 
 @dataclass
@@ -72,7 +73,7 @@ class StudyData:
 class JudgedStudy:
     """A study with its records and verdicts."""
 
-    file: StudyFile
+    study: Study
     scale: str
     record: StudyRecord
     claims: Sequence[ClaimResult]
@@ -82,42 +83,40 @@ class JudgedStudy:
 
 
 def judge_studies(
-    files: Sequence[StudyFile], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+    studies: Sequence[Study], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[JudgedStudy]:
-    """Return studies with verdicts on their claims as one family; the other arguments are those of `plan_runs`."""
-    return correct(
-        judge_work(file, plan_work(file, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
-        for file in files
-    )
+    """Return studies with verdicts, corrected for all claims of the catalogue, and for each study's own (X1, X2 ...).
+
+    The other arguments are those of `plan_runs`.
+    """
+    judged = [
+        judge_work(study, plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
+        for study in studies
+    ]
+    catalogued = _adjust([result for one in judged for result in one.claims if result.claim.is_catalogued], INSIGHTS)
+    corrected = []
+    for one in judged:
+        own = [result for result in one.claims if not result.claim.is_catalogued]
+        adjusted = catalogued | _adjust(own, own)
+        claims = [replace(result, adjusted=adjusted.get(result.claim.id)) for result in one.claims]
+        corrected.append(replace(one, claims=claims))
+    return corrected
 
 
-def correct(judged: Iterable[JudgedStudy]) -> list[JudgedStudy]:
-    """Return the studies, verdicts corrected for all claims of the catalogue, and for each study's own (X1, X2 ...)."""
-    judged = list(judged)
-    families = [(len(INSIGHTS), [result for study in judged for result in study.claims if result.claim.is_catalogued])]
-    for study in judged:
-        own = [result for result in study.claims if not result.claim.is_catalogued]
-        families.append((len(own), own))
-    adjusted: dict[str, Judgement] = {}
-    for num_claims, results in families:
-        tested = {
-            result.claim.id: result.primary
-            for result in results
-            if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
-        }
-        adjusted |= adjust_judgements(tested, num_claims=num_claims)
-
-    def corrected(result: ClaimResult) -> ClaimResult:
-        found = adjusted.get(result.claim.id)
-        return replace(result, verdict=found.verdict, adjusted=found) if found else result
-
-    return [replace(study, claims=[corrected(result) for result in study.claims]) for study in judged]
+def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, Judgement]:
+    """Return the judgements of the claims that an effect decides, corrected for all of a family, by the claim's id."""
+    tested = {
+        result.claim.id: result.primary
+        for result in results
+        if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
+    }
+    return adjust_judgements(tested, num_claims=len(family))
 
 
-def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedStudy:
+def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:
     """Read the finished part of a study's planned work; return it with an uncorrected verdict on each claim."""
-    histories: dict[str, dict[int, History]] = {level: {} for level in file.study.levels}
-    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in file.study.measurements}
+    histories: dict[str, dict[int, History]] = {level: {} for level in study.levels}
+    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in study.measurements}
     done = [work for work in works if work.is_finished]
     summaries = []
     for work in done:
@@ -126,11 +125,8 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
         else:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
-    data = StudyData(file.study, histories, measured)
-    contrasts: dict[str, Contrast] = {}
-    for claim in file.study.claims:
-        named = [*([claim.primary] if claim.primary else []), *claim.secondary, *_checks(claim, file.study)]
-        contrasts |= {contrast.name: contrast for contrast in named}
+    data = StudyData(study, histories, measured)
+    contrasts = {one.name: one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))}
     effects = {name: effect for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
     levels = {
         level: {
@@ -142,7 +138,7 @@ def judge_work(file: StudyFile, works: Sequence[Work], *, scale: str) -> JudgedS
     runs = [history for by_seed in histories.values() for history in by_seed.values()]
     seeds = sorted({work.seed for work in done})
     record = StudyRecord(seeds, effects, levels, _describe_origin(seeds, runs, summaries, done))
-    return JudgedStudy(file, scale, record, judge_effects(file.study, effects), works, data)
+    return JudgedStudy(study, scale, record, judge_effects(study, effects), works, data)
 
 
 def _describe_origin(
@@ -165,11 +161,7 @@ def _describe_origin(
 
 def judge_effects(study: Study, effects: Mapping[str, Effect]) -> list[ClaimResult]:
     """Return the uncorrected result of each claim of a study, from the effects by the contrasts' names."""
-
-    def find(contrast: Contrast) -> ContrastResult:
-        return judge_contrast(contrast, effects.get(contrast.name))
-
-    return [_judge_claim(claim, study, find) for claim in study.claims]
+    return [_judge_claim(claim, study, effects) for claim in study.claims]
 
 
 def _checks(claim: Claim, study: Study) -> list[Contrast]:
@@ -180,11 +172,13 @@ def _checks(claim: Claim, study: Study) -> list[Contrast]:
     return checks
 
 
-def _judge_claim(claim: Claim, study: Study, find: Callable[[Contrast], ContrastResult]) -> ClaimResult:
+def _judge_claim(claim: Claim, study: Study, effects: Mapping[str, Effect]) -> ClaimResult:
+    def find(contrast: Contrast) -> ContrastResult:
+        return judge_contrast(contrast, effects.get(contrast.name))
+
     secondary = tuple(map(find, claim.secondary))
     if claim.primary is None:
-        verdict = ClaimFinding.UNDECIDABLE
-        return ClaimResult(claim, None, secondary, (), verdict, verdict)
+        return ClaimResult(claim, None, secondary, (), ClaimFinding.UNDECIDABLE)
     primary, checks = find(claim.primary), tuple(find(check) for check in _checks(claim, study))
     verdict, effect = primary.judgement.verdict, primary.effect
     # Whole runs that differ nowhere are the same run: the setting changed nothing.
@@ -197,7 +191,7 @@ def _judge_claim(claim: Claim, study: Study, find: Callable[[Contrast], Contrast
         verdict = ClaimFinding.INCONCLUSIVE
     if claim.construction and verdict in (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER):
         verdict = ClaimFinding.CONSTRUCTED
-    return ClaimResult(claim, primary, secondary, checks, verdict, verdict)
+    return ClaimResult(claim, primary, secondary, checks, verdict)
 
 
 def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
@@ -264,11 +258,11 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
     return _plain(
         {
             "scale": judged[0].scale if judged else "",
-            "studies": {study.file.name: asdict(study.record) for study in judged},
+            "studies": {one.study.name: asdict(one.record) for one in judged},
             "claims": [
                 {
                     "id": result.claim.id,
-                    "study": study.file.name,
+                    "study": one.study.name,
                     "short": result.claim.short,
                     "primary": result.claim.primary.name if result.claim.primary else None,
                     "verdict": result.verdict.value,
@@ -276,8 +270,8 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
                     "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
                     "p_size_holm": result.adjusted.p_size if result.adjusted else None,
                 }
-                for study in judged
-                for result in study.claims
+                for one in judged
+                for result in one.claims
             ],
         }
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -149,10 +148,15 @@ class Claim(Config):
         """Whether it is one of the 34, which are corrected together."""
         return self.id in INSIGHTS
 
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """The primary contrast, if there is one, and the secondary ones."""
+        return (*((self.primary,) if self.primary else ()), *self.secondary)
+
     def _contradictions(self) -> Iterator[str]:
         if self.is_catalogued == self.id.startswith("X"):
             yield f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ..."
-        for contrast in (*((self.primary,) if self.primary else ()), *self.secondary):
+        for contrast in self.contrasts:
             if lacking := {"direction", "least"} - contrast.model_fields_set:
                 yield f"claim {self.id}: its contrast of {contrast.metric} needs {' and '.join(sorted(lacking))}"
         if (self.primary is None) == (self.undecidable is None):
@@ -177,7 +181,7 @@ class Measurement(Config):
     """A measurement without whole training runs: one unit of work per seed."""
 
     function: str = Field(min_length=1)
-    """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes a `Job` and yields
+    """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes its `Work` and yields
     `MeasuredValue`s (`microcoder.lab.studies.work`)."""
     says: str = Field(min_length=1)
     """Description as a clause for the page."""
@@ -226,6 +230,8 @@ class Scale(Config):
 class Study(Config):
     """A study: question, levels or measurements, and claims."""
 
+    path: Path = Path()
+    """The file that it was read from."""
     question: str = Field(min_length=1)
     done: str = Field(min_length=1)
     """The experiment in one sentence for the page: `The same tiny model was trained with and without a mask.`"""
@@ -238,8 +244,6 @@ class Study(Config):
     reference: str = ""
     """The level that is the baseline, or the one that others are compared with; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
-    first_look: int | None = None
-    """Number of seeds at which a study was registered to be looked at; no less than all, since all are run."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
     figure: FigureChoice | None = None
@@ -253,6 +257,27 @@ class Study(Config):
     claims: tuple[Claim, ...] = ()
     """Claims; empty for a study whose results are reported elsewhere."""
 
+    @property
+    def name(self) -> str:
+        """The file's name without suffix."""
+        return self.path.stem
+
+    def at_scale(self, name: str) -> Scale:
+        """Return a scale.
+
+        Raises:
+            ConfigError: the study has none of that name.
+        """
+        if name == MICRO:
+            return Scale(baseline=self.baseline, seeds=self.seeds)
+        if name not in self.scales:
+            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}")
+        return self.scales[name]
+
+    def seeds_at(self, scale: str, measurement: str = "") -> tuple[int, ...]:
+        """Return the seeds of the runs at a scale, or of a measurement."""
+        return self.measurements[measurement].seeds if measurement else self.at_scale(scale).seeds
+
     def unit_of(self, contrast: Contrast) -> Unit:
         """Return the unit of a contrast's metric."""
         metric = contrast.metric
@@ -263,8 +288,6 @@ class Study(Config):
     def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
             yield "a study needs [levels] to train at, or [measurements]"
-        if self.first_look is not None and self.first_look < len(self.seeds):
-            yield f"first_look = {self.first_look} is less than the {len(self.seeds)} seeds, all of which are run"
         if len(self.levels) == 1:
             yield "one level compares nothing; add another, or leave levels to [measurements]"
         if self.levels and self.reference not in self.levels:
@@ -275,9 +298,7 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
-        named: list[tuple[str, Contrast]] = []
-        for claim in self.claims:
-            named += [(claim.id, one) for one in (claim.primary, *claim.secondary, claim.check) if one]
+        named = [(claim.id, one) for claim in self.claims for one in (*claim.contrasts, claim.check) if one]
         for where, one in named:
             known = tuple(self.levels)
             if one.measurement:
@@ -291,53 +312,22 @@ class Study(Config):
                 yield f"{where}: no metric {one.metric!r}; use one of {', '.join(metrics)}"
 
 
-@dataclass(frozen=True, slots=True)
-class StudyFile:
-    """A study as read from its file, with the file's path."""
-
-    path: Path
-    study: Study
-
-    @property
-    def name(self) -> str:
-        """The file's name without suffix."""
-        return self.path.stem
-
-    def scale(self, name: str) -> Scale:
-        """Return a scale.
-
-        Raises:
-            ConfigError: the study has none of that name.
-        """
-        study = self.study
-        if name == MICRO:
-            return Scale(baseline=study.baseline, seeds=study.seeds)
-        if name not in study.scales:
-            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *study.scales])}")
-        return study.scales[name]
-
-    def seeds(self, scale: str, measurement: str = "") -> tuple[int, ...]:
-        """Return the seeds of the runs at a scale, or of a measurement."""
-        return self.study.measurements[measurement].seeds if measurement else self.scale(scale).seeds
-
-
-def load_study(path: Path) -> StudyFile:
+def load_study(path: Path) -> Study:
     """Read a study file.
 
     Raises:
         ConfigError: the file is missing, not TOML, or not a valid study.
     """
     try:
-        study = Study.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Study.model_validate({**tomllib.loads(path.read_text(encoding="utf-8")), "path": path})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"study {path} cannot be read: {error}") from None
     except ValidationError as error:
         faults = "; ".join(explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors())
         raise ConfigError(f"study {path}: {faults}") from None
-    return StudyFile(path, study)
 
 
-def find_studies(name: str | None) -> list[StudyFile]:
+def find_studies(name: str | None) -> list[Study]:
     """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all.
 
     Raises:

@@ -135,7 +135,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-NUM_WEIGHTINGS = 2000
+_NUM_WEIGHTINGS = 2000
 _ROUNDING = 1e-9
 """Values that differ by less than this share are equal."""
 ALPHA = 0.05
@@ -196,14 +196,14 @@ def student_quantile(share: float, freedom: float) -> float:
 
 
 @cache
-def draw_weightings(num_problems: int, *, num: int = NUM_WEIGHTINGS) -> Array:
-    """Return weights of problems (P, 1 + num): all equal in the first column, then bootstrap samples."""
+def draw_weightings(num_problems: int) -> Array:
+    """Return weights of problems (P, B): all equal in the first column, then bootstrap samples."""
     import numpy as np
 
     equal = np.full((num_problems, 1), 1.0 / num_problems)
     if num_problems < 2:
         return equal
-    counts = np.random.default_rng(0).multinomial(num_problems, equal[:, 0], size=num)
+    counts = np.random.default_rng(0).multinomial(num_problems, equal[:, 0], size=_NUM_WEIGHTINGS)
     return np.hstack([equal, counts.T / num_problems])
 
 

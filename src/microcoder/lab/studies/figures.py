@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart with every common colour blindness; without the yellow, too pale on white.
 BLACK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#E69F00", "#009E73"
 VERMILION, PURPLE, SKY = "#D55E00", "#CC79A7", "#56B4E9"
-_LEGEND_ROW_INCHES = 0.2
 
 STYLE: Mapping[str, Any] = {
     "axes.edgecolor": "#999999",
@@ -39,17 +38,6 @@ STYLE: Mapping[str, Any] = {
     "xtick.color": "#555555",
     "ytick.color": "#555555",
 }
-LEGEND: Mapping[str, Any] = {
-    "loc": "lower left",
-    "bbox_to_anchor": (-0.01, 1.0),
-    "borderaxespad": 0.2,
-    "columnspacing": 1.1,
-    "handlelength": 1.4,
-    "handletextpad": 0.5,
-    "fontsize": 8.5,
-    "frameon": False,
-}
-"""Options of a legend in rows above the axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +52,11 @@ class Chart:
     svg: str
 
 
-def new_figure(*, legend_rows: int) -> tuple[Figure, Axes]:
-    """Return a figure and its empty axes; fixed margins, since fitting them to the text doubles the drawing time."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    height = 3.6 + _LEGEND_ROW_INCHES * (legend_rows - 1)
-    grid = {
-        "left": 0.125,
-        "right": 0.985,
-        "bottom": 0.45 / height,
-        "top": 1 - (0.1 + _LEGEND_ROW_INCHES * legend_rows) / height,
-    }
-    with mpl.rc_context(dict(STYLE)):
-        figure = Figure(figsize=(6.4, height))
-        return figure, figure.subplots(gridspec_kw=grid)
-
-
 def finish_axes(axes: Axes, *, ylabel: str, is_share: bool = False) -> None:
     """Label the axes of a figure over steps."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     axes.set_ylabel(ylabel)
-    axes.yaxis.set_label_coords(-0.105, 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("training step")
     if is_share:
@@ -117,11 +87,14 @@ def draw_curves(
     study: str, metric: str, by_level: Mapping[str, Sequence[MetricSeries]], *, reference: str, num_steps: int
 ) -> Chart:
     """Return a chart of the mean over seeds of each level, with its 95 % interval as a band."""
+    import matplotlib as mpl
     import numpy as np
+    from matplotlib.figure import Figure
 
     levels = [level for level, series in by_level.items() if series]
-    columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
-    figure, axes = new_figure(legend_rows=-(-len(levels) // columns))
+    with mpl.rc_context(dict(STYLE)):
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+        axes = figure.subplots()
     colours = itertools.cycle(_COLOURS)
     ends = []
     for level in levels:
@@ -136,7 +109,8 @@ def draw_curves(
             axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
     finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
-    axes.legend(ncols=columns, **LEGEND)
+    columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
+    figure.legend(loc="outside upper left", ncols=columns, fontsize=8.5, frameon=False)
     return render(
         figure,
         study,

@@ -6,21 +6,17 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
-from microcoder.judge.core.machine import how_to_install
 from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
-from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, StudyFile, Unit
+from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, Unit
 from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
-LEARNT = "what-we-learnt.md"
-"""A page that a person writes; the index links to it if it exists."""
 _SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
 _MOST_NAMED = 4
 """Most claims that a sentence names one by one."""
@@ -45,45 +41,39 @@ def write_study_report(
         raise DataError(
             f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study`{hint}"
         )
-    try:
-        drawn = [_draw_figure(study, output) for study in judged]
-    except ImportError as error:
-        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
-    name = "all" if has_index else judged[0].file.name
+    figures = [_draw_figure(study, output) for study in judged]
+    name = "all" if has_index else judged[0].study.name
     beside = output / f"{name}-records{SUFFIX}"
     if records is None:
-        pack_records([work for study in drawn for work in study.works], beside)
+        pack_records([work for study in judged for work in study.works], beside)
     elif not (beside.exists() and records.samefile(beside)):
         with new_file(beside) as partial:
             shutil.copyfile(records, partial)
-    for study in drawn:
-        _write_page(study, beside)
-    return _write_index(drawn, beside) if has_index else output / f"{judged[0].file.name}.md"
+    for study, figure in zip(judged, figures, strict=True):
+        _write_page(study, figure, beside)
+    return _write_index(judged, beside) if has_index else output / f"{judged[0].study.name}.md"
 
 
-def _draw_figure(judged: JudgedStudy, output: Path) -> JudgedStudy:
-    """Draw the figure that a study's file asks for, if there are runs; return the study with it."""
-    study, data, chosen = judged.file.study, judged.data, judged.file.study.figure
+def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
+    """Draw the figure that a study's file asks for, if there are runs; return the lines that show it."""
+    study, data, chosen = judged.study, judged.data, judged.study.figure
     if chosen is None:
-        return judged
-    for old in output.glob(f"{judged.file.name}*.svg"):
-        old.unlink()
+        return []
     by_level = {
         level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
         for level in chosen.levels
     }
     if not any(by_level.values()):
-        return judged
+        return []
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
-    name = f"{judged.file.name}-figure"
+    name = f"{judged.study.name}-figure"
     chart = draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
-    write_text(output / f"{chart.name}.svg", chart.svg)
-    figure = {"name": chart.name, "title": chart.title, "description": chart.description}
-    return replace(judged, record=replace(judged.record, figure=figure))
+    write_text(output / f"{name}.svg", chart.svg)
+    return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
 
 
-def _write_page(judged: JudgedStudy, records: Path) -> None:
-    name, study, figure, path = judged.file.name, judged.file.study, judged.record.figure, judged.file.path
+def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> None:
+    name, study, path = judged.study.name, judged.study, judged.study.path
     # As `microcoder study` takes it: by its name from the folder of studies, else by its path.
     typed = name if path.parent.name == "studies" else path.as_posix()
     quick = " --quick" if judged.scale == QUICK else ""
@@ -97,7 +87,7 @@ def _write_page(judged: JudgedStudy, records: Path) -> None:
         f"**Seen:** {_seen(judged)}\n",
         f"**It means:** {_meaning(judged.claims)}\n",
         f"**Next:** {study.next}\n",
-        *([f"![{figure['title']}. {figure['description']}]({figure['name']}.svg)", ""] if figure else []),
+        *figure,
         "## Claims",
         "",
         *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", "seeds", "p sign", "p size"),
@@ -129,12 +119,12 @@ def _write_page(judged: JudgedStudy, records: Path) -> None:
 
 
 def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
-    found = {result.claim.id: (study, result) for study in judged for result in study.claims}
-    results = [result for _, result in found.values() if result.claim.is_catalogued]
+    found = [(one.study, result) for one in judged for result in one.claims]
+    found.sort(key=lambda pair: INSIGHTS.index(pair[1].claim.id) if pair[1].claim.is_catalogued else len(INSIGHTS))
+    results = [result for _, result in found if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
     counts = _count_verdicts(results) + (f", {num_missing} in no study here" if num_missing else "")
     num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
-    learnt = f"What that means for who trains real models: [what we learnt]({LEARNT}).\n"
     quick = " --quick" if judged[0].scale == QUICK else ""
     lines = [
         "# The 34 insights on the micro lab",
@@ -142,16 +132,10 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         f"{len(INSIGHTS)} claims: {counts}. {num_precise} intervals are as narrow as the smallest effect of "
         "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
-        *([learnt] if (records.parent / LEARNT).exists() else []),
         "How to read this: [insights.md](../insights.md).",
         "",
         *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", ""),
-        *(
-            _row(*_claim_cells(result, study.file.study)[:6], f"[study]({study.file.name}.md)")
-            for name in dict.fromkeys([*INSIGHTS, *found])
-            if name in found
-            for study, result in [found[name]]
-        ),
+        *(_row(*_claim_cells(result, study)[:6], f"[study]({study.name}.md)") for study, result in found),
         "",
         "Each study's page says its seeds, runs, code and machines. Effects are in [results.json](results.json), what",
         f"the runs recorded in [{records.name}]({records.name}); the last line judges these by the installed rule:",
@@ -216,7 +200,7 @@ def _remarks(result: ClaimResult, study: Study) -> list[str]:
 
 def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
     rows = []
-    for part in (*([result.primary] if result.primary else []), *result.secondary):
+    for part in filter(None, (result.primary, *result.secondary)):
         contrast, effect = part.contrast, part.effect
         name = f"**{result.claim.id}**" if part is result.primary else result.claim.id
         each, num = "-", "0"
@@ -231,13 +215,13 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
 
 
 def _levels(judged: JudgedStudy) -> list[str]:
-    study, num_seeds = judged.file.study, len(judged.file.seeds(judged.scale))
+    study, num_seeds = judged.study, len(judged.study.seeds_at(judged.scale))
     rows = ["## Runs", "", *_rows("level", "", "keys", "runs", "accuracy before", "after")]
     for name, level in study.levels.items():
         sides = judged.record.levels.get(name, {})
         before, after = sides.get("before", ()), sides.get("after", ())
         mark = "**" if name == study.reference else ""
-        keys = level_keys(judged.file, scale=judged.scale, level=name)
+        keys = level_keys(judged.study, scale=judged.scale, level=name)
         said = ", ".join(f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items())
         rows.append(
             _row(
@@ -338,14 +322,14 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
     return f"{result.claim.id:<4}{result.verdict}{effect}: {result.claim.short}{why}"
 
 
-def describe_expectation(claim: Claim, file: StudyFile, *, scale: str) -> str:
+def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
     """Return a sentence: how wide an interval to expect, or why the claim is not decidable; empty without a spread."""
     if claim.undecidable is not None:
         return f"Not decidable here: {claim.undecidable.reason} {claim.undecidable.compute}"
     primary, spread = claim.primary, claim.spread
     if primary is None or spread is None:
         return ""
-    num_seeds, unit = len(file.seeds(scale, primary.measurement)), file.study.unit_of(primary)
+    num_seeds, unit = len(study.seeds_at(scale, primary.measurement)), study.unit_of(primary)
     sd, half, least = (
         format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
     )
@@ -361,7 +345,7 @@ def _count_verdicts(results: Sequence[ClaimResult]) -> str:
 
 
 def _seen(judged: JudgedStudy) -> str:
-    study = judged.file.study
+    study = judged.study
     tested = [part for result in judged.claims if (part := result.primary) and part.effect]
     if not tested:
         return "Nothing that decides a claim has been run yet."

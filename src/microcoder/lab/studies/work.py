@@ -7,9 +7,9 @@ algorithm gets folders of its own.
 In a measurement a function, its settings and a seed give paired rows, without a training run of its own.
 
 A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
-its `summary.json`, written last, shows that it is finished. The function takes a `Job` and yields `MeasuredValue`s:
+its `summary.json`, written last, shows that it is finished. The function takes its `Work` and yields `MeasuredValue`s:
 
-    def judge_both_ways(job: Job, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
+    def judge_both_ways(work: Work, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
 
 Rows of one unit (a problem, a rollout, a pair) under several levels are compared with each other. The published
 studies' functions are in `studies/measures.py`.
@@ -37,9 +37,9 @@ import microcoder
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extensions import load_extension
-from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_text
+from microcoder.judge.core.files import new_file, read_json, read_rows, write_json, write_rows
 from microcoder.judge.core.syntax import dump_meaning
-from microcoder.lab.studies.design import Measurement, StudyFile
+from microcoder.lab.studies.design import Measurement, Study
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig
 from microcoder.train.run.manifest import digest_config, read_git
 from microcoder.train.runs import CATALOGUE, RunDirectory
@@ -77,38 +77,59 @@ class MeasuredValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """The input of a measuring function."""
+class Work:
+    """One unit of a study's work: a training run or a measurement, with one seed; what a measuring function gets."""
 
+    study: str
+    name: str
+    """The level, or the measurement."""
     seed: int
     config: TrainConfig
-    """The scale's baseline with the study's and the measurement's keys, and this seed."""
+    """The scale's baseline with the keys of the study and of the level or measurement, and this seed."""
     folder: Path
     """A folder of its own, kept between restarts."""
+    measurement: Measurement | None = None
+    """None for a run."""
     runs: Mapping[str, Path] = field(default_factory=dict)
-    """Level -> folder of the finished run of this seed, for the levels that the measurement `uses`."""
+    """Of a measurement: level -> folder of the run of this seed, for the levels that it `uses`; finished, once it is
+    taken."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run is complete, or the measurement's rows are written: both end with a summary.json."""
+        return RunDirectory(self.folder).is_finished
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the runs that it reads are finished."""
+        return all(RunDirectory(folder).is_finished for folder in self.runs.values())
+
+    @property
+    def label(self) -> str:
+        """Study, level or measurement, and seed."""
+        return f"{self.study}, {self.name}, seed {self.seed}"
 
 
-def run_measurement(measurement: Measurement, job: Job) -> dict[str, Any]:
+def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     """Take one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
     function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
     started, cpu_started = time.monotonic(), time.process_time()
-    job.folder.mkdir(parents=True, exist_ok=True)
-    rows = [_check_row(row, measurement) for row in function(job)]
+    work.folder.mkdir(parents=True, exist_ok=True)
+    rows = [_check_row(row, measurement) for row in function(work)]
     if not rows:
         raise DataError(f"measurement {measurement.function} yielded no row")
-    write_text(job.folder / "rows.jsonl", "".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    write_rows(work.folder / "rows.jsonl", map(asdict, rows))
     summary = {
         "function": measurement.function,
         "settings": measurement.settings,
-        "seed": job.seed,
-        "config": job.config.model_dump(mode="json"),
+        "seed": work.seed,
+        "config": work.config.model_dump(mode="json"),
         "num_rows": len(rows),
         "git": read_git(Path(__file__).parent),
         "wall_seconds": round(time.monotonic() - started, 1),
         "cpu_seconds": round(time.process_time() - cpu_started, 1),
     }
-    write_json(job.folder / "summary.json", summary)
+    write_json(work.folder / "summary.json", summary)
     return summary
 
 
@@ -134,63 +155,24 @@ def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
         raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One unit of a study's work: a training run or a measurement, with one seed."""
-
-    study: str
-    name: str
-    """The level, or the measurement."""
-    seed: int
-    config: TrainConfig
-    folder: Path
-    measurement: Measurement | None = None
-    """None for a run."""
-    runs: Mapping[str, Path] = field(default_factory=dict)
-    """Of a measurement: level -> folder of the run that it reads, finished or not."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the run is complete, or the measurement's rows are written: both end with a summary.json."""
-        return RunDirectory(self.folder).is_finished
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the runs that it reads are finished."""
-        return all(RunDirectory(folder).is_finished for folder in self.runs.values())
-
-    @property
-    def label(self) -> str:
-        """Study, level or measurement, and seed."""
-        return f"{self.study}, {self.name}, seed {self.seed}"
-
-
-def level_keys(file: StudyFile, *, scale: str, level: str) -> dict[str, Any]:
+def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
     """Return the recipe keys that a level sets at a scale."""
-    chosen = file.study.levels[level]
+    chosen = study.levels[level]
     return {**chosen.set, **chosen.at.get(scale, {})}
 
 
-_SEED = re.compile(r"\{seed(?: % ([1-9]\d*))?\}")
+_SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
-def _fill_in(value: Any, seed: int) -> Any:
-    match value:
-        case dict():
-            return {key: _fill_in(item, seed) for key, item in value.items()}
-        case list() | tuple():
-            return [_fill_in(item, seed) for item in value]
-        case str():
-            found = _SEED.fullmatch(value)
-            return value if not found else seed % int(found[1]) if found[1] else seed
-        case _:
-            return value
+def _fill_in(keys: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return keys with the number in place of each text that names the seed."""
+    return json.loads(_SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys)))
 
 
-def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:
-    chosen = file.scale(scale)
-    layers = [file.study.set, chosen.set, keys, {"seed": seed}]
-    config = load_config(TrainConfig, [file.path.parent / chosen.baseline], layers=layers)
+def _resolve(study: Study, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:
+    chosen = study.at_scale(scale)
+    layers = [study.set, chosen.set, keys, {"seed": seed}]
+    config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
     if seeds_from == 0 or not isinstance(config.model, MicroModel):
         return config
     # What is to hold elsewhere must hold of another warm-started model, too.
@@ -198,40 +180,40 @@ def _resolve(file: StudyFile, scale: str, keys: Mapping[str, Any], seed: int, se
     return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
 
 
-def plan_runs(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+def plan_runs(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
     """Return the study's runs, seed by seed, so that a part of them compares all levels.
 
     Args:
-        file: the study.
+        study: the study.
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
         code: code digest of the runs; None: that of the installed code.
         seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
     """
     runs = []
-    seeds = [seed + seeds_from for seed in file.seeds(scale)]
-    for level in file.study.levels:
-        keys = level_keys(file, scale=scale, level=level)
-        recipe = _resolve(file, scale, _fill_in(keys, seeds[0]), seeds[0], seeds_from)
+    seeds = [seed + seeds_from for seed in study.seeds_at(scale)]
+    for level in study.levels:
+        keys = level_keys(study, scale=scale, level=level)
+        recipe = _resolve(study, scale, _fill_in(keys, seeds[0]), seeds[0], seeds_from)
         for seed in seeds:
             # Reading a recipe takes a while: once for all seeds, unless the level names the seed.
             config = recipe.model_copy(update={"seed": seed})
             if _fill_in(keys, seed) != _fill_in(keys, seeds[0]):
-                config = _resolve(file, scale, _fill_in(keys, seed), seed, seeds_from)
+                config = _resolve(study, scale, _fill_in(keys, seed), seed, seeds_from)
             folder = root / (code or digest_code()) / f"seed{seed}-{digest_config(config)}"
-            runs.append(Work(file.name, level, seed, config, folder))
+            runs.append(Work(study.name, level, seed, config, folder))
     return sorted(runs, key=lambda run: seeds.index(run.seed))
 
 
-def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
+def _plan_measurements(study: Study, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
     folders = {(run.name, run.seed): run.folder for run in runs}
-    for name, measurement in file.study.measurements.items():
+    for name, measurement in study.measurements.items():
         path, _, function = measurement.function.rpartition(":")
-        source = file.path.parent / path if path.endswith(".py") else None
+        source = study.path.parent / path if path.endswith(".py") else None
         given = (
             measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
         )
-        recipe = _resolve(file, scale, measurement.set, 0, start)
+        recipe = _resolve(study, scale, measurement.set, 0, start)
         for seed in (seed + start for seed in measurement.seeds):
             if any((level, seed) not in folders for level in measurement.uses):
                 continue
@@ -245,17 +227,17 @@ def _plan_measurements(file: StudyFile, runs: Sequence[Work], scale: str, folder
                 "runs": {level: used[level].name for level in sorted(used)},
             }
             digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-            yield Work(file.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
+            yield Work(study.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
 
 
-def plan_work(file: StudyFile, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
     """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
 
     With a `code`, work that the catalogue of that code lists is in the folder given there.
     """
     folder = root / (code or digest_code())
-    runs = plan_runs(file, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    works = sorted([*runs, *_plan_measurements(file, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
+    runs = plan_runs(study, scale=scale, root=root, code=code, seeds_from=seeds_from)
+    works = sorted([*runs, *_plan_measurements(study, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
     if code is None:
         return works
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.machine import count_processors, end_with_parent
-from microcoder.lab.studies.work import Job, Work, distinct_work, run_measurement
+from microcoder.lab.studies.work import Work, distinct_work, run_measurement
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
 
@@ -53,8 +53,7 @@ def do_work(
         KeyboardInterrupt: stopped by the user; each process ended after the step at hand, which was saved.
     """
     logs.mkdir(parents=True, exist_ok=True)
-    failed: dict[Path, str] = {}
-    labels: dict[Path, str] = {}
+    failed: dict[Path, tuple[str, str]] = {}
     # Spawned: a fork of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(logs, jobs))
@@ -71,7 +70,6 @@ def do_work(
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 work = running.pop(future)
-                labels[work.folder] = work.label
                 try:
                     result = future.result()
                 except BrokenProcessPool:
@@ -80,8 +78,9 @@ def do_work(
                         "again, with fewer --jobs"
                     ) from None
                 except Exception as error:
-                    result = failed[work.folder] = " ".join(f"{type(error).__name__}: {error}".split())
-                on_end(work, f"FAILED: {result}" if work.folder in failed else result)
+                    reason = " ".join(f"{type(error).__name__}: {error}".split())
+                    failed[work.folder], result = (work.label, reason), f"FAILED: {reason}"
+                on_end(work, result)
     except KeyboardInterrupt:
         for process in multiprocessing.active_children():
             if process.pid:
@@ -89,7 +88,7 @@ def do_work(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-    return {labels[folder]: reason for folder, reason in failed.items()}
+    return dict(failed.values())
 
 
 def _begin(logs: Path, jobs: int) -> None:
@@ -110,8 +109,7 @@ def _do(work: Work, command: list[str]) -> str:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if work.measurement is not None:
-            job = Job(work.seed, work.config, work.folder, work.runs)
-            return f"{run_measurement(work.measurement, job)['num_rows']} rows"
+            return f"{run_measurement(work, work.measurement)['num_rows']} rows"
         from microcoder.train.run.session import run_training
 
         summary = run_training(work.config, run_directory=work.folder, observer=Observer(), command=command)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -53,30 +53,16 @@ class Case:
     fn_name: str | None = None
     time_limit_seconds: float = 4.0
     needs: tuple[str, ...] = ()
-    """Abilities that the case needs beyond stdin and stdout: see `session.ABILITIES`."""
+    """Abilities that the case needs beyond stdin and stdout: see `inside/judges.py`."""
     problem: dict[str, Any] = field(default_factory=dict)
     """Further fields of our own `Problem`, for the judges that can read them: a checker, a language."""
     is_fresh: bool = False
     """Whether it was generated from a seed, so that no judge can be tuned to it."""
 
-    def as_record(self) -> dict[str, Any]:
-        """Return the case as plain values, without fields that have their default."""
-        usual = {one.name: one.default for one in fields(self)} | {"problem": {}}
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
-
 
 def make_id(suite: str, *parts: object) -> str:
     """Return a case's id: its suite, and a hash of `parts`, its content."""
     return f"{suite}-{hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:8]}"
-
-
-def read_cases(text: str) -> tuple[Case, ...]:
-    """Return the cases of JSON lines, of which the first holds the data version."""
-    first, *lines = map(json.loads, text.splitlines())
-    assert first["version"] == DATA_VERSION
-    for line in lines:
-        line |= {"tests": tuple(map(tuple, line["tests"])), "needs": tuple(line.get("needs", ()))}
-    return tuple(Case(**line) for line in lines)
 
 
 _DATA = files("microcoder.lab.yardstick") / "data"
@@ -85,7 +71,11 @@ _DATA = files("microcoder.lab.yardstick") / "data"
 @cache
 def load_suite(suite: Suite) -> tuple[Case, ...]:
     """Return a suite that comes with this package."""
-    return read_cases((_DATA / f"{suite}.jsonl").read_text("utf-8"))
+    first, *lines = map(json.loads, (_DATA / f"{suite}.jsonl").read_text("utf-8").splitlines())
+    assert first["version"] == DATA_VERSION
+    for line in lines:
+        line |= {"tests": tuple(map(tuple, line["tests"])), "needs": tuple(line.get("needs", ()))}
+    return tuple(Case(**line) for line in lines)
 
 
 def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[Case]:

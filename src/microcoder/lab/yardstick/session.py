@@ -6,15 +6,14 @@ import contextlib
 import json
 import os
 import platform
-import queue
 import runpy
 import secrets
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,17 +23,9 @@ from typing import Any
 
 import microcoder
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, suggest
+from microcoder.judge.sandbox import kernel
 from microcoder.lab.yardstick.cases import STORED, Case, build_fresh, choose_cases, load_suite
 from microcoder.lab.yardstick.inside import judges
-
-ABILITIES = {
-    "function": "calls a function with JSON arguments and compares what it returns",
-    "packages": "has numpy and sortedcontainers for programs",
-    "structures": "passes linked lists, trees and design classes",
-    "checker": "decides by a checker program or in any order",
-    "cpp": "builds and runs C++",
-}
-"""Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +105,15 @@ class CaseResult:
 
     case: Case
     answer: Answer
-    is_miss: bool
-    what: str = ""
-    """Description of a miss."""
+    what: str
+    """What was wrong with the first answer; empty if nothing was."""
     is_unsteady: bool = False
     """Whether the judge was wrong at first and right on the second try; then it is not a miss."""
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether the judge was wrong, on both tries."""
+        return bool(self.what) and not self.is_unsteady
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -138,7 +133,7 @@ def put_case(lane: Lane, case: Case) -> CaseResult:
     second = _put_once(lane, case)
     if second.is_miss:
         return first
-    return CaseResult(case, second.answer, False, first.what, is_unsteady=True)
+    return CaseResult(case, second.answer, first.what, is_unsteady=True)
 
 
 def _put_once(lane: Lane, case: Case) -> CaseResult:
@@ -146,7 +141,7 @@ def _put_once(lane: Lane, case: Case) -> CaseResult:
     what = _find_miss(case, answer)
     if case.suite == "isolation" and not what:
         what = _find_damage(lane, answer)
-    return CaseResult(case, answer, bool(what), what)
+    return CaseResult(case, answer, what)
 
 
 def _find_miss(case: Case, answer: Answer) -> str:
@@ -154,17 +149,16 @@ def _find_miss(case: Case, answer: Answer) -> str:
 
     Any way of not accepting counts as a refusal, also that the judge's process ended, unless the case is about that.
     """
-    if case.suite in ("isolation", "timeouts") and answer.error in ("killed", "ended"):
-        return f"the judge was {answer.error}" if answer.error == "killed" else "the judge's own process ended"
-    if not case.expect:
-        if not answer.accepted:
-            return ""
-        return "the program says that it did harm" if case.suite == "isolation" else "accepted"
-    if answer.accepted:
+    broken = {"killed": "no verdict in time", "ended": "the judge's own process ended"}.get(answer.error)
+    if broken and (case.expect or case.suite in ("isolation", "timeouts")):
+        return broken
+    if case.expect and answer.accepted is None:
+        return f"no verdict: {answer.error or 'unscored'}"
+    if bool(answer.accepted) == case.expect:
         return ""
-    words = {"killed": "no verdict in time", "ended": "the judge's own process ended"}
-    missing = words.get(answer.error, f"no verdict: {answer.error or 'unscored'}")
-    return missing if answer.accepted is None else "refused"
+    if case.expect:
+        return "refused"
+    return "the program says that it did harm" if case.suite == "isolation" else "accepted"
 
 
 def _find_damage(lane: Lane, answer: Answer) -> str:
@@ -181,6 +175,9 @@ def _find_damage(lane: Lane, answer: Answer) -> str:
 _WORKER = Path(__file__).parent / "inside" / "worker.py"
 _START_SECONDS = 180.0
 _KILL_SECONDS, _KILL_FACTOR = 25.0, 2.0
+_ASKED = ("id", "title", "code", "tests", "fn_name", "time_limit_seconds", "problem")
+"""What a judge is told of a case: not the right answer, nor why it is that."""
+_READ_BYTES, _LONGEST_BYTES = 1 << 16, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +189,6 @@ class Answer:
     error: str = ""
     """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
     seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    """CPU time of the judge and all that it started."""
     left: tuple[str, ...] = ()
     """Processes without a parent and files in shared folders that were not there before."""
 
@@ -223,7 +218,7 @@ class Lane:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
         started = time.monotonic()
-        record = {"problem": {}, **case.as_record(), "time_limit_seconds": case.time_limit_seconds}
+        record = {name: getattr(case, name) for name in _ASKED}
         assert self._process is not None
         assert self._process.stdin is not None
         said = None
@@ -235,7 +230,7 @@ class Lane:
             seconds = time.monotonic() - started
             self.close()
             return Answer(None, "killed" if seconds >= patience else "ended", seconds)
-        return Answer(said["accepted"], said["error"], said["seconds"], said["cpu_seconds"], tuple(said["left"]))
+        return Answer(said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
 
     def close(self) -> None:
         """End the judge and everything it started."""
@@ -243,13 +238,8 @@ class Lane:
             return
         process, self._process = self._process, None
         # Its namespaces end with it; without them, what it started in its session does.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(OSError), process:
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                if stream:
-                    stream.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self) -> None:
@@ -261,6 +251,7 @@ class Lane:
             "path": self.judged.path,
             "contain": self._contain,
             "keep": keep,
+            "kernel": kernel.__file__,
             "token": self._token,
             "log": str(log),
             "folder": os.path.join("/tmp", os.path.basename(self._folder)),
@@ -275,8 +266,7 @@ class Lane:
             self._process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=said_of_it, start_new_session=True, env=environment
             )
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
-        threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True).start()
+        self._unread = b""
         said = self._read_answer(_START_SECONDS)
         self.num_started += 1
         if said is None:
@@ -294,19 +284,19 @@ class Lane:
 
     def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
         """Return the worker's next message, known by its token since programs may write too; None if none comes."""
+        assert self._process is not None
+        assert self._process.stdout is not None
         end = time.monotonic() + patience
-        while (rest := end - time.monotonic()) > 0:
-            try:
-                line = self._lines.get(timeout=rest)
-                if line is None:
-                    return None
-                said = json.loads(line)
-            except queue.Empty:
+        while (rest := end - time.monotonic()) > 0 and select.select([self._process.stdout], [], [], rest)[0]:
+            if not (read := os.read(self._process.stdout.fileno(), _READ_BYTES)):
                 return None
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(said, dict) and said.get("token") == self._token and said.get("id") == case_id:
-                return said
+            *lines, last = (self._unread + read).split(b"\n")
+            self._unread = last[:_LONGEST_BYTES]
+            for line in lines:
+                with contextlib.suppress(ValueError, RecursionError):
+                    said = json.loads(line)
+                    if isinstance(said, dict) and said.get("token") == self._token and said.get("id") == case_id:
+                        return said
         return None
 
 
@@ -318,13 +308,6 @@ def _folders_of(judged: TestedJudge) -> list[str]:
     # A virtual environment: what its interpreter is, and what it holds.
     environment = Path(judged.python).absolute().parents[1]
     return [*folders, str(environment)] if (environment / "pyvenv.cfg").exists() else folders
-
-
-def _read(stream: Any, lines: queue.Queue[bytes | None]) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        for line in iter(lambda: stream.readline(1 << 20), b""):
-            lines.put(line)
-    lines.put(None)
 
 
 Note = Callable[[str], None]
@@ -366,29 +349,29 @@ def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> Yar
 
 
 def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
-    """Run all cases that a judge supports, in `lanes` processes; if it does not start, `problem` says why."""
+    """Run all cases that a judge supports, in `lanes` processes; if one does not start, or not again, `problem` says
+    why."""
     started = time.monotonic()
-    try:
-        first = Lane(judged, contain=contain)
-    except EvaluatorFault as fault:
-        note(f"{judged.label}: left out: {fault}")
-        return Audit(judged, "", "", problem=str(fault))
     needs_function = "only-function" in judged.abilities
     able = [case for case in plan.cases if judged.abilities.issuperset(case.needs)]
     asked = [case for case in able if case.fn_name is not None or not needs_function]
-    opened = [first]
+    opened: list[Lane] = []
     try:
-        opened += [Lane(judged, contain=contain) for _ in range(lanes - 1)]
+        for _ in range(lanes):
+            opened.append(Lane(judged, contain=contain))
         with ThreadPoolExecutor(lanes) as pool:
-            shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(len(opened)))
+            shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(lanes))
             found = {result.case.id: result for share in shares for result in share}
+    except EvaluatorFault as fault:
+        note(f"{judged.label}: left out: {fault}")
+        return Audit(judged, "", "", problem=str(fault))
     finally:
         for lane in opened:
             lane.close()
-    results = tuple(found[case.id] for case in asked if case.id in found)
+    results = tuple(found[case.id] for case in asked)
     seconds = time.monotonic() - started
     note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
     return Audit(
-        judged, first.about, first.containment, results, len(plan.cases) - len(asked),
+        judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked),
         sum(lane.num_started for lane in opened), seconds,
     )  # fmt: skip

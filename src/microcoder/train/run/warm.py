@@ -18,9 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -35,7 +33,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config,
 
 import microcoder.data.micro
 from microcoder.data.micro import ChainDemonstration, generate_chain_demonstrations
-from microcoder.judge.core.files import write_json
+from microcoder.judge.core.files import new_folder, write_json
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.syntax import dump_meaning
 from microcoder.train.recipe.recipe import (
@@ -149,9 +147,6 @@ THOROUGH_SHARE = 0.7
 _EMBEDDING_RATE = 0.4
 """Learning rate of embeddings and norms (AdamW) as a share of that of the matrices (Muon)."""
 
-Progress = Callable[[int, int, float], None]
-"""Called regularly with the steps done, the total and the loss."""
-
 
 def find_model(config: TrainConfig, observer: Observer) -> str:
     """Return the folder or the hub name of the model that a recipe starts from; warm-start the micro model first."""
@@ -159,15 +154,10 @@ def find_model(config: TrainConfig, observer: Observer) -> str:
     if not isinstance(model, MicroModel):
         return model_source(model.path)
     observer.phase("warm start")
-
-    def tell(step: int, num_steps: int, loss: float) -> None:
-        if step % max(1, num_steps // 6) == 0:
-            observer.note(f"warm start of the micro model: step {step}/{num_steps}, loss {loss:.2f}")
-
-    return str(build_micro_checkpoint(model.warm_start, cache=model.cache, on_progress=tell))
+    return str(build_micro_checkpoint(model.warm_start, observer, cache=model.cache))
 
 
-def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress: Progress | None = None) -> Path:
+def build_micro_checkpoint(config: WarmStartConfig, observer: Observer, *, cache: Path) -> Path:
     """Return the folder of a micro checkpoint, training it unless `cache` holds it already.
 
     The folder's name is a digest of the config, the code of the micro world and the versions of the libraries. It
@@ -177,16 +167,9 @@ def build_micro_checkpoint(config: WarmStartConfig, *, cache: Path, on_progress:
     folder = cache / f"micro-{checkpoint_digest(config)}"
     with (cache / f".{folder.name}.lock").open("w") as lock:
         lock_file(lock, waits=True)
-        if (folder / _MARKER).exists():
-            return folder
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=cache))
-        try:
-            _build(config, partial, on_progress)
-            if folder.exists():
-                shutil.rmtree(folder)
-            partial.rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        if not (folder / _MARKER).exists():
+            with new_folder(folder) as partial:
+                _build(config, observer, partial)
     return folder
 
 
@@ -202,7 +185,7 @@ def checkpoint_digest(config: WarmStartConfig) -> str:
     return digest.hexdigest()[:16]
 
 
-def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) -> None:
+def _build(config: WarmStartConfig, observer: Observer, folder: Path) -> None:
     # First complete reasoning, then the mixture.
     draw = partial(
         generate_chain_demonstrations, num=config.num_demonstrations, seed=config.seed, shares=config.thinking
@@ -218,16 +201,13 @@ def _build(config: WarmStartConfig, folder: Path, on_progress: Progress | None) 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = _create_model(config, tokenizer)
-        loss = _train(model, batches, config, on_progress)
+        _train(model, batches, config, observer)
     model.generation_config = GenerationConfig(
         do_sample=True, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    write_json(
-        folder / _MARKER,
-        {"config": config.model_dump(mode="json"), "num_parameters": model.num_parameters(), "final_loss": loss},
-    )
+    write_json(folder / _MARKER, config.model_dump(mode="json"))
 
 
 def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -277,9 +257,9 @@ def _encode(demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedT
 
 
 def _train(
-    model: Qwen3ForCausalLM, batches: Iterable[list[_Example]], config: WarmStartConfig, on_progress: Progress | None
-) -> float:
-    """Train by cross entropy over statement and response; return the loss, smoothed over the last steps."""
+    model: Qwen3ForCausalLM, batches: Iterable[list[_Example]], config: WarmStartConfig, observer: Observer
+) -> None:
+    """Train by cross entropy over statement and response; six notes tell the loss, smoothed over the last steps."""
     is_matrix = {name: parameter.dim() == 2 and "embed" not in name for name, parameter in model.named_parameters()}
     muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
     adam = torch.optim.AdamW(
@@ -300,10 +280,9 @@ def _train(
         adam.step()
         muon.step(_LEARNING_RATE * share)
         smoothed = loss.item() if step == 1 else 0.95 * smoothed + 0.05 * loss.item()
-        if on_progress and (step % 20 == 0 or step == config.num_steps):
-            on_progress(step, config.num_steps, smoothed)
+        if step % max(1, config.num_steps // 6) == 0:
+            observer.note(f"warm start of the micro model: step {step}/{config.num_steps}, loss {smoothed:.2f}")
     model.eval()
-    return smoothed
 
 
 def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[list[_Example]]:

@@ -8,21 +8,16 @@ and `/dev/shm` are its own and small, there is no network, and all processes end
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 
-_NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-"""Mounts, host name, IPC, user, pid, network."""
+# `worker` loads it: the system calls of our own sandbox, `microcoder.judge.sandbox.kernel`.
+import yardstick_kernel as kernel  # pyrefly: ignore[missing-import]
+
 _PRIVATE, _RECURSIVE, _BIND = 1 << 18, 1 << 14, 1 << 12
-_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
-_SCRATCH_OPTIONS = b"size=256m,nr_inodes=20000"
+_SCRATCH_OPTIONS = "size=256m,nr_inodes=20000"
 _ADDRESS_BYTES, _FILE_BYTES, _PROCESSES = 3 << 30, 200 << 20, 400
-
-
-class _Attributes(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "user_namespace")]
 
 
 def contain(folder: str, keep: list[str]) -> str:
@@ -54,27 +49,25 @@ def contain(folder: str, keep: list[str]) -> str:
 
 def _enter() -> None:
     user, group = os.getuid(), os.getgid()
-    _call("unshare", _NAMESPACES)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"0 {user} 1")
-    _write("/proc/self/gid_map", f"0 {group} 1")
+    kernel.unshare(sum(getattr(kernel, f"CLONE_NEW{name}") for name in ("NS", "UTS", "IPC", "USER", "PID", "NET")))
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
 
 
 def _close_file_system(keep: list[str]) -> None:
-    _call("mount", b"none", b"/", None, _PRIVATE | _RECURSIVE, None)
-    attributes = _Attributes(_RDONLY, 0, 0, 0)
-    size = ctypes.sizeof(attributes)
-    _call("syscall", _MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, ctypes.byref(attributes), size)
+    kernel.mount("none", "/", None, _PRIVATE | _RECURSIVE)
+    kernel.make_mount_read_only("/", has_devices=True)
     hidden = [path for path in map(os.path.realpath, keep) if path.startswith(tuple(f"{one}/" for one in _SCRATCH))]
     handles = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in hidden]
     for path in _SCRATCH:
         if os.path.isdir(path):
-            _call("mount", b"tmpfs", path.encode(), b"tmpfs", 0, _SCRATCH_OPTIONS)
+            kernel.mount("tmpfs", path, "tmpfs", 0, _SCRATCH_OPTIONS)
     for path, handle in zip(hidden, handles, strict=True):
         os.makedirs(path, exist_ok=True)
-        _call("mount", f"/proc/self/fd/{handle}".encode(), path.encode(), None, _BIND | _RECURSIVE, None)
+        kernel.mount(f"/proc/self/fd/{handle}", path, None, _BIND | _RECURSIVE)
         os.close(handle)
-    _call("mount", b"proc", b"/proc", b"proc", 0, None)
+    kernel.mount("proc", "/proc", "proc")
 
 
 def _become_child() -> None:
@@ -82,21 +75,9 @@ def _become_child() -> None:
     child = os.fork()
     if not child:
         # If the parent is killed, so is this.
-        _call("prctl", 1, 9, 0, 0, 0)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)
         return
     while True:
         ended, status = os.wait()
         if ended == child:
             os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
-
-
-def _call(name: str, *arguments: object) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
-    if getattr(library, name)(*arguments) < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{name}: {os.strerror(number)}")

@@ -20,16 +20,21 @@ from collections.abc import Callable
 from typing import Any
 
 Ask = Callable[[dict[str, Any]], "bool | None"]
-
-
 MODULE = "yardstick_judges"
 """Name by which adapters import this module."""
 REFERENCE = "module:attribute or file.py:function"
 JUDGES = {"microcoder": "", "subprocess": "", "function": REFERENCE, "lcb": REFERENCE, "http-v1": "its address"}
 """Name of a judge, a function below -> the text that it takes after the `=`; empty: none."""
-_ALL = ["function", "packages", "structures", "checker", "cpp"]
-ABILITIES = {"microcoder": _ALL, "http_v1": _ALL, "subprocess": ["packages"]}
-"""Judge's function -> its abilities (`session.ABILITIES`), if not `function` and `packages`."""
+NEEDS = {
+    "function": "calls a function with JSON arguments and compares what it returns",
+    "packages": "has numpy and sortedcontainers for programs",
+    "structures": "passes linked lists, trees and design classes",
+    "checker": "decides by a checker program or in any order",
+    "cpp": "builds and runs C++",
+}
+"""Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
+ABILITIES = {"microcoder": list(NEEDS), "http_v1": list(NEEDS), "subprocess": ["packages"]}
+"""Judge's function -> its abilities, if not `function` and `packages`."""
 SERVICES = ["http_v1"]
 """Judges that run programs elsewhere, so that their process here needs no isolation."""
 

@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_TICKS = os.sysconf("SC_CLK_TCK")
 _PATIENCE_SECONDS = 0.3
 """Time that a judge has to end a program's processes after its verdict."""
 
@@ -33,8 +32,9 @@ def main() -> None:
         os.dup2(file, number)
     problem = "not asked for"
     if settings["contain"]:
-        problem = _load("containment").contain(settings["folder"], settings["keep"])
-    ask, about = _load("judges").make_judge(settings)
+        _load("kernel", settings["kernel"])
+        problem = _load("containment", f"{_HERE}/containment.py").contain(settings["folder"], settings["keep"])
+    ask, about = _load("judges", f"{_HERE}/judges.py").make_judge(settings)
     _send(answers, {"token": settings["token"], "containment": problem, "about": about})
     for line in requests:
         _send(answers, {"token": settings["token"], **_answer(ask, json.loads(line))})
@@ -42,22 +42,20 @@ def main() -> None:
 
 def _answer(ask: Any, case: dict[str, Any]) -> dict[str, Any]:
     processes, files = _orphans(), _files()
-    cpu, started = _cpu_seconds(), time.monotonic()
+    started = time.monotonic()
     accepted, error = None, ""
     try:
         accepted = ask(case)
     except (Exception, SystemExit, KeyboardInterrupt) as raised:
         error = f"{type(raised).__name__}: {raised}"[:300]
     seconds = time.monotonic() - started
-    spent = _cpu_seconds() - cpu
     left = sorted(_orphans() - processes)
     if left:
         time.sleep(_PATIENCE_SECONDS)
         left = sorted(_orphans() - processes)
     remains = [f"process {name}" for _, name in left] + sorted(_files() - files)
     accepted = None if accepted is None else bool(accepted)
-    said = {"id": case["id"], "accepted": accepted, "error": error, "left": remains}
-    return {**said, "seconds": seconds, "cpu_seconds": spent}
+    return {"id": case["id"], "accepted": accepted, "error": error, "left": remains, "seconds": seconds}
 
 
 def _send(channel: int, message: dict[str, Any]) -> None:
@@ -66,11 +64,14 @@ def _send(channel: int, message: dict[str, Any]) -> None:
 
 def _orphans() -> set[tuple[int, str]]:
     """Return (pid, name) of the processes without a parent, which no judge can still manage."""
-    return {
-        (number, name)
-        for number, (name, state, parent, *_) in _stats()
-        if parent == "1" and number > 2 and state != "Z"
-    }
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+            head, _, rest = file.read().rpartition(")")
+            state, parent, *_ = rest.split()
+            if parent == "1" and int(pid) > 2 and state != "Z":
+                found.add((int(pid), head.partition("(")[2]))
+    return found
 
 
 def _files() -> set[str]:
@@ -78,26 +79,11 @@ def _files() -> set[str]:
     return {os.path.join(folder, name) for folder in folders for name in os.listdir(folder)}
 
 
-def _cpu_seconds() -> float:
-    """Return the CPU time of all visible processes, their children that ended and were waited for included."""
-    return sum(sum(map(int, fields[12:16])) for _, fields in _stats()) / _TICKS
-
-
-def _stats() -> list[tuple[int, list[str]]]:
-    """Return the pid of each process, and its name followed by the other fields of `/proc/PID/stat`."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
-            head, _, rest = file.read().rpartition(")")
-            found.append((int(name), [head.partition("(")[2], *rest.split()]))
-    return found
-
-
-def _load(name: str) -> ModuleType:
-    location = importlib.util.spec_from_file_location(f"yardstick_{name}", os.path.join(_HERE, f"{name}.py"))
+def _load(name: str, path: str) -> ModuleType:
+    """Load a file as `yardstick_NAME`, by which it is imported here, and by adapters what they share."""
+    location = importlib.util.spec_from_file_location(f"yardstick_{name}", path)
     assert location is not None
     assert location.loader is not None
-    # By this name adapters import what they share.
     module = sys.modules[location.name] = importlib.util.module_from_spec(location)
     location.loader.exec_module(module)
     return module
