@@ -20,7 +20,7 @@ from microcoder.data.benchmarks import AnyBenchmark, Benchmark, LiveCodeBench, P
 from microcoder.data.formats.assertions import RESULTS
 from microcoder.data.formats.rows import read_problem
 from microcoder.data.micro import generate_problems
-from microcoder.data.rowfiles import FileRow, read_file
+from microcoder.data.rowfiles import read_file
 from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.types import Problem
 
@@ -226,7 +226,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
         yield from ((problem.id, partial(_asked, problem, path.name)) for problem in read_released(path))
     else:
         for row in read_file(path, "problem file"):
-            yield from ((name, partial(_read_row, row, path.name)) for name in _names(row.values))
+            yield from ((name, partial(_read_row, row.read_again, path.name)) for name in _names(row.values))
 
 
 def _names(values: Mapping[str, Any]) -> list[str]:
@@ -242,8 +242,8 @@ def _names(values: Mapping[str, Any]) -> list[str]:
     return [problem.id, also]
 
 
-def _read_row(row: FileRow, origin: str) -> Asked:
-    values = row.read_again()
+def _read_row(read_again: Callable[[], Mapping[str, Any]], origin: str) -> Asked:
+    values = read_again()
     return _submitted(values, origin) if _is_own(values) else _asked(read_problem(values), origin)
 
 
