@@ -45,7 +45,6 @@ EVALUATION = EvaluationMetrics(
     accuracy=0.5,
     accuracy_by_tier={},
     num_problems=1,
-    num_problems_by_tier={},
     samples_per_problem=2,
     num_unscored=1,
     solved={"p1": [True, None]},

@@ -90,9 +90,6 @@ class StepMetrics:
     and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
-    unread_fence_share: float = 0.0
-    """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
-    does not read."""
     zero_variance_share: float = metric(
         "Problems without a gradient", "share", chart="no-signal", line="same reward {:.0%}"
     )
@@ -170,7 +167,6 @@ class EvaluationMetrics:
     num_problems: int = metric("Problems", "count", line="{} problems x {samples_per_problem}")
     samples_per_problem: int
     accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="{:.2f}")
-    num_problems_by_tier: Mapping[str, int]
     solved: Mapping[str, Sequence[bool | None]]
     """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
     length_mean: float = metric("Response length (tokens)", "count", chart="length", line="length {:.0f}")
@@ -260,7 +256,6 @@ def summarise_step(
         masked_effective_share=_share(loses_advantage(sample.masked_why, sample.lost) for sample in samples),
         doses=measure_doses(samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
-        unread_fence_share=_share(_has_unread_fence(sample) for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
         zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
         methods=dict(sorted(Counter(test.method for one in verdicts for test in one.tests if test.method).items())),
@@ -301,7 +296,6 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
         accuracy=fmean(known),
         accuracy_by_tier={tier: fmean(values) for tier, values in sorted(accuracies.items())},
         num_problems=len(scored_P_G),
-        num_problems_by_tier={tier: len(values) for tier, values in sorted(accuracies.items())},
         samples_per_problem=len(scored_P_G[0]),
         num_unscored=sum(sample.reward is None for sample in samples),
         solved={
@@ -324,11 +318,6 @@ def measure_responses(scored_P_G: Groups) -> dict[str, Any]:
         # Every verdict has a key, so that a zero is visible.
         "outcomes": {str(one): counted[one] for one in Outcome},
     }
-
-
-def _has_unread_fence(sample: ScoredRollout) -> bool:
-    has_fence = any(fence in sample.rollout.completion for fence in ("```", "~~~"))
-    return sample.program.code is None and has_fence and not sample.rollout.is_truncated
 
 
 def _share(claims: Iterable[bool]) -> float:
