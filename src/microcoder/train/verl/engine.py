@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.machine import how_to_install
@@ -54,9 +55,7 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"))
     write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"))
-    with (folder / "problems.jsonl").open("w", encoding="utf-8") as file:
-        for problem in tasks.problems:
-            file.write(problem.model_dump_json() + "\n")
+    write_problems(folder / "problems.jsonl", tasks.problems)
 
 
 def _rows(tasks: Sequence[Task], order: Sequence[int], *, split: str) -> list[dict[str, Any]]:
