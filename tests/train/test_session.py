@@ -233,7 +233,7 @@ ADAPTIVE = {
     # Always under its target: the coefficient grows with each update.
     "trl": "{use_adaptive_entropy = true, entropy_target = 50.0, entropy_coef_delta = 0.001}",
     "algorithm.problem_choice": "uniform",
-    "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
+    "algorithm.group_filtering": "dynamic",
     "evaluation.continue_truncated": "0",
     "evaluation.every_steps": "4",
     "problems.num_train": "24",

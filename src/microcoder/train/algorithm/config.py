@@ -146,9 +146,6 @@ class DynamicFiltering(Config):
     """Dynamic sampling: replace problems that all samples solve, or none, by others (DAPO, equation 11)."""
 
     kind: Literal["dynamic"]
-    max_rounds: int = Field(default=3, ge=2)
-    """Sampling rounds per step, the first included; groups without reward variance are kept after the last, with zero
-    advantages."""
 
 
 class AlgorithmConfig(Config):

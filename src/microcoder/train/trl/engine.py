@@ -142,13 +142,7 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
     """Return the LoRA adapter of a recipe; None trains all weights."""
     if (lora := config.weights.lora) is None:
         return None
-    return LoraConfig(
-        r=lora.rank,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules=lora.peft_modules,
-        task_type="CAUSAL_LM",
-    )
+    return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.peft_modules, task_type="CAUSAL_LM")
 
 
 def build_arguments(

@@ -126,15 +126,14 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.rules = replace(self.rules, max_response_tokens=limit)
         temperature = self.recorder.step_temperature(step)
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
-        filtering, choice = self.config.algorithm.group_filtering, self.config.algorithm.problem_choice
+        choice = self.config.algorithm.problem_choice
         if isinstance(choice, ActiveChoice):
             inputs = self._rows_of(self._choose_problems(choice, len(inputs) // rollout.num_samples))
-        if isinstance(filtering, DynamicFiltering):
+        if isinstance(self.config.algorithm.group_filtering, DynamicFiltering):
             groups, left_out = sample_mixed_groups(
                 self._sample_groups,
                 [group[0]["problem_id"] for group in cut_pieces(inputs, rollout.num_samples)],
                 all_ids=list(self.train_tasks),
-                max_rounds=filtering.max_rounds,
                 seed=self.config.seed,
                 step=step,
                 process=self.accelerator.process_index,

@@ -158,7 +158,7 @@ def describe_command(options: Mapping[str, Any]) -> str:
 
 def _find_unmappable(config: TrainConfig) -> Iterator[str]:
     """Yield a message for each setting that verl lacks or would compute differently."""
-    loss, lora, filtering = config.algorithm.loss, config.weights.lora, config.algorithm.group_filtering
+    loss = config.algorithm.loss
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
     if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
         yield (
@@ -177,22 +177,10 @@ def _find_unmappable(config: TrainConfig) -> Iterator[str]:
             f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
             "command of your own instead (docs/verl.md)"
         )
-    if lora is not None and lora.dropout > 0:
-        yield "model.lora.dropout is not in verl 0.9.1; leave it out, or use --engine trl"
-    usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
-    if isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds:
-        yield (
-            "algorithm.group_filtering.max_rounds does nothing in verl, which asks others until a step is full; leave "
-            "it out, or use --engine trl"
-        )
     if isinstance(config.model, HuggingFaceModel) and config.model.revision:
         yield (
             "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
             "folder"
-        )
-    if config.optimizer.schedule == "linear":
-        yield (
-            'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl'
         )
 
 
