@@ -373,6 +373,7 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
             ["+microcoder.problem_choice=active", "+algorithm.filter_groups={enable:true,metric:score}"],
             "without algorithm.filter_groups",
         ),
+        (["+microcoder.rewards=[{name:fraction}]"], r"fraction looks at every test.*evaluator\.stop=never"),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
         (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
         (["reward.reward_manager.name=naive"], "use microcoder, and bring a reward of your own"),

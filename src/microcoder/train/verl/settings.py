@@ -32,7 +32,7 @@ from microcoder.train.algorithm.sampling import (
     Temperature,
 )
 from microcoder.train.recipe.judge import EvaluatorConfig
-from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig
+from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig, build_rewards
 from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, TRAINER_MODES
 
 if TYPE_CHECKING:
@@ -156,6 +156,12 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
         yield (
             "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
             "actor_rollout_ref.rollout.calculate_log_probs=True"
+        )
+    needy = build_rewards(settings.rewards).needs_all_tests
+    if needy and settings.evaluator.stop != "never":
+        yield (
+            f"microcoder.rewards: {needy} looks at every test, but the judge leaves out those after a failing one; add "
+            "+microcoder.evaluator.stop=never (judging then takes longer)"
         )
     staged = [stage.max_response_tokens for stage in settings.length_stages]
     limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
