@@ -11,12 +11,7 @@ from pathlib import Path
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
 from microcoder.train.algorithm.active import ActiveChoice, PassCount, choose_problems, count_passes
-from microcoder.train.algorithm.sampling import (
-    DiversityTemperature,
-    DiversityWatch,
-    StagedTemperature,
-    TemperatureSchedule,
-)
+from microcoder.train.algorithm.sampling import DiversityTemperature, StagedTemperature, TemperatureSchedule
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import rollout_row
@@ -34,7 +29,6 @@ class Recorder:
 
     run: RunDirectory
     schedule: TemperatureSchedule
-    watch: DiversityWatch
     learning_rate: float
     num_steps: int | None
     ideas: Collection[str]
@@ -47,7 +41,6 @@ class Recorder:
         return cls(
             run=run,
             schedule=config.rollout.temperature,
-            watch=config.rollout.diversity_watch,
             learning_rate=config.optimizer.learning_rate,
             num_steps=config.num_steps,
             ideas=config.algorithm.ideas,
@@ -111,7 +104,6 @@ class Recorder:
         return find_alarms(
             metrics,
             history=history,
-            watch=self.watch,
             breaks=[stage.from_step for stage in stages[1:]],
             num_steps=self.num_steps,
             ideas=self.ideas,

@@ -26,7 +26,6 @@ from microcoder.train.algorithm.masking import ConditionalMasking, Masking
 from microcoder.train.algorithm.sampling import (
     ConstantTemperature,
     DiversityTemperature,
-    DiversityWatch,
     LengthStage,
     MismatchConfig,
     Temperature,
@@ -53,7 +52,6 @@ class PluginSettings(Config):
     advantage_options: dict[str, Any] = Field(default={})
     temperature: Temperature | None = None
     """Sampling temperatures; None: actor_rollout_ref.rollout.temperature, throughout."""
-    diversity_watch: DiversityWatch = DiversityWatch()
     max_response_tokens: int | None = Field(default=None, ge=1)
     """L_max, from the first step; None: data.max_response_length."""
     validation_response_tokens: int | None = Field(default=None, ge=1)

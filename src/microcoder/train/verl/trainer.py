@@ -77,7 +77,6 @@ class MicroCoder(PPOTrainer):
         self.recorder = Recorder(
             run=self.run,
             schedule=self.settings.temperature or usual,
-            watch=self.settings.diversity_watch,
             learning_rate=config.actor_rollout_ref.actor.optim.lr,
             num_steps=config.trainer.total_training_steps,
             ideas=self.algorithm.ideas,

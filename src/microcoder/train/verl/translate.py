@@ -285,7 +285,6 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         advantage=algorithm.advantage if is_own else None,
         advantage_options=algorithm.advantage_options if is_own else {},
         temperature=rollout.temperature,
-        diversity_watch=rollout.diversity_watch,
         max_response_tokens=rollout.max_response_tokens,
         validation_response_tokens=evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
