@@ -221,8 +221,6 @@ AS_IT_WAS = {
     "rollout.temperature.kind = staged": "what the recipe says",
     "algorithm.loss.kind = dapo": "what the recipe says",
     "algorithm.masking.kind = conditional": "what the recipe says",
-    "algorithm.group_filtering.kind = none": "what the recipe says",
-    "algorithm.problem_choice.kind = uniform": "what the recipe says",
 }
 """Changes that change nothing."""
 

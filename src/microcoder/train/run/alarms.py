@@ -157,7 +157,7 @@ def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
         yield Alarm(
             "all_groups_flat",
             f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: {cause}",
-            f"{fix}; more rollout.num_samples or algorithm.group_filtering.kind dynamic find the few that differ",
+            f"{fix}; more rollout.num_samples or algorithm.group_filtering dynamic find the few that differ",
         )
 
 

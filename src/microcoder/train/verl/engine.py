@@ -23,7 +23,6 @@ from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
-from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.metrics import EvaluationMetrics
 from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
@@ -50,7 +49,7 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     order = order_problems(
         len(tasks.train), num_steps=config.num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
     )
-    if isinstance(config.algorithm.problem_choice, ActiveChoice):
+    if config.algorithm.problem_choice == "active":
         order += sorted(set(range(len(tasks.train))) - set(order))  # all can be chosen
     folder.mkdir(parents=True, exist_ok=True)
     write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"))

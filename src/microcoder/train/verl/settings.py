@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.config import Config, ConfigT
 from microcoder.judge.core.errors import ConfigError, TrainingError, explain_fault
-from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, UniformChoice
+from microcoder.train.algorithm.active import ProblemChoice
 from microcoder.train.algorithm.advantages import ADVANTAGES, Advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking
@@ -57,7 +57,7 @@ class PluginSettings(Config):
     validation_response_tokens: int | None = Field(default=None, ge=1)
     """The limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
-    problem_choice: ProblemChoice = UniformChoice()
+    problem_choice: ProblemChoice = "uniform"
     mismatch: MismatchConfig | None = None
     """Our correction of sampler mismatch, in place of verl's algorithm.rollout_correction; None: verl's, if any."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
@@ -182,7 +182,7 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
     # The mode is ours or verl's: a reward worker reads the latter.
     is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
     is_usual = mode in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
-    if isinstance(settings.problem_choice, ActiveChoice) and (is_filtered or not is_usual):
+    if settings.problem_choice == "active" and (is_filtered or not is_usual):
         yield (
             "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
             f"{usual} without algorithm.filter_groups, or leave it out"

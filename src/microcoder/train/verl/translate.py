@@ -17,14 +17,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.advantages import ADVANTAGES
-from microcoder.train.algorithm.config import (
-    CispoLoss,
-    ClippedLoss,
-    DrGrpoLoss,
-    DynamicFiltering,
-    SapoLoss,
-    TwoSidedLoss,
-)
+from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, DrGrpoLoss, SapoLoss, TwoSidedLoss
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
@@ -191,7 +184,7 @@ def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[
     # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
     is_separate = _mode(config) == SEPARATE_ASYNC
     updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
-    is_filtered = isinstance(config.algorithm.group_filtering, DynamicFiltering)
+    is_filtered = config.algorithm.group_filtering == "dynamic"
     return {
         f"{MODEL}.path": model or getattr(config.model, "path", "MODEL"),
         "trainer.default_local_dir": str(run.checkpoints.absolute()),
