@@ -175,4 +175,4 @@ def test_a_fence_without_a_program_is_counted(judge: Judge) -> None:
     unread = [rollout("```print(4)```", 4), rollout("I do not know.", 4), GROUP[0], GROUP[3]]
     scored = score(judge, AlgorithmConfig(masking=UNMASKED), unread)
     row = summarise_step([scored], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
-    assert row.no_code_share == 0.75
+    assert (row.no_code_share, row.unread_fence_share) == (0.75, 0.25)

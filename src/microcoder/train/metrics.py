@@ -90,6 +90,9 @@ class StepMetrics:
     and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
+    unread_fence_share: float = metric("No-code share", "share", chart="no-code", label="with a fence", default=0.0)
+    """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
+    does not read."""
     zero_variance_share: float = metric(
         "Problems without a gradient", "share", chart="no-signal", line="same reward {:.0%}"
     )
@@ -256,6 +259,7 @@ def summarise_step(
         masked_effective_share=_share(loses_advantage(sample.masked_why, sample.lost) for sample in samples),
         doses=measure_doses(samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
+        unread_fence_share=_share(_has_unread_fence(sample) for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
         zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
         methods=dict(sorted(Counter(test.method for one in verdicts for test in one.tests if test.method).items())),
@@ -318,6 +322,11 @@ def measure_responses(scored_P_G: Groups) -> dict[str, Any]:
         # Every verdict has a key, so that a zero is visible.
         "outcomes": {str(one): counted[one] for one in Outcome},
     }
+
+
+def _has_unread_fence(sample: ScoredRollout) -> bool:
+    has_fence = any(fence in sample.rollout.completion for fence in ("```", "~~~"))
+    return sample.program.code is None and has_fence and not sample.rollout.is_truncated
 
 
 def _share(claims: Iterable[bool]) -> float:

@@ -20,14 +20,23 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.files import append_row, cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
+from microcoder.judge.fleet.protocols import Judging
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
-from microcoder.train.algorithm.scoring import build_rules, note_clipped, note_mismatch, score_heldout, score_rollouts
+from microcoder.train.algorithm.scoring import (
+    build_rules,
+    note_clipped,
+    note_mismatch,
+    read_program,
+    score_heldout,
+    score_rollouts,
+)
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
+from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
@@ -41,6 +50,7 @@ from microcoder.train.trl.sampling import (
     set_sampling,
     split_generated,
     start_sampler,
+    watch_landing,
 )
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -92,6 +102,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
+        self._asked: Sequence[Task] = ()
+        """The task of each response that is sampled next."""
         self._updates: list[dict[str, float]] = []
         self._clipped: dict[int, float] = {}
         super().__init__(
@@ -105,6 +117,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         self.remove_callback(PrinterCallback)
         start_sampler(self)
+        # Flawed graders of studies judge batches only.
+        if self.use_vllm and isinstance(self.judge, Judging):
+            self.judge = EarlyJudge(self.judge)
 
     @property
     def steps_done(self) -> int:
@@ -139,6 +154,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
+        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         output = super()._generate_and_score_completions(inputs)
         self._ready = None
         self._correct_mismatch(output)
@@ -201,6 +217,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
+        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
@@ -211,6 +228,22 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             return join_generated(self._ready)
         with self.clock.phase("generate"):
             return super()._generate(prompts)
+
+    def _generate_single_turn(self, prompt_ids: list[list[int]], *others: Any, **options: Any) -> Any:
+        if not isinstance(self.judge, EarlyJudge):
+            return super()._generate_single_turn(prompt_ids, *others, **options)
+        early, limit = self.judge, self.vllm_generation.max_completion_length
+        asked, self._asked = self._asked, ()
+        tasks = dict(zip(map(tuple, prompt_ids), asked, strict=True)) if asked else {}
+
+        def begin(prompt: Sequence[int], response: Sequence[int]) -> None:
+            if task := tasks.get(tuple(prompt)):
+                ((rollout,),) = self._rollouts([list(response)], [task], limit)
+                problem = task.problem
+                early.begin(read_program(rollout, language=problem.language, extract=self.rules.extract), problem)
+
+        with watch_landing(self.vllm_generation.llm, begin):
+            return super()._generate_single_turn(prompt_ids, *others, **options)
 
     def _reward(
         self,
@@ -345,6 +378,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
                 begins = [list(begun[index]) if begun else [] for index, _ in chunk for _ in range(num_samples)]
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
+                # What goes on from where it was cut is read as a whole, once it has ended.
+                self._asked = () if begun else [task for task in tasks_P for _ in range(num_samples)]
                 starts = [[*prompt, *begin] for prompt, begin in zip(prompt_ids, begins, strict=True)]
                 rests, _ = self._generate_single_turn(starts, images, fields, num_samples)
                 completion_ids = [[*begin, *rest] for begin, rest in zip(begins, rests, strict=True)]
