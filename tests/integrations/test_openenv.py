@@ -35,7 +35,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a server answers for two problems."""
     corpus = tmp_path_factory.mktemp("corpus") / "problems.jsonl"
     corpus.write_text("".join(one.model_dump_json(exclude_defaults=True) + "\n" for one in (SUM, BROKEN)))
-    server = uvicorn.Server(uvicorn.Config(make_app(corpus, {}), host="127.0.0.1", port=0, log_level="warning"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MICROCODER_CORPUS", str(corpus))
+        server = uvicorn.Server(uvicorn.Config(make_app(), host="127.0.0.1", port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

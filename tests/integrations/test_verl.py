@@ -58,10 +58,10 @@ def test_every_field_of_a_verdict_is_a_figure() -> None:
 def test_a_fault_ends_the_run_or_leaves_the_group_and_is_never_a_zero() -> None:
     extra = {"problem": FAULTY.model_dump_json()}
     with pytest.raises(EvaluatorFault, match="the program has no verdict"):
-        score_of(RIGHT, "", extra, rejudge=0)
-    found = score_of(RIGHT, "", extra, rejudge=1, on_fault="leave_out")
+        score_of(RIGHT, "", extra)
+    found = score_of(RIGHT, "", extra, on_fault="leave_out")
     assert math.isnan(float(found["score"]))
-    assert (found["judged_again"], found["is_sandbox_fault"]) == (1, 1)
+    assert found["is_sandbox_fault"] == 1
     with pytest.raises(ConfigError, match="on_fault = 'zero'"):
         score_of(RIGHT, "", extra, on_fault="zero")
 

@@ -254,7 +254,7 @@ def test_the_conclusion_says_what_the_interval_shows(interval: tuple[float, floa
             {"loss": {"kind": "dapo", "clip_high": 0.2}, "kl_coefficient": 0.01, "masking": {"kind": "none"}},
             "DAPO, symmetric clip, KL",
         ),
-        ({"group_filtering": {"kind": "dynamic"}}, "MicroCoder-GRPO, dynamic sampling"),
+        ({"group_filtering": "dynamic"}, "MicroCoder-GRPO, dynamic sampling"),
     ],
 )
 def test_settings_are_called_what_they_are(keys: dict[str, Any], expected: str) -> None:

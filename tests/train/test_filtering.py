@@ -95,7 +95,7 @@ def test_problems_that_are_solved_half_of_the_time_are_asked() -> None:
     ]
     assert set(choose(counts)) == halves
     assert set(choose(counts, number=len(IDS))) == set(IDS), "each once"
-    backwards = choose_problems(IDS[::-1], counts, number=5, half_life_steps=20.0, seed=3, step=9)
+    backwards = choose_problems(IDS[::-1], counts, number=5, seed=3, step=9)
     assert backwards == choose(counts)
     assert choose(counts) != choose(counts, step=10), "drawn anew in each step"
 

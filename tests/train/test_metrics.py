@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from microcoder import Outcome, Program, Rollout, TestResult, Verdict
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.sampling import DiversityWatch
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, summarise_accuracy
 from microcoder.train.rollouts import ScoredRollout, measure_diversity, measure_group_diversity, rollout_row
 from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
@@ -45,7 +44,6 @@ EVALUATION = EvaluationMetrics(
     accuracy=0.5,
     accuracy_by_tier={},
     num_problems=1,
-    num_problems_by_tier={},
     samples_per_problem=2,
     num_unscored=1,
     solved={"p1": [True, None]},
@@ -98,13 +96,10 @@ def test_a_problem_without_4_grams_is_in_no_mean() -> None:
     assert measure_diversity([[[1]]]) is None
 
 
-WATCH = DiversityWatch(window_steps=10)
-
-
 def names(diversities: tuple[float, ...] = (0.7,), **changes: Any) -> list[str]:
     *before, last = diversities
     history = [replace(HEALTHY, diversity=value) for value in before]
-    alarms = find_alarms(replace(HEALTHY, diversity=last, **changes), history=history, watch=WATCH)
+    alarms = find_alarms(replace(HEALTHY, diversity=last, **changes), history=history, num_steps=30)
     assert all(alarm.cause and alarm.fix for alarm in alarms)
     return [alarm.name for alarm in alarms]
 
@@ -146,7 +141,7 @@ def test_an_idea_without_an_effect_is_idle_after_some_steps(doses: Any, optimize
     assert AlgorithmConfig().ideas == ("clip", "mask")
     row = replace(HEALTHY, doses=doses, optimizer=optimizer)
     for steps, rings in ((IDLE_STEPS - 2, False), (IDLE_STEPS - 1, bool(idle))):
-        found = find_alarms(row, history=[row] * steps, watch=DiversityWatch(), ideas=AlgorithmConfig().ideas)
+        found = find_alarms(row, history=[row] * steps, ideas=AlgorithmConfig().ideas)
         assert [alarm.name for alarm in found] == ["idle"] * rings
         assert not rings or idle in found[0].cause
 
@@ -155,15 +150,15 @@ def test_a_short_run_whose_diversity_collapses_rings() -> None:
     """The demo's: from 0.56 to 0.21 in 24 steps."""
     rows = [replace(HEALTHY, diversity=0.56 - 0.015 * step) for step in range(24)]
     last = replace(HEALTHY, diversity=0.2)
-    (alarm,) = find_alarms(last, history=rows[:12], watch=DiversityWatch(), num_steps=24)
+    (alarm,) = find_alarms(last, history=rows[:12], num_steps=24)
     assert (alarm.name, "in 8 steps" in alarm.cause) == ("diversity_falling", True)
-    assert find_alarms(last, history=rows[:12], watch=DiversityWatch(), num_steps=300) == []
+    assert find_alarms(last, history=rows[:12], num_steps=300) == []
 
 
 def test_flat_groups_are_distinguished_by_their_cause() -> None:
     flat = replace(HEALTHY, zero_variance_share=1.0)
     for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
-        (alarm,) = find_alarms(replace(flat, sampled_accuracy=accuracy), watch=WATCH)
+        (alarm,) = find_alarms(replace(flat, sampled_accuracy=accuracy), num_steps=30)
         assert fix in str(alarm)
 
 

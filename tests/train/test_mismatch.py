@@ -112,7 +112,5 @@ def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_
         vllm_arguments(config(), model_tokens=4096, longest_prompt_tokens=700)
     here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
     assert (here["vllm_enable_sleep_mode"], here["vllm_max_model_length"]) == (True, 8201)
-    assert here["vllm_importance_sampling_mode"] == "token_truncate"
-    assert here["vllm_importance_sampling_clip_min"] is None
     plain = vllm_arguments(config(**{"rollout.mismatch.correction": "off"}), longest_prompt_tokens=9)
     assert not plain["vllm_importance_sampling_correction"]

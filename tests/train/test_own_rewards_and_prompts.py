@@ -102,7 +102,7 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     run.summary.unlink()
     shutil.rmtree(run.checkpoint(2))
     own.write_text(OWN.replace("1 - len", "2 - len"))
-    with pytest.raises(TrainingError, match=r"began with another version of reward .*own\.py:brevity"):
+    with pytest.raises(TrainingError, match=r"began with reward .*own\.py:brevity \"\w+\", now"):
         train('["q_proj", "v_proj"]')
     own.write_text(OWN)
     train('["q_proj", "v_proj"]')

@@ -34,7 +34,7 @@ def arguments(**keys: str) -> GRPOConfig:
 def test_what_a_schedule_counts_counts_training_steps() -> None:
     """The learning rate of each update of a run."""
     counted = {"num_steps": "10", "batch__ppo_mini_batch_size": "16", "optimizer__warmup_steps": "2"}
-    training = arguments(optimizer__learning_rate="1.0", optimizer__schedule="linear", **counted)
+    training = arguments(optimizer__learning_rate="1.0", optimizer__schedule="cosine", **counted)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=training.learning_rate)
     scheduler = get_scheduler(
         training.lr_scheduler_type,

@@ -164,7 +164,7 @@ def test_problems_are_chosen_by_what_is_recorded(finished: RunDirectory, tiny_ch
     for step in range(1, NUM_STEPS + 1):
         of_step = [row for row in rows if row["step"] == step]
         asked.append([group[0]["problem_id"] for group in cut_rows(of_step, 4)])
-        assert asked[-1] == choose_problems(names, counts, number=8, half_life_steps=20.0, seed=2, step=step)
+        assert asked[-1] == choose_problems(names, counts, number=8, seed=2, step=step)
         counts += count_passes(of_step, step=step)
     uniform = cut_rows(order_problems(12, num_steps=NUM_STEPS, train_batch_size=8, seed=2), 8)  # type: ignore[arg-type]
     shared, uniformly_shared = ([len({*s[n]} & {*s[n + 1]}) for n in range(3)] for s in (asked, uniform))
@@ -233,7 +233,7 @@ ADAPTIVE = {
     # Always under its target: the coefficient grows with each update.
     "trl": "{use_adaptive_entropy = true, entropy_target = 50.0, entropy_coef_delta = 0.001}",
     "algorithm.problem_choice": "uniform",
-    "algorithm.group_filtering": '{kind = "dynamic", max_rounds = 2}',
+    "algorithm.group_filtering": "dynamic",
     "evaluation.continue_truncated": "0",
     "evaluation.every_steps": "4",
     "problems.num_train": "24",

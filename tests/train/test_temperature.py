@@ -13,7 +13,6 @@ from microcoder.train.algorithm.sampling import (
     AblationRamp,
     ConstantTemperature,
     DiversityTemperature,
-    DiversityWatch,
     LengthStage,
     RolloutConfig,
     StagedTemperature,
@@ -98,18 +97,18 @@ def test_where_no_temperature_fits_the_reasons_say_so(points: list[ProbePoint], 
 def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:
     noise = np.random.default_rng(0).normal(0, 0.02, 40)
     falls = (np.linspace(0.7, 0.6, 40) + noise / 4).tolist()
-    decline = find_decline(falls, watch=DiversityWatch(window_steps=20, min_drop=0.05))
+    decline = find_decline(falls, window_steps=20)
     assert decline is not None
     assert (decline.start, decline.end) == pytest.approx((0.65, 0.6), abs=0.01)
     assert decline.steps_to_half == pytest.approx(0.3 / (0.1 / 39), rel=0.25)
     steady = ((0.7 + noise).tolist(), np.linspace(0.6, 0.7, 40).tolist(), [0.7] * 39 + [0.3], [0.7] * 40)
     for values in (*steady, FALLING[:19], [None] * 40):
-        assert find_decline(values, watch=DiversityWatch(window_steps=20, min_drop=0.05)) is None  # type: ignore[arg-type]
+        assert find_decline(values, window_steps=20) is None  # type: ignore[arg-type]
 
 
 @given(st.lists(st.floats(0.1, 1.0), min_size=12, max_size=12))
 def test_a_decline_lies_on_the_least_squares_line(values: list[float]) -> None:
-    decline = find_decline(values, watch=DiversityWatch(window_steps=12, min_drop=0.01))
+    decline = find_decline(values, window_steps=12, min_drop=0.01)
     if decline is not None:
         slope, level = np.polyfit(np.arange(12), values, 1)
         assert slope < 0
@@ -119,7 +118,6 @@ def test_a_decline_lies_on_the_least_squares_line(values: list[float]) -> None:
 
 
 def test_a_decline_is_not_read_across_a_jump_of_the_temperature() -> None:
-    watch = DiversityWatch(window_steps=10)
-    assert find_decline(FALLING, watch=watch) is not None
-    assert find_decline(FALLING, watch=watch, breaks=[35]) is None
-    assert find_decline(FALLING, watch=watch, breaks=[30, 50]) is not None
+    assert find_decline(FALLING, window_steps=10) is not None
+    assert find_decline(FALLING, window_steps=10, breaks=[35]) is None
+    assert find_decline(FALLING, window_steps=10, breaks=[30, 50]) is not None

@@ -12,6 +12,7 @@ from viewer_runs import edit_rollouts, records_of, verdict, write_corpus, write_
 from microcoder.cli.train import RunDisplay
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.files import write_parquet
 from microcoder.lab.studies.features import read_series
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory, read_history
@@ -81,10 +82,14 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     assert (limit["label"], limit["values"]) == ("limit", [256, 256])
 
 
-def test_a_rollout_has_texts_and_tests_also_of_a_gzipped_file(shelf: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "p.jsonl.gz"
-    packed.write_bytes(gzip.compress((shelf / "problems.jsonl").read_bytes()))
-    collection = open_collection([shelf / "one"], problem_files=[packed])
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])
+def test_a_rollout_has_texts_and_tests(shelf: Path, tmp_path: Path, suffix: str) -> None:
+    file, lines = tmp_path / f"p{suffix}", (shelf / "problems.jsonl").read_bytes()
+    if suffix == ".parquet":
+        write_parquet(file, list(map(json.loads, lines.splitlines())))
+    else:
+        file.write_bytes(gzip.compress(lines) if suffix.endswith(".gz") else lines)
+    collection = open_collection([shelf / "one"], problem_files=[file])
     shown = show_rollout(collection, {"run": "one", "id": "train/3/5"})
     assert (shown["problem_id"], shown["sample_index"]) == ("train/001", 1)
     assert shown["prompt"] == "Add the numbers of train/001."
@@ -168,7 +173,7 @@ def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:
 
 def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "x.jsonl").write_text("x\n{}\n")
+    (tmp_path / "x.jsonl").write_text("{}\n")
     for name in ("missing", "empty"):
         with pytest.raises(DataError, match=rf"{name} is not a run: it has no manifest.json; name a folder"):
             open_collection([tmp_path / name])

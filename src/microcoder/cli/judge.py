@@ -33,7 +33,6 @@ from microcoder.judge.run.submissions import Submission, VerdictFile, digest_inp
 from microcoder.train.metrics import share_reasons
 
 _DEFAULTS = JudgeFlags()
-_OF_SHARING = ("shared", "fallbacks", "differences", "anew", "probed", "unrepeated")
 
 
 def judge(
@@ -112,7 +111,6 @@ def judge(
     started = time.monotonic()
     with verdicts:
         num_found = len(verdicts.done)
-        sharing: dict[str, int] = {}
         todo = [submission for submission in submissions if submission.id not in verdicts.done]
         if todo:
             with options.open() as judging:
@@ -124,9 +122,7 @@ def judge(
                     text += f"; CPU limits are multiplied by {judging.time_scale:g}"
                 print(f"microcoder: {text}", file=sys.stderr)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
-                sharing = {name: getattr(judging.statistics, name) for name in _OF_SHARING}
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
-        summary["shared_processes"] = sharing
         done = verdicts.done
         judged = [Judged(one.tests, one.code, done[one.id]["verdict"]) for one in submissions if one.id in done]
         summary["suspicions"] = find_suspicions(judged)

@@ -42,11 +42,6 @@ def view(
         raise ConfigError(f"--port {port}: use 1 to 65535, or 0 for a free one")
     if not runs:
         raise ConfigError("no run; type: microcoder view RUN [RUN...]")
-    if gone := next((path for path in problems if not path.exists()), None):
-        raise ConfigError(f"--problems {gone} does not exist; check the path")
-    for path in runs:
-        if not path.exists():
-            raise ConfigError(f"{path} is not a run: it does not exist; check the path")
     try:
         from microcoder.view import ViewerServer, open_collection, write_bundle
     except ImportError as error:

@@ -53,7 +53,7 @@ def codegen_metrics(
     """Return pass@k, codes by problem and generation, and metadata as JSON; `num_process_evaluate` is ignored.
 
     Raises:
-        EvaluatorFault: the sandbox failed twice on a program; no figure counts such a program as wrong.
+        EvaluatorFault: the sandbox failed on a program each time; no figure counts such a program as wrong.
     """
     pairs = [(index, code) for index, codes in enumerate(generations_list) for code in codes]
     found = _run([samples_list[index] for index, _ in pairs], [code for _, code in pairs], timeout)
@@ -74,13 +74,9 @@ def codegen_metrics(
 
 
 def _run(samples: Sequence[Mapping[str, Any]], codes: Sequence[str], timeout: float) -> list[Result]:
-    judge, programs = shared_judge(), [Program(code) for code in codes]
     known = {id(sample): to_problem(sample, timeout) for sample in samples}
     problems = [known[id(sample)] for sample in samples]
-    verdicts = judge.judge(programs, problems)
-    for index, verdict in enumerate(verdicts):
-        if not verdict.is_scorable:
-            (verdicts[index],) = judge.judge([programs[index]], [problems[index]])
+    verdicts = shared_judge().judge([Program(code) for code in codes], problems)
     return [describe(verdict, problem) for verdict, problem in zip(verdicts, problems, strict=True)]
 
 

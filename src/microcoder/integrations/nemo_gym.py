@@ -21,8 +21,6 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.rewards import score_verdict
 
-ATTEMPTS = 3
-"""Attempts to judge an answer before its sample is masked."""
 _COLUMNS = {"responses_create_params", "verifier_metadata"}
 
 
@@ -74,9 +72,6 @@ class CodeServer(SimpleResourcesServer):
         is_truncated = body.response.incomplete_details is not None
         program = extract_program(body.response.output_text or "", is_truncated=is_truncated, language=problem.language)
         verdict = await shared_judge().judge_async(program, problem)
-        for _ in range(ATTEMPTS - 1):
-            if not verdict.is_scorable:
-                verdict = await shared_judge().judge_async(program, problem)
         reward = score_verdict(verdict)
         return CodeVerifyResponse(
             **body.model_dump(exclude={"verifier_metadata"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,21 +77,20 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         return self._state
 
 
-def make_app(corpus: Path | None = None, judge: Mapping[str, Any] | None = None) -> Any:
-    """Return OpenEnv's server, an ASGI application; `uvicorn --factory` calls this without arguments.
+def make_app() -> Any:
+    """Return OpenEnv's server, an ASGI application, which `uvicorn --factory` calls for.
 
-    Args:
-        corpus: a folder of `microcoder data build` or a file of rows; None: read from MICROCODER_CORPUS.
-        judge: options of `Judge`, or the `url` of a service; None: read from MICROCODER_JUDGE, a JSON object.
+    It reads the environment: MICROCODER_CORPUS, a folder of `microcoder data build` or a file of rows, and
+    MICROCODER_JUDGE, a JSON object with options of `Judge`, or the `url` of a service.
 
     Raises:
         ConfigError, DataError: the corpus or an option is missing or wrong.
     """
-    found = corpus or os.environ.get(CORPUS)
+    found = os.environ.get(CORPUS)
     if not found:
         raise ConfigError(f"no corpus is set; type: export {CORPUS}=problems.jsonl")
     try:
-        options = dict(json.loads(os.environ.get(JUDGE) or "{}") if judge is None else judge)
+        options = dict(json.loads(os.environ.get(JUDGE) or "{}"))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'") from None
     environment = partial(CodeEnvironment, read_corpus(Path(found)), shared_judge(**options))

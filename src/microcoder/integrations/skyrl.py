@@ -14,8 +14,6 @@ from microcoder.judge.core.extract import extract_program
 
 ID = "microcoder"
 """Value of `environment.env_class`."""
-ATTEMPTS = 3
-"""Attempts to judge an answer; then it is an error, since SkyRL requires a reward."""
 
 
 class CodeEnv(BaseTextEnv):
@@ -47,13 +45,10 @@ class CodeEnv(BaseTextEnv):
         """Judge an answer.
 
         Raises:
-            EvaluatorFault: the sandbox failed each time; a reward of 0 would mean that the program is wrong.
+            EvaluatorFault: the sandbox failed each time: SkyRL needs a reward, and 0 means that the program is wrong.
         """
         program = extract_program(action, language=self.problem.language)
-        verdict = self._judge.judge([program], [self.problem])[0]
-        for _ in range(ATTEMPTS - 1):
-            if not verdict.is_scorable:
-                verdict = self._judge.judge([program], [self.problem])[0]
+        (verdict,) = self._judge.judge([program], [self.problem])
         if not verdict.is_scorable:
             raise fault_of(verdict)
         share = verdict.tests_passed / max(1, verdict.tests_total)

@@ -1,8 +1,8 @@
 """The judge as the reward function of a stock verl; see docs/integrations.md.
 
-verl has no reward of None, so a program on which the sandbox failed is judged again. If that fails too, it ends the
-run or, with `on_fault=leave_out` and one of our advantage estimators (`algorithm.adv_estimator=microcoder_grpo`), the
-response is left out of its group: of mean, deviation and gradient.
+verl has no reward of None, so a program on which the sandbox failed each time ends the run or, with
+`on_fault=leave_out` and one of our advantage estimators (`algorithm.adv_estimator=microcoder_grpo`), the response is
+left out of its group: of mean, deviation and gradient.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from microcoder.integrations.shared import Mode, as_figures, check_mode, fault_o
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import extract_program
 
-_REST_SECONDS = 1.0
-
 
 async def compute_score(
     data_source: str,
@@ -28,7 +26,6 @@ async def compute_score(
     *,
     mode: Mode = "all",
     on_fault: Literal["raise", "leave_out"] = "raise",
-    rejudge: int = 2,
     reward_router_address: str | None = None,
     reward_model_tokenizer: Any = None,
     **judge: Any,
@@ -41,8 +38,7 @@ async def compute_score(
         ground_truth: the tests.
         extra_info: further fields of the problem; `problem` may hold our whole record.
         mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.
-        on_fault: what to do if the last attempt fails: `raise`, or `leave_out`, a score of nan.
-        rejudge: how often a program is judged again that the sandbox failed on.
+        on_fault: what to do if the sandbox fails each time: `raise`, or `leave_out`, a score of nan.
         reward_router_address: verl's reward model; not used here.
         reward_model_tokenizer: likewise.
         judge: options of `Judge`, such as `workers`, or `url`; each of verl's reward workers has one judge.
@@ -58,16 +54,11 @@ async def compute_score(
     problem = problem_of_reward(data_source, ground_truth, extra_info)
     program = extract_program(solution_str, language=problem.language)
     verdict = await judging.judge_async(program, problem)
-    attempts = 0
-    while not verdict.is_scorable and attempts < rejudge:
-        attempts += 1
-        await asyncio.sleep(_REST_SECONDS)
-        verdict = await judging.judge_async(program, problem)
     value = score(verdict, mode)
     if value is None and on_fault == "raise":
         raise fault_of(verdict)
     found = math.nan if value is None else value
-    return {"score": found, "acc": found, "judged_again": float(attempts), **as_figures(verdict)}
+    return {"score": found, "acc": found, **as_figures(verdict)}
 
 
 def compute_score_sync(**row: Any) -> dict[str, float | str]:

@@ -90,7 +90,7 @@ class StepMetrics:
     and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
-    unread_fence_share: float = 0.0
+    unread_fence_share: float = metric("No-code share", "share", chart="no-code", label="with a fence", default=0.0)
     """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
     does not read."""
     zero_variance_share: float = metric(
@@ -170,7 +170,6 @@ class EvaluationMetrics:
     num_problems: int = metric("Problems", "count", line="{} problems x {samples_per_problem}")
     samples_per_problem: int
     accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="{:.2f}")
-    num_problems_by_tier: Mapping[str, int]
     solved: Mapping[str, Sequence[bool | None]]
     """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
     length_mean: float = metric("Response length (tokens)", "count", chart="length", line="length {:.0f}")
@@ -301,7 +300,6 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
         accuracy=fmean(known),
         accuracy_by_tier={tier: fmean(values) for tier, values in sorted(accuracies.items())},
         num_problems=len(scored_P_G),
-        num_problems_by_tier={tier: len(values) for tier, values in sorted(accuracies.items())},
         samples_per_problem=len(scored_P_G[0]),
         num_unscored=sum(sample.reward is None for sample in samples),
         solved={

@@ -5,14 +5,13 @@ Also reads problems, for the tests' inputs and expected outputs, which rollout f
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
@@ -53,33 +52,26 @@ def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in held]
 
 
-def read_lines(path: Path, *, is_foreign: bool = False) -> Iterator[tuple[int, Row]]:
-    """Yield the JSON lines of a file, which may be gzipped, each with the byte it begins at.
+def read_lines(path: Path) -> Iterator[tuple[int, Row]]:
+    """Yield the JSON lines of a file, none if it is missing, each with the byte it begins at.
 
-    Args:
-        path: the file; without it there are no lines.
-        is_foreign: whether others wrote it: lines that are not a JSON object are skipped, and the last one may lack
-            its line end. Of ours, a damaged line is an error, and one without line end is not yielded yet.
+    A damaged line is an error; a last one without line end is still being written, and left out.
     """
     if not path.exists():
         return
     begin = 0
-    with _open(path) as file:
+    with path.open("rb") as file:
         for line in file:
-            if not line.endswith(b"\n") and not is_foreign:
+            if not line.endswith(b"\n"):
                 return
-            try:
-                yield begin, _parse(line, path)
-            except DataError:
-                if not is_foreign:
-                    raise
+            yield begin, _parse(line, path)
             begin += len(line)
 
 
 def line_at(path: Path, begin: int) -> Row:
     """Return the JSON line that begins at byte `begin`; raises DataError."""
     try:
-        with _open(path) as file:
+        with path.open("rb") as file:
             file.seek(begin)
             return _parse(file.readline(), path)
     except OSError as error:
@@ -90,10 +82,6 @@ def stamp_of(*paths: Path) -> list[tuple[int, int]]:
     """Return the modification time (ns) and size of each file, to detect changes; zeros for a missing one."""
     known = [path.stat() if path.exists() else None for path in paths]
     return [(status.st_mtime_ns, status.st_size) if status else (0, 0) for status in known]
-
-
-def _open(path: Path) -> BinaryIO | gzip.GzipFile:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def _parse(line: bytes, path: Path) -> Row:
@@ -236,40 +224,34 @@ def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
         from microcoder.data.release.tables import read_released
 
         yield from ((problem.id, partial(_asked, problem, path.name)) for problem in read_released(path))
-    elif path.suffix == ".json":
-        for row in read_file(path, "problem file"):
-            yield from ((name, partial(_asked, problem, path.name)) for name, problem in _recognise(dict(row.values)))
     else:
-        yield from _read_lines(path)
+        for row in read_file(path, "problem file"):
+            yield from ((name, partial(_read_row, row.read_again, path.name)) for name in _names(row.values))
 
 
-def _read_lines(path: Path) -> Iterator[tuple[str, Find]]:
-    """Yield the names of lines with readers that seek to the line, so that a large file is not kept in memory."""
-    for begin, row in read_lines(path, is_foreign=True):
-        names = [row["id"]] if _is_own(row) else [name for name, _ in _recognise(row)]
-        yield from ((name, partial(_read_line, path, begin)) for name in names)
-
-
-def _read_line(path: Path, begin: int) -> Asked:
-    row = line_at(path, begin)
-    return _submitted(row, path.name) if _is_own(row) else _asked(_recognise(row)[0][1], path.name)
-
-
-def _is_own(row: Row) -> bool:
-    return isinstance(row.get("id"), str) and isinstance(row.get("tests"), list)
-
-
-def _recognise(values: Row) -> list[tuple[str, Problem]]:
+def _names(values: Mapping[str, Any]) -> list[str]:
+    """Return the names that a run may have for a row's problem; none if the row is of no known format."""
+    if _is_own(values):
+        return [values["id"]]
     try:
         problem = read_problem(values)
     except MicroCoderError:
         return []
     task = values.get("task_id", values.get("question_id"))
     also = f"Mbpp/{task}" if isinstance(task, int) else task if isinstance(task, str) else problem.id
-    return [(name, problem) for name in dict.fromkeys((problem.id, also))]
+    return [problem.id, also]
 
 
-def _submitted(row: Row, origin: str) -> Asked:
+def _read_row(read_again: Callable[[], Mapping[str, Any]], origin: str) -> Asked:
+    values = read_again()
+    return _submitted(values, origin) if _is_own(values) else _asked(read_problem(values), origin)
+
+
+def _is_own(values: Mapping[str, Any]) -> bool:
+    return isinstance(values.get("id"), str) and isinstance(values.get("tests"), list)
+
+
+def _submitted(row: Mapping[str, Any], origin: str) -> Asked:
     tests = [test for test in row["tests"] if isinstance(test, dict)]
     return Asked(
         [{name: str(test.get(name, "")) for name in ("input", "output")} for test in tests],

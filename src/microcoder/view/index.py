@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -106,14 +106,12 @@ class IndexBuilder:
         """File -> its columns."""
         self._version = 0
 
-    def encode(self, column: str, words: Iterable[str | None]) -> NDArray[np.int32]:
-        """Return the codes of words; None counts as the empty word."""
-        known = self._codes[column]
-        return np.fromiter((known.setdefault(word or "", len(known)) for word in words), dtype=np.int32)
-
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Set a file's columns from its rows; a value that a row lacks is unknown."""
-        columns: dict[str, Any] = {name: self.encode(name, [row.get(name) for row in rows]) for name in WORDS}
+        columns: dict[str, Any] = {}
+        for name, codes in self._codes.items():
+            words = (row.get(name) or "" for row in rows)
+            columns[name] = np.fromiter((codes.setdefault(word, len(codes)) for word in words), dtype=np.int32)
         for names, unknown, kind in (
             (INTEGERS, UNKNOWN, np.int32),
             (FLOATS, float("nan"), np.float64),

@@ -22,14 +22,11 @@ from microcoder.lab.studies.effects import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
-from microcoder.view.index import INTEGERS, SPLITS, UNKNOWN, WORDS, Columns, Index, IndexPart, Texts, pc
+from microcoder.view.index import FLAGS, FLOATS, INTEGERS, SPLITS, WORDS, Index, IndexPart, Texts, pc
 from microcoder.view.sources import Row, RunInfo, RunSource
 
-_WORDS = tuple(name for name in WORDS if name != "split")
-_INTEGERS = tuple(name for name in INTEGERS if name not in ("step", "row"))
-_REWARDS = ("reward", "advantage")
 _SECONDS, _DETAIL, _OUTPUT = (f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output"))
-_LIGHT = (*_WORDS, *_INTEGERS, *_REWARDS, "is_truncated", _SECONDS)
+_LIGHT = (*WORDS, *INTEGERS, *FLOATS, *FLAGS, _SECONDS)
 _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost")
 
 
@@ -137,51 +134,31 @@ class TrainingSource(RunSource):
             path = self._path(split, step)
             self._damaged.pop(path.name, None)
             try:
-                self._builder.parts[name] = self._read_light(path, split, step)
+                self._builder.put_rows(name, self._read_light(path, split, step))
             except (OSError, ValueError) as error:
                 self._damaged[path.name] = str(error).splitlines()[0]
                 self._builder.parts.pop(name, None)
         self._seen = stamps
         return True
 
-    def _read_light(self, path: Path, split: str, step: int) -> Columns:
-        metadata = pq.read_metadata(path)
-        words = [name for name in _WORDS if name in metadata.schema.to_arrow_schema().names]
-        with pq.ParquetFile(path, metadata=metadata, read_dictionary=words) as file:
+    def _read_light(self, path: Path, split: str, step: int) -> list[Row]:
+        with pq.ParquetFile(path) as file:
             table = file.read(columns=present(file, _LIGHT), use_threads=False)
-        num_rows = table.num_rows
-        held = {name: table[name] if name in table.column_names else pa.nulls(num_rows) for name in _LIGHT}
-        tests = table["tests"].combine_chunks() if "tests" in table.column_names else None
-        return {
-            "split": np.repeat(self._builder.encode("split", [split]), num_rows),
-            "step": np.full(num_rows, step, dtype=np.int32),
-            "row": np.arange(num_rows, dtype=np.int32),
-            **{name: self._codes(name, held[name]) for name in _WORDS},
-            **{name: _numbers(held[name], pa.int64(), UNKNOWN).astype(np.int32) for name in _INTEGERS},
-            **{name: _numbers(held[name], pa.float64(), float("nan")) for name in _REWARDS},
-            "cpu_seconds": _slowest(tests, num_rows),
-            "is_truncated": _numbers(held["is_truncated"], pa.bool_(), False).astype(bool),
-        }
-
-    def _codes(self, name: str, column: Any) -> Any:
-        if not pa.types.is_dictionary(column.type):
-            return self._builder.encode(name, column.cast(pa.string()).to_pylist())
-        column = _one(column)
-        codes = self._builder.encode(name, [*column.dictionary.to_pylist(), None])
-        return codes[column.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False)]
+        slowest = np.full(table.num_rows, np.nan)
+        if "tests" in table.column_names:
+            # In Arrow: a list of Python objects for each test takes three times as long as all the rest.
+            tests = table["tests"].combine_chunks()
+            seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64()).to_numpy(zero_copy_only=False)
+            np.fmax.at(slowest, pc.list_parent_indices(tests).to_numpy(), seconds)
+            table = table.drop_columns("tests")
+        own = {"split": split, "step": step}
+        return [
+            {**row, **own, "row": place, "cpu_seconds": seconds}
+            for place, (row, seconds) in enumerate(zip(table.to_pylist(), slowest.tolist(), strict=True))
+        ]
 
     def _path(self, split: str, step: int) -> Path:
         return self._run.rollout_file(step) if split == "train" else self._run.evaluation_file(step)
-
-
-def _slowest(tests: Any, num_rows: int) -> Any:
-    """Return the CPU seconds of the slowest test of each row; NaN if none was run."""
-    slowest = np.full(num_rows, np.nan)
-    if tests is not None:
-        rows = pc.list_parent_indices(tests).to_numpy()
-        seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64()).to_numpy(zero_copy_only=False)
-        np.fmax.at(slowest, rows, seconds)
-    return slowest
 
 
 def _read_texts(path: Path) -> Texts:
@@ -214,10 +191,6 @@ def _one(column: Any) -> Any:
 def _with_facts(row: Row) -> Row:
     penalty = row.pop("length_penalty", None)
     return {**row, "facts": {"length penalty": f"{penalty:.3f}"}} if penalty else row
-
-
-def _numbers(column: Any, kind: pa.DataType, unknown: object) -> Any:
-    return column.cast(kind).fill_null(unknown).to_numpy()
 
 
 def draw_training(history: History) -> list[Row]:

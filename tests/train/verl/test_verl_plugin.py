@@ -326,7 +326,7 @@ def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpo
     trainer = make_trainer(
         tiny_checkpoint,
         tmp_path,
-        "+microcoder.problem_choice={kind:active,half_life_steps:5}",
+        "+microcoder.problem_choice=active",
         "data.train_batch_size=6",
         "+data.gen_batch_size=2",
     )
@@ -342,7 +342,7 @@ def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpo
     trainer.global_steps, size = 2, trainer.config.data.train_batch_size
     asked = [name for _ in range(size // 2) for name in trainer._fetch_one_gen_batch()["raw_prompt"]]
     counts = count_passes(rows, step=1)
-    assert asked == choose_problems(names, counts, number=size, half_life_steps=5.0, seed=0, step=2)
+    assert asked == choose_problems(names, counts, number=size, seed=0, step=2)
 
 
 def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_path: Path) -> None:
@@ -373,6 +373,7 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
             ["+microcoder.problem_choice=active", "+algorithm.filter_groups={enable:true,metric:score}"],
             "without algorithm.filter_groups",
         ),
+        (["+microcoder.rewards=[{name:fraction}]"], r"fraction looks at every test.*evaluator\.stop=never"),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
         (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
         (["reward.reward_manager.name=naive"], "use microcoder, and bring a reward of your own"),

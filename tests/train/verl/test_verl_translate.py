@@ -172,11 +172,8 @@ def test_verls_cosine_is_transformers_cosine() -> None:
         ({"verl.reward.custom_reward_function.path": "mine.py"}, r"would change nothing; use \[\[rewards\]\]"),
         ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "Could not override .*clip_ratio_hihg"),
         ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
-        ({"model.lora.rank": "4", "model.lora.dropout": "0.1"}, "model.lora.dropout is not in verl"),
-        ({"algorithm.group_filtering": "{kind = 'dynamic', max_rounds = 7}"}, "asks others until a step is full"),
         ({"verl.model_engine": "megatron"}, "asks for megatron, .* a verl command of your own"),
         ({"verl.actor_rollout_ref.actor.strategy": "megatron"}, "a verl command of your own"),
-        ({"optimizer.schedule": "linear"}, "is not in verl 0.9.1; use constant_with_warmup or cosine"),
         ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
         ({"model.revision": "main"}, "hf download MODEL"),
         ({"verl.trainer.v1.trainer_mode": "sync"}, "would train without our decisions; use one of microcoder, "),
@@ -224,8 +221,6 @@ AS_IT_WAS = {
     "rollout.temperature.kind = staged": "what the recipe says",
     "algorithm.loss.kind = dapo": "what the recipe says",
     "algorithm.masking.kind = conditional": "what the recipe says",
-    "algorithm.group_filtering.kind = none": "what the recipe says",
-    "algorithm.problem_choice.kind = uniform": "what the recipe says",
 }
 """Changes that change nothing."""
 

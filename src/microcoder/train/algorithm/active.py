@@ -1,7 +1,7 @@
 """Active sampling: each step prefers the problems that the policy has lately solved about half of the time.
 
 A group teaches only if its rewards differ, which is likeliest at a pass rate of one half. Each problem has a posterior
-of its pass rate, Beta(1 + solved, 1 + failed), in which a sample that is `half_life_steps` old counts half: the policy
+of its pass rate, Beta(1 + solved, 1 + failed), in which a sample that is 20 steps old counts half: the policy
 has changed since. Each step draws a rate from each posterior (Thompson sampling) and samples the problems whose draw
 is nearest to one half. So problems that were never sampled, or long ago, are sampled now and then.
 """
@@ -12,29 +12,13 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
-
-from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.types import Outcome
 
-
-class UniformChoice(Config):
-    """Sample all problems equally often, in passes of random order."""
-
-    kind: Literal["uniform"] = "uniform"
-
-
-class ActiveChoice(Config):
-    """Sample the problems that were solved about half of the time (`train/algorithm/active.py`)."""
-
-    kind: Literal["active"]
-    half_life_steps: float = Field(default=20.0, gt=0)
-    """Age at which a recorded sample counts half: the policy has changed since."""
-
-
-ProblemChoice = Annotated[UniformChoice | ActiveChoice, Field(discriminator="kind"), kind_or("uniform")]
+ProblemChoice = Literal["uniform", "active"]
+HALF_LIFE_STEPS = 20.0
+"""Age at which a recorded sample counts half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +45,9 @@ def choose_problems(
     counts: Iterable[PassCount],
     *,
     number: int,
-    half_life_steps: float,
     seed: int,
     step: int,
+    half_life_steps: float = HALF_LIFE_STEPS,
 ) -> list[str]:
     """Return the problems that a step samples, each once: those whose drawn pass rate is nearest to one half.
 
@@ -74,9 +58,9 @@ def choose_problems(
         problem_ids: all training problems.
         counts: those of the steps before, in their order.
         number: how many to choose.
-        half_life_steps: age at which a sample counts half.
         seed: the run's seed.
         step: the training step, from 1.
+        half_life_steps: age at which a sample counts half.
     """
     solved: dict[str, float] = defaultdict(float)
     failed: dict[str, float] = defaultdict(float)

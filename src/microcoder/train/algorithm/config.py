@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, UniformChoice
+from microcoder.train.algorithm.active import ProblemChoice
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
 
@@ -136,21 +136,6 @@ _NO_OWN_LOSS = (
 )
 
 
-class NoFiltering(Config):
-    """Train on all sampled problems."""
-
-    kind: Literal["none"] = "none"
-
-
-class DynamicFiltering(Config):
-    """Dynamic sampling: replace problems that all samples solve, or none, by others (DAPO, equation 11)."""
-
-    kind: Literal["dynamic"]
-    max_rounds: int = Field(default=3, ge=2)
-    """Sampling rounds per step, the first included; groups without reward variance are kept after the last, with zero
-    advantages."""
-
-
 class AlgorithmConfig(Config):
     """MicroCoder-GRPO: group-normalised advantage, conditional truncation masking, high clip, no KL."""
 
@@ -161,10 +146,11 @@ class AlgorithmConfig(Config):
     advantage_options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
     masking: Masking = ConditionalMasking()
-    group_filtering: Annotated[NoFiltering | DynamicFiltering, Field(discriminator="kind"), kind_or("none")] = (
-        NoFiltering()
-    )
-    problem_choice: ProblemChoice = UniformChoice()
+    group_filtering: Literal["none", "dynamic"] = "none"
+    """`dynamic`: replace problems that all samples solve, or none, by others, at most twice a step (DAPO, eq. 11)."""
+    problem_choice: ProblemChoice = "uniform"
+    """`uniform`: all problems equally often, in passes of random order; `active`: those that were solved about half of
+    the time (docs/algorithms.md)."""
     kl_coefficient: float = Field(default=0.0, ge=0)
     """beta_0; with 0 no reference model is loaded."""
 
@@ -217,7 +203,7 @@ class AlgorithmConfig(Config):
                 f'advantage = "maxrl" divides by the mean reward, which masking.kind = "{masking.kind}" can make zero '
                 'or negative; use advantage = "grpo", or a mask in the place of the penalty'
             )
-        if isinstance(self.problem_choice, ActiveChoice) and isinstance(self.group_filtering, DynamicFiltering):
+        if self.problem_choice == "active" and self.group_filtering == "dynamic":
             yield (
                 'problem_choice = "active" and group_filtering = "dynamic" both avoid flat groups, and what the latter '
                 "drops is not recorded for the former; drop one"

@@ -49,7 +49,7 @@ def sample_mixed_groups(
     problem_ids: Sequence[str],
     *,
     all_ids: Sequence[str],
-    max_rounds: int,
+    max_rounds: int = 3,
     seed: int,
     step: int,
     process: int = 0,
@@ -64,7 +64,7 @@ def sample_mixed_groups(
         sample: samples and scores the groups of some problems.
         problem_ids: the problems that this process samples first in this step.
         all_ids: every training problem.
-        max_rounds: calls of `sample`, at most.
+        max_rounds: calls of `sample`, at most: each takes as long as the longest response.
         seed: the run's seed.
         step: the training step, from 1.
         process: index of this process.

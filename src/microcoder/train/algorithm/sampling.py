@@ -1,4 +1,4 @@
-"""Config of sampling: temperature and length over the run, diversity watch, vLLM, correction of sampler mismatch.
+"""Config of sampling: temperature and length over the run, vLLM, correction of sampler mismatch.
 
 The paper uses a constant temperature chosen before training and staged transitions (section 3.2); a continuous ramp
 damages diversity for good and is here for ablation only.
@@ -97,15 +97,6 @@ def find_limit(first: int, stages: Sequence[LengthStage], *, step: int) -> int:
     return next((stage.max_response_tokens for stage in reversed(stages) if stage.from_step <= step), first)
 
 
-class DiversityWatch(Config):
-    """Warns of a steady decline of diversity."""
-
-    window_steps: int = Field(default=50, ge=4)
-    """Number of latest steps over which the trend is fitted."""
-    min_drop: float = Field(default=0.05, gt=0, lt=1)
-    """Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
-
-
 class VllmConfig(Config):
     """vLLM under engine trl, with `rollout.backend = "vllm"`: in the training processes, sharing their GPUs."""
 
@@ -149,7 +140,6 @@ class RolloutConfig(Config):
     length_stages: tuple[LengthStage, ...] = ()
     """Extensions of L_max: `[{from_step = 260, max_response_tokens = 8192}]`; empty: one limit for the whole run."""
     temperature: Temperature = ConstantTemperature()
-    diversity_watch: DiversityWatch = DiversityWatch()
     backend: Literal["transformers", "vllm", "sglang"] = "transformers"
     """`vllm` samples on the GPUs that train, in turns; so does `sglang`, with engine verl only."""
     vllm: VllmConfig = VllmConfig()

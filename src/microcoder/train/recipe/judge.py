@@ -91,13 +91,9 @@ class PromptConfig(Config):
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
 
-def build_asker(config: PromptConfig, *, style: str | None = None, examples: Sequence[Problem] | None = None) -> Asker:
-    """Return the function from problems to prompts of a `[prompt]` table; `style` overrides the table's.
-
-    `examples` are those of `read_examples`, where they have been read already.
-    """
-    shown = read_examples(config) if examples is None else examples
-    return load_asker(style or config.style, config.options, system=config.system, examples=shown)
+def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
+    """Return the function from problems to prompts of a `[prompt]` table; `style` overrides the table's."""
+    return load_asker(style or config.style, config.options, system=config.system, examples=read_examples(config))
 
 
 def read_examples(config: PromptConfig) -> list[Problem]:

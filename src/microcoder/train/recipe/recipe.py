@@ -71,7 +71,6 @@ class LoraAdapter(Config):
     rank: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
     """Scales an adapter by alpha / rank."""
-    dropout: float = Field(default=0.0, ge=0, lt=1)
     target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
     """Names, or suffixes of names, of the adapted layers; `all-linear`: all but the output layer."""
 
@@ -114,7 +113,7 @@ class OptimizerConfig(Config):
     name: Literal["adamw_torch_fused", "adamw_torch", "adamw_8bit"] = "adamw_torch_fused"
     """By transformers' names; `adamw_8bit` needs bitsandbytes."""
     learning_rate: float = Field(default=1e-6, gt=0)
-    schedule: Literal["constant_with_warmup", "linear", "cosine"] = "constant_with_warmup"
+    schedule: Literal["constant_with_warmup", "cosine"] = "constant_with_warmup"
     """Learning-rate schedule, by transformers' names."""
     warmup_steps: int = Field(default=0, ge=0)
     """Training steps over which the learning rate rises from 0."""

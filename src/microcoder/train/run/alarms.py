@@ -9,7 +9,6 @@ from statistics import correlation, linear_regression
 from typing import NamedTuple
 
 from microcoder.judge.core.types import Repeat
-from microcoder.train.algorithm.sampling import DiversityWatch
 from microcoder.train.metrics import StepMetrics
 
 TRUNCATED_SHARE = 0.9
@@ -22,8 +21,12 @@ IDLE_STEPS = 20
 """In 20 steps of 64 x 8 rollouts, a mechanism that affects one in 3,000 acts with 97 %; rarer ones hardly matter."""
 STEADINESS = 0.7
 """A fall counts as steady if the correlation of diversity with the step is below minus this."""
+WINDOW_STEPS = 50
+"""Number of latest steps over which diversity's trend is fitted."""
 _SHORTEST_WINDOW, _WINDOWS_A_RUN = 8, 3
-"""Window of diversity's trend in a short run: a third of its steps, but at least 8, to show through the noise."""
+"""In a short run that is a third of its steps, but at least 8, to show through the noise."""
+MIN_DROP = 0.05
+"""Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
 _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
 """Reasons why a run of an accepted program did not count that neither timing nor other programs explain."""
 
@@ -44,7 +47,6 @@ def find_alarms(
     metrics: StepMetrics,
     *,
     history: Sequence[StepMetrics] = (),
-    watch: DiversityWatch,
     breaks: Collection[int] = (),
     num_steps: int | None = None,
     ideas: Collection[str] = (),
@@ -54,16 +56,15 @@ def find_alarms(
     Args:
         metrics: the step's row.
         history: the steps before.
-        watch: how a decline of diversity is detected.
         breaks: steps at which the temperature schedule jumps.
         num_steps: length of the run; in a short one the window of a decline is shorter.
         ideas: mechanisms that should have an effect, see `AlgorithmConfig.ideas`.
     """
+    window_steps = WINDOW_STEPS
     if num_steps is not None:
-        fitting = max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN)
-        watch = watch.model_copy(update={"window_steps": min(watch.window_steps, fitting)})
+        window_steps = min(window_steps, max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN))
     diversities = [*(step.diversity for step in history), metrics.diversity]
-    decline = find_decline(diversities, watch=watch, breaks=breaks)
+    decline = find_decline(diversities, window_steps=window_steps, breaks=breaks)
     steps = [*history[1 - IDLE_STEPS :], metrics]
     idle = [idea for idea in ideas if len(steps) == IDLE_STEPS and not any(_acts(idea, step) for step in steps)]
     alarms = [*_of_signal(metrics)]
@@ -71,7 +72,7 @@ def find_alarms(
         alarms.append(
             Alarm(
                 "diversity_falling",
-                f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {watch.window_steps} steps; "
+                f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {window_steps} steps; "
                 f"at this rate it halves in {decline.steps_to_half}, and runs fail that way",
                 'train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "diversity")',
             )
@@ -101,15 +102,14 @@ class Decline(NamedTuple):
 
 
 def find_decline(
-    diversities: Sequence[float | None], *, watch: DiversityWatch, breaks: Collection[int] = ()
+    diversities: Sequence[float | None], *, window_steps: int, min_drop: float = MIN_DROP, breaks: Collection[int] = ()
 ) -> Decline | None:
-    """Return the steady decline over the last `watch.window_steps` values, or None; it precedes failure (section 3.2).
+    """Return the steady decline over the last `window_steps` values, or None; it precedes failure (section 3.2).
 
     Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
     below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
     must have one. Only steps since the last of `breaks`, the temperature's jumps, count.
     """
-    window_steps = watch.window_steps
     values = diversities[max((step - 1 for step in breaks if step <= len(diversities)), default=0) :]
     if len(values) < window_steps:
         return None
@@ -121,7 +121,7 @@ def find_decline(
         return None
     slope, start = linear_regression(xs, ys)
     end = start + slope * (window_steps - 1)
-    if start - end < watch.min_drop * start:
+    if start - end < min_drop * start:
         return None
     return Decline(start=start, end=max(0.0, end), steps_to_half=math.ceil(max(0.0, end) / 2 / -slope))
 
@@ -157,7 +157,7 @@ def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
         yield Alarm(
             "all_groups_flat",
             f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: {cause}",
-            f"{fix}; more rollout.num_samples or algorithm.group_filtering.kind dynamic find the few that differ",
+            f"{fix}; more rollout.num_samples or algorithm.group_filtering dynamic find the few that differ",
         )
 
 

@@ -10,13 +10,8 @@ from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
-from microcoder.train.algorithm.active import ActiveChoice, PassCount, choose_problems, count_passes
-from microcoder.train.algorithm.sampling import (
-    DiversityTemperature,
-    DiversityWatch,
-    StagedTemperature,
-    TemperatureSchedule,
-)
+from microcoder.train.algorithm.active import PassCount, choose_problems, count_passes
+from microcoder.train.algorithm.sampling import DiversityTemperature, StagedTemperature, TemperatureSchedule
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import rollout_row
@@ -34,7 +29,6 @@ class Recorder:
 
     run: RunDirectory
     schedule: TemperatureSchedule
-    watch: DiversityWatch
     learning_rate: float
     num_steps: int | None
     ideas: Collection[str]
@@ -47,7 +41,6 @@ class Recorder:
         return cls(
             run=run,
             schedule=config.rollout.temperature,
-            watch=config.rollout.diversity_watch,
             learning_rate=config.optimizer.learning_rate,
             num_steps=config.num_steps,
             ideas=config.algorithm.ideas,
@@ -65,17 +58,13 @@ class Recorder:
             return read_probe(self.run).choice.temperature
         return self.schedule.at(step)
 
-    def choose_problems(
-        self, choice: ActiveChoice, problem_ids: Sequence[str], *, number: int, seed: int, step: int
-    ) -> list[str]:
+    def choose_problems(self, problem_ids: Sequence[str], *, number: int, seed: int, step: int) -> list[str]:
         """Return the problems that a step samples, by the rollouts of the steps before (`active.choose_problems`)."""
         for before in (one for one in self.run.rollout_steps() if one < step and one not in self._passes):
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)
         counts = [count for before in sorted(self._passes) for count in self._passes[before]]
-        return choose_problems(
-            problem_ids, counts, number=number, half_life_steps=choice.half_life_steps, seed=seed, step=step
-        )
+        return choose_problems(problem_ids, counts, number=number, seed=seed, step=step)
 
     def refuse_divergence(self, optimizer: Mapping[str, float], *, step: int) -> None:
         """Raise TrainingError if an update's loss or gradient norm is not finite."""
@@ -111,7 +100,6 @@ class Recorder:
         return find_alarms(
             metrics,
             history=history,
-            watch=self.watch,
             breaks=[stage.from_step for stage in stages[1:]],
             num_steps=self.num_steps,
             ideas=self.ideas,

@@ -139,18 +139,12 @@ def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, 
             "problems": begun["problems"],
             "num_processes": begun["machine"]["num_processes"],
             "programs that import the packages": begun["environment"]["packages"]["pins"],
+            **{f"{one['noun']} {one['reference']}": one["digest"] for one in begun.get("extensions", ())},
         }
         for begun in (recorded, manifest)
     )
     check_unchanged(run.root, began, now, TrainingError)
 
-    known = {(one["noun"], one["reference"]): one["digest"] for one in recorded.get("extensions", ())}
-    for one in manifest["extensions"]:
-        if known.get((one["noun"], one["reference"])) != one["digest"]:
-            raise TrainingError(
-                f"{run.root} began with another version of {one['noun']} {one['reference']} ({one['file']}); restore "
-                "the original, or use another --run-dir"
-            )
     if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
         observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
     if recorded["packages"] != manifest["packages"]:

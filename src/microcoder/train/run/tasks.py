@@ -77,9 +77,8 @@ def load_tasks(config: TrainConfig) -> Tasks:
             f"batch.train_batch_size={config.batch.train_batch_size} is more than the {len(train)} training problems; "
             "lower it or add problems"
         )
-    examples = read_examples(config.prompt)
-    ask = build_asker(config.prompt, examples=examples)
-    if given_away := find_shared(examples, [*train, *heldout]):
+    ask = build_asker(config.prompt)
+    if given_away := find_shared(read_examples(config.prompt), [*train, *heldout]):
         raise DataError(
             f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
             "from one of the two files"

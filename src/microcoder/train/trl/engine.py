@@ -142,13 +142,7 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
     """Return the LoRA adapter of a recipe; None trains all weights."""
     if (lora := config.weights.lora) is None:
         return None
-    return LoraConfig(
-        r=lora.rank,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules=lora.peft_modules,
-        task_type="CAUSAL_LM",
-    )
+    return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.peft_modules, task_type="CAUSAL_LM")
 
 
 def build_arguments(
@@ -178,8 +172,6 @@ def build_arguments(
         # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
         use_bias_correction_kl=False,
         **translate_loss(algorithm),
-        # TRL's advantages are replaced by ours; set all the same, for TRL's log.
-        scale_rewards="group" if algorithm.advantage == "grpo" else "none",
         learning_rate=optimizer.learning_rate,
         optim=optimizer.name,
         lr_scheduler_type=optimizer.schedule,

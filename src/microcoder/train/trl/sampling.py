@@ -162,7 +162,7 @@ def vllm_arguments(
     Raises:
         ConfigError: the longest prompt and response exceed the model's positions.
     """
-    rollout, vllm, mismatch = config.rollout, config.rollout.vllm, config.rollout.mismatch
+    rollout, vllm = config.rollout, config.rollout.vllm
     goes_on = 2 if config.evaluation.continue_truncated else 1
     longest = max(goes_on * rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     needed = longest_prompt_tokens + longest
@@ -174,12 +174,8 @@ def vllm_arguments(
     return {
         "use_vllm": True,
         "vllm_mode": "colocate",
+        # For the sampler's log-probs: the weights are ours (`mismatch.py`).
         "vllm_importance_sampling_correction": rollout.corrects_mismatch,
-        # The weights are ours (`mismatch.py`); set all the same, for TRL's log.
-        "vllm_importance_sampling_mode": f"{'token' if mismatch.correction in ('off', 'token') else 'sequence'}_"
-        f"{mismatch.mode}",
-        "vllm_importance_sampling_clip_max": mismatch.threshold,
-        "vllm_importance_sampling_clip_min": mismatch.lower_threshold or None,
         "vllm_max_model_length": needed,
         "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
         "vllm_enable_sleep_mode": vllm.enable_sleep_mode,

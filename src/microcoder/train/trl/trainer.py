@@ -21,8 +21,6 @@ from trl import GRPOConfig
 from microcoder.judge.core.files import append_row, cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.judge.fleet.protocols import Judging
-from microcoder.train.algorithm.active import ActiveChoice
-from microcoder.train.algorithm.config import DynamicFiltering
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
@@ -141,15 +139,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.rules = replace(self.rules, max_response_tokens=limit)
         temperature = self.recorder.step_temperature(step)
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
-        filtering, choice = self.config.algorithm.group_filtering, self.config.algorithm.problem_choice
-        if isinstance(choice, ActiveChoice):
-            inputs = self._rows_of(self._choose_problems(choice, len(inputs) // rollout.num_samples))
-        if isinstance(filtering, DynamicFiltering):
+        if self.config.algorithm.problem_choice == "active":
+            inputs = self._rows_of(self._choose_problems(len(inputs) // rollout.num_samples))
+        if self.config.algorithm.group_filtering == "dynamic":
             groups, left_out = sample_mixed_groups(
                 self._sample_groups,
                 [group[0]["problem_id"] for group in cut_pieces(inputs, rollout.num_samples)],
                 all_ids=list(self.train_tasks),
-                max_rounds=filtering.max_rounds,
                 seed=self.config.seed,
                 step=step,
                 process=self.accelerator.process_index,
@@ -202,13 +198,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         output["importance_sampling_ratio"] = corrected.weights
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
-    def _choose_problems(self, choice: ActiveChoice, number: int) -> Sequence[str]:
+    def _choose_problems(self, number: int) -> Sequence[str]:
         """Return the `number` problems that this process samples in the step: its part of those of all processes."""
         chosen: list[Any] = [None]
         if self.accelerator.is_main_process:  # which has written the steps before
             whole, step = number * self.accelerator.num_processes, self.steps_done + 1
             ids = list(self.train_tasks)
-            chosen = [self.recorder.choose_problems(choice, ids, number=whole, seed=self.config.seed, step=step)]
+            chosen = [self.recorder.choose_problems(ids, number=whole, seed=self.config.seed, step=step)]
         start = number * self.accelerator.process_index
         return broadcast_object_list(chosen)[0][start : start + number]
 

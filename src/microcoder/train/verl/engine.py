@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
-from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.metrics import EvaluationMetrics
 from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
@@ -49,14 +49,12 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     order = order_problems(
         len(tasks.train), num_steps=config.num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
     )
-    if isinstance(config.algorithm.problem_choice, ActiveChoice):
+    if config.algorithm.problem_choice == "active":
         order += sorted(set(range(len(tasks.train))) - set(order))  # all can be chosen
     folder.mkdir(parents=True, exist_ok=True)
     write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"))
     write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"))
-    with (folder / "problems.jsonl").open("w", encoding="utf-8") as file:
-        for problem in tasks.problems:
-            file.write(problem.model_dump_json() + "\n")
+    write_problems(folder / "problems.jsonl", tasks.problems)
 
 
 def _rows(tasks: Sequence[Task], order: Sequence[int], *, split: str) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import json
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from typing import Any
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
 from microcoder.data.formats.rows import problem_of_reward
+from microcoder.data.rowfiles import read_file
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
@@ -49,20 +49,13 @@ class ProblemFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._places: dict[str, int] = {}
-        with path.open("rb") as file:
-            place = 0
-            for line in file:
-                self._places[json.loads(line)["id"]] = place
-                place += len(line)
+        self._rows = {row.values.get("id"): row.read_again for row in read_file(path, "problem file")}
         self.find = lru_cache(_PROBLEMS_KEPT)(self._find)
 
     def _find(self, problem_id: str) -> Problem:
-        if problem_id not in self._places:
+        if problem_id not in self._rows:
             raise DataError(f"{self._path} has no problem {problem_id!r}, which a row of the data names")
-        with self._path.open("rb") as file:
-            file.seek(self._places[problem_id])
-            return Problem.model_validate_json(file.readline())
+        return Problem.model_validate(self._rows[problem_id]())
 
 
 class JudgeRewardManager(RewardManagerBase):

@@ -19,20 +19,19 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.config import Config, ConfigT
 from microcoder.judge.core.errors import ConfigError, TrainingError, explain_fault
-from microcoder.train.algorithm.active import ActiveChoice, ProblemChoice, UniformChoice
+from microcoder.train.algorithm.active import ProblemChoice
 from microcoder.train.algorithm.advantages import ADVANTAGES, Advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking
 from microcoder.train.algorithm.sampling import (
     ConstantTemperature,
     DiversityTemperature,
-    DiversityWatch,
     LengthStage,
     MismatchConfig,
     Temperature,
 )
 from microcoder.train.recipe.judge import EvaluatorConfig
-from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig
+from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig, build_rewards
 from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, TRAINER_MODES
 
 if TYPE_CHECKING:
@@ -53,13 +52,12 @@ class PluginSettings(Config):
     advantage_options: dict[str, Any] = Field(default={})
     temperature: Temperature | None = None
     """Sampling temperatures; None: actor_rollout_ref.rollout.temperature, throughout."""
-    diversity_watch: DiversityWatch = DiversityWatch()
     max_response_tokens: int | None = Field(default=None, ge=1)
     """L_max, from the first step; None: data.max_response_length."""
     validation_response_tokens: int | None = Field(default=None, ge=1)
     """The limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
-    problem_choice: ProblemChoice = UniformChoice()
+    problem_choice: ProblemChoice = "uniform"
     mismatch: MismatchConfig | None = None
     """Our correction of sampler mismatch, in place of verl's algorithm.rollout_correction; None: verl's, if any."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
@@ -157,6 +155,12 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
             "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
             "actor_rollout_ref.rollout.calculate_log_probs=True"
         )
+    needy = build_rewards(settings.rewards).needs_all_tests
+    if needy and settings.evaluator.stop != "never":
+        yield (
+            f"microcoder.rewards: {needy} looks at every test, but the judge leaves out those after a failing one; add "
+            "+microcoder.evaluator.stop=never (judging then takes longer)"
+        )
     staged = [stage.max_response_tokens for stage in settings.length_stages]
     limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
     if limit > longest:
@@ -178,7 +182,7 @@ def _find_idle(config: Any, settings: PluginSettings) -> Iterator[str]:
     # The mode is ours or verl's: a reward worker reads the latter.
     is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
     is_usual = mode in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
-    if isinstance(settings.problem_choice, ActiveChoice) and (is_filtered or not is_usual):
+    if settings.problem_choice == "active" and (is_filtered or not is_usual):
         yield (
             "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
             f"{usual} without algorithm.filter_groups, or leave it out"

@@ -25,7 +25,6 @@ from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.judge.core.errors import TrainingError
-from microcoder.train.algorithm.active import ActiveChoice
 from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature, find_limit
 from microcoder.train.algorithm.scoring import build_rules, note_mismatch
 from microcoder.train.metrics import Groups, list_numbers, summarise_step
@@ -77,7 +76,6 @@ class MicroCoder(PPOTrainer):
         self.recorder = Recorder(
             run=self.run,
             schedule=self.settings.temperature or usual,
-            watch=self.settings.diversity_watch,
             learning_rate=config.actor_rollout_ref.actor.optim.lr,
             num_steps=config.trainer.total_training_steps,
             ideas=self.algorithm.ideas,
@@ -138,10 +136,10 @@ class MicroCoder(PPOTrainer):
 
         With `problem_choice = "active"` the chosen problems replace those of verl's data loader.
         """
-        if isinstance(choice := self.settings.problem_choice, ActiveChoice):
+        if self.settings.problem_choice == "active":
             size, place_of = self.config.data.train_batch_size, self._place_of
             names = self.recorder.choose_problems(
-                choice, list(place_of), number=size, seed=self.settings.seed, step=self.global_steps
+                list(place_of), number=size, seed=self.settings.seed, step=self.global_steps
             )[self._num_asked :][: self.config.data.get("gen_batch_size") or size]
             self.train_dataloader_it = iter([collate_fn([self.train_dataset[place_of[name]] for name in names])])
         batch = super()._fetch_one_gen_batch()

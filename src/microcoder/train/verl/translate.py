@@ -17,14 +17,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.advantages import ADVANTAGES
-from microcoder.train.algorithm.config import (
-    CispoLoss,
-    ClippedLoss,
-    DrGrpoLoss,
-    DynamicFiltering,
-    SapoLoss,
-    TwoSidedLoss,
-)
+from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, DrGrpoLoss, SapoLoss, TwoSidedLoss
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
@@ -158,7 +151,7 @@ def describe_command(options: Mapping[str, Any]) -> str:
 
 def _find_unmappable(config: TrainConfig) -> Iterator[str]:
     """Yield a message for each setting that verl lacks or would compute differently."""
-    loss, lora, filtering = config.algorithm.loss, config.weights.lora, config.algorithm.group_filtering
+    loss = config.algorithm.loss
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
     if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
         yield (
@@ -177,22 +170,10 @@ def _find_unmappable(config: TrainConfig) -> Iterator[str]:
             f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
             "command of your own instead (docs/verl.md)"
         )
-    if lora is not None and lora.dropout > 0:
-        yield "model.lora.dropout is not in verl 0.9.1; leave it out, or use --engine trl"
-    usual_rounds = DynamicFiltering.model_fields["max_rounds"].default
-    if isinstance(filtering, DynamicFiltering) and filtering.max_rounds != usual_rounds:
-        yield (
-            "algorithm.group_filtering.max_rounds does nothing in verl, which asks others until a step is full; leave "
-            "it out, or use --engine trl"
-        )
     if isinstance(config.model, HuggingFaceModel) and config.model.revision:
         yield (
             "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
             "folder"
-        )
-    if config.optimizer.schedule == "linear":
-        yield (
-            'optimizer.schedule = "linear" is not in verl 0.9.1; use constant_with_warmup or cosine, or --engine trl'
         )
 
 
@@ -203,7 +184,7 @@ def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[
     # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
     is_separate = _mode(config) == SEPARATE_ASYNC
     updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
-    is_filtered = isinstance(config.algorithm.group_filtering, DynamicFiltering)
+    is_filtered = config.algorithm.group_filtering == "dynamic"
     return {
         f"{MODEL}.path": model or getattr(config.model, "path", "MODEL"),
         "trainer.default_local_dir": str(run.checkpoints.absolute()),
@@ -297,7 +278,6 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         advantage=algorithm.advantage if is_own else None,
         advantage_options=algorithm.advantage_options if is_own else {},
         temperature=rollout.temperature,
-        diversity_watch=rollout.diversity_watch,
         max_response_tokens=rollout.max_response_tokens,
         validation_response_tokens=evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
