@@ -12,6 +12,7 @@ import yaml
 from microcoder.data import Candidate, Rejection, Solution, read_problems
 from microcoder.data.release import export, read_released, write_tables
 from microcoder.data.release.tables import MARKER, write_card
+from microcoder.data.verify.evidence import guess_chances
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Checker, TestCase
 
@@ -45,13 +46,19 @@ def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
     assert read_problems(tmp_path) == read_released(tmp_path) == [kept.to_problem() for kept in KEPT]
 
 
+def test_a_coin_guesses_in_the_letters_that_the_checker_takes() -> None:
+    tests = tuple(TestCase(input=f"{n}\n", output=said) for n, said in enumerate(("Yes\n", "YES\n", "no\n")))
+    for checker, coin in ((Checker(), 0.0), (Checker(type="tokens", case_sensitive=False), 1 / 8)):
+        assert guess_chances(candidate(1, tests=tests, checker=checker))["coin_chance"] == coin
+
+
 def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_path: Path) -> None:
     checkers = [Checker(type="float", tolerance=1e-6), Checker(type="program", code="exit(0)"), Checker(type="exact")]
     problems = [candidate(n, checker=checker).to_problem() for n, checker in enumerate(checkers)]
-    export(problems, tmp_path / "verl", form="verl")
+    for form in ("verl", "nemogym"):
+        export(problems, tmp_path / form, form=form)
     rows = pq.read_table(tmp_path / "verl").to_pylist()
     assert ["inputs" in json.loads(row["reward_model"]["ground_truth"]) for row in rows] == [False, False, True]
-    export(problems, tmp_path / "nemogym", form="nemogym")
     lines = [json.loads(line) for line in (tmp_path / "nemogym").read_text().splitlines()]
     assert ["unit_tests" in line["verifier_metadata"] for line in lines] == [False, False, True]
 
@@ -65,5 +72,6 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
 ) -> None:
     kept = [candidate(number, licence=licence) for number, licence in enumerate(licences)]
     write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), step_counts=[], figures={}, config={})
+    assert pq.read_table(tmp_path / "rejected-00000.parquet").num_rows == 0
     head = yaml.safe_load((tmp_path / "README.md").read_text().split("---\n")[1])
     assert (head["pretty_name"], head["license"]) == (name, said)

@@ -40,11 +40,9 @@ ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst"
 MOST_UNPACKED_BYTES, MOST_MEMBERS = 64 << 30, 2_000_000
 MOST_TIMES_LARGER, _ALWAYS_ALLOWED_BYTES = 100, 64 << 20
 """Most unpacked bytes: so many times the archive's, or these if more. Public archives reach 30, zeros 1000."""
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = _MOST_HEADER_BYTES = 1 << 20
 _NOT_READ = (RuntimeError, ValueError)
 """Errors of an encrypted archive, an unknown compression, or damaged zstd."""
-
-
 _Member = tuple[str, Literal["file", "folder", "link", "other"], Callable[[], IO[bytes] | None]]
 """A member of an archive: name, kind, and a function that opens it."""
 
@@ -117,14 +115,25 @@ def _unpack(archive: Path, folder: Path) -> int:
     return num_links
 
 
+class _Header(tarfile.TarInfo):
+    """What an archive says of a member; a long name is read into memory whole, so that its length has a bound."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        found = super().frombuf(buf, encoding, errors)
+        if found.size > _MOST_HEADER_BYTES and not (found.isfile() or found.isdir() or found.issym() or found.islnk()):
+            raise tarfile.TarError(f"it says {found.size:,} bytes of a member before its content")
+        return found
+
+
 def _read_tar(archive: Path) -> Iterator[_Member]:
     # The standard library's own filter came with 3.11.4; systems with an older 3.11 are about.
     with ExitStack() as opened:
         if archive.suffix == ".zst":
             packed = opened.enter_context(_import_pyarrow(archive).input_stream(str(archive), compression="zstd"))
-            content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|"))
+            content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header))
         else:
-            content = opened.enter_context(tarfile.open(archive))
+            content = opened.enter_context(tarfile.open(archive, tarinfo=_Header))
         for one in content:
             is_link = one.issym() or one.islnk()
             kind = "link" if is_link else "folder" if one.isdir() else "file" if one.isfile() else "other"
@@ -135,8 +144,9 @@ def _read_zip(archive: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as content:
         for one in content.infolist():
             is_link = stat.S_ISLNK(one.external_attr >> 16)
-            kind = "link" if is_link else "folder" if one.is_dir() else "file"
-            yield one.filename, kind, partial(content.open, one)
+            kind = "link" if is_link else "folder" if one.filename.endswith(("/", "\\")) else "file"
+            # Some programs of Windows write its own separators.
+            yield one.filename.replace("\\", "/"), kind, partial(content.open, one)
 
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")

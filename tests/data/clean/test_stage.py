@@ -78,7 +78,7 @@ def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:
 
 
 def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
-    tests = pairs(("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3\n\n"), (" 4 5", "9 \n"))
+    tests = pairs(("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3 \n\n"), (" 4 5", "9 \n"))
     found = normalise_tests(tests, ("sample/", "a", "b"), is_function=False)
     assert found.tests == pairs(("1 2\n", "3\n"), (" 4 5\n", "9 \n"))
     assert found.groups == ("sample", "b")

@@ -258,17 +258,14 @@ FOLDER_FILES = {
     "kattis": {"problem.yaml": b"name: Sum", "statement/problem.en.md": b"Add.", "data/1.in": b"1", "data/1.ans": b"1"}
 }
 BAD_FILES = [
-    ("kattis", "problem.yaml", b"a: [", "bad_encoding"),
-    ("kattis", "problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"),
+    ("kattis", "problem.yaml", b"a: [", "bad_encoding"), ("kattis", "problem.yaml", b"- 1", "wrong_type"),
+    ("kattis", "problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"), ("kattis", "data/1.in", b"\xff", "not_utf8"),
     ("kattis", "problem.yaml", b"!!python/object/apply:os.mkdir [sprung]", "bad_encoding"),
-    ("kattis", "problem.yaml", b"- 1", "wrong_type"),
     ("kattis", "problem.yaml", b"validator_flags: float_tolerance much", "bad_checker"),
     ("kattis", "problem.yaml", b"limits: {memory: " + HUGE + b"}", "bad_encoding"),
-    ("kattis", "statement/problem.en.md", b"\xff", "not_utf8"),
+    ("kattis", "statement/problem.en.md", b"\xff", "not_utf8"), ("kattis", "data/1.ans", b"\0\xff", "not_utf8"),
     ("kattis", "statement/problem.en.md", b"\n", "no_statement"),
-    ("kattis", "data/1.in", b"\xff", "not_utf8"),
-    ("kattis", "data/1.ans", b"\0\xff", "not_utf8"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "file", "content", "reason"), BAD_FILES, ids=lambda value: str(value)[:30])

@@ -68,6 +68,7 @@ def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path, col
     for number, name in enumerate(["a.jsonl", "b.parquet", "c.json.gz", "deep/er/d.jsonl.zst", "z.jsonl"]):
         write_rows(tmp_path / name, [make_row(number)])
     (tmp_path / "README.md").write_text("not rows")
+    (tmp_path / "._a.jsonl").write_text("nor these")
     (tmp_path / "outside.jsonl").symlink_to("/etc/passwd")
     found = collect(tmp_path, "trl", 2)
     assert questions(found) == EXPECTED[:5]

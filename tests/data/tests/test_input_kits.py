@@ -275,7 +275,7 @@ sys.exit(42 if 1 <= count <= most and len(numbers) == count else 1)
 def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_a_wrong_way(judge: Judge) -> None:
     files = {
         "data/secret/g1/testdata.yaml": "range: 0 5\ninput_validator_flags: max=60\n",
-        "data/secret/g2/testdata.yaml": "input_validator_flags: 'max=5'\n",
+        "data/secret/g2/test_group.yaml": "input_validator_args: ['max=5']\n",
         "input_validators/v.py": VALIDATOR,
     }
     kit = read_kit(files)
@@ -291,12 +291,8 @@ def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_
     assert spoil([]) == []
     unknown = kit.programs[0].model_copy(update={"language": "brainfuck"})
     careless = kit.programs[0].model_copy(update={"code": "raise SystemExit(42)"})
-    for wrong in (
-        kit.model_copy(update={"flags": ()}),
-        InputKit(programs=(unknown,)),
-        InputKit(programs=(careless,)),
-        InputKit(),
-    ):
+    wrong_programs = [InputKit(programs=(one,)) for one in (unknown, careless)]
+    for wrong in (kit.model_copy(update={"flags": ()}), *wrong_programs, InputKit()):
         assert read_validators(judge, wrong, known, dropped) is None
     assert dropped == {
         "refused by a validator": 1,

@@ -48,8 +48,6 @@ def test_a_sound_problem_is_kept_with_limits_tests_and_lineage(judge: Judge) -> 
 SAME = [{"input": f"{n}\n", "output": "1\n"} for n in range(3)]
 ECHO = [{"input": f"{n}\n", "output": f"{n}\n"} for n in range(3)]
 ANY_DIGIT = [{"input": f"{n}\n", "output": "0\n"} for n in range(3)]
-
-
 BROKEN_BY_100 = """import sys
 said = int(open(sys.argv[2]).read())
 sys.exit(3 if said > 98 else said != int(open(sys.argv[3]).read()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -117,6 +118,9 @@ def hold_work(config: BuildConfig) -> Iterator[None]:
     """Lock the work folder, since two builds would destroy each other's results; DataError if it is locked."""
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
     with hold_lock(config.work_folder / "lock", busy):
+        # Of a build that was killed.
+        for left in chain.from_iterable(map(config.work_folder.glob, ("parts/*/.*.partial", "unpacked/.*.partial"))):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
         try:
             yield
         except sqlite3.Error as error:

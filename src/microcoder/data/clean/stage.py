@@ -125,6 +125,7 @@ def identify(text: str) -> DetectedLanguage:
     letters = [char for char in words if char.isalpha()]
     if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
         return DetectedLanguage("en", 0.0)
+    # First: an English statement may name a person or a game in another script, which the identifier would go by.
     if _is_english(prose(text)):
         return DetectedLanguage("en", 1.0)
     code, probability = _identifier().classify(words)

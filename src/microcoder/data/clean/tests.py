@@ -61,7 +61,7 @@ def normalise_tests(tests: tuple[TestCase, ...], groups: tuple[str, ...], *, is_
             # An empty last line may be one that a program reads: a list of no numbers.
             given, printed = given if given.endswith("\n") or not given else f"{given}\n", _lines(printed)
         known = outputs.setdefault(_lines(given), set())
-        if printed in known:
+        if any([*map(str.rstrip, printed.split("\n"))] == [*map(str.rstrip, one.split("\n"))] for one in known):
             num_repeated += 1
             continue
         num_conflicting += bool(known)
@@ -235,10 +235,16 @@ def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
     return tuple((values_of(one.input), values_of(one.output)) for one in sections.examples if one.input and one.output)
 
 
+_BRACKETS = r"(?<=[\"'`])[()\[\]{}]+(?=[\"'`])|(?<!\S)(?=\S*[()])[()\[\]{}]{2,}(?!\S)"
+"""A text of brackets, which is a value: in quotes, or a word of its own with round ones."""
+
+
 def values_of(text: str) -> str:
-    """Return the values of an example or a test, in small letters between single spaces, without names and brackets."""
+    """Return the values of an example or a test, in small letters between single spaces, without names and brackets;
+    where it has nothing but brackets, these."""
     text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
-    return " ".join(re.findall(r"[^\s,\[\]{}()\"'`]+", text)).lower()
+    values = re.findall(rf"{_BRACKETS}|[^\s,\[\]{{}}()\"'`]+", text)
+    return " ".join(values or re.sub(r"[\s,\"'`]", "", text).split()).lower()
 
 
 def find_flags(candidate: Candidate) -> tuple[str, ...]:

@@ -75,6 +75,8 @@ _NO_COMMERCE = (
 )
 _NO_CHANGE = r"\bnd\b|bynd|\bno[nt]?\b[ -]*deriv|noderiv"
 _CC_PARTS = (("NC", _NO_COMMERCE), ("SA", r"\bsa\b|bysa|share[ -]*alike"), ("ND", _NO_CHANGE))
+_CC = r"(?:https?: )?(?:www\.)?creative ?commons(?:\.org)?"
+_WITHHELD = r"all rights reserved|commons[ -]clause|\bno[nt]?\b[^.;]{0,20}redistribut"
 _RESTRICTED = (
     rf"{_NO_COMMERCE}|{_NO_CHANGE}|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{{0,20}}\bonly\b"
 )
@@ -97,12 +99,14 @@ def normalise_licence(text: str) -> str:
     words = words.replace("license", "").replace("licence", "").strip()
     if not words:
         return ""
-    if re.match(r"(?:cc(?=by|[^a-z0-9]|$)|creative commons)", words):
-        # Anywhere: "CC-BY-4.0-NC", "CC BY 4.0, non-commercial use only".
-        return "-".join(["CC-BY", *(part for part, said in _CC_PARTS if re.search(said, words))])
-    if re.search(_RESTRICTED, words):
+    is_zero = re.match(rf"cc[ -]*(?:0|zero)\b|{_CC}[ :]+(?:zero|0|publicdomain)\b|public domain", words)
+    if not re.search(_WITHHELD, words) and not is_zero and re.match(rf"cc(?=by|[^a-z0-9]|$)|{_CC}", words):
+        # Anywhere: "CC-BY-4.0-NC", "CC BY 4.0, non-commercial use only". "Creative Commons" alone may be any.
+        parts = [part for part, said in _CC_PARTS if re.search(said, words)]
+        return "-".join(["CC-BY", *parts]) if parts or re.search(r"by|attribut", words) else text.strip()
+    if re.search(rf"{_RESTRICTED}|{_WITHHELD}", words):
         return text.strip()
-    if re.match(r"cc0|public domain|cc zero", words):
+    if is_zero:
         return "CC0-1.0"
     for pattern, name in (
         (r"apache", "Apache-2.0"), (r"(?:the )?mit\b", "MIT"), (r"bsd[ -]*2|simplified bsd", "BSD-2-Clause"),

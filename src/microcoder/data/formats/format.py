@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import asserted_tests, complete, decode_tests, find_platform, python_solutions
-from microcoder.data.formats.text import read_mebibytes, read_seconds, shorten
+from microcoder.data.formats.text import read_licence, read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import explain_fault
 from microcoder.judge.languages import known_language
 
@@ -165,8 +165,7 @@ class Format:
             is_judged: read for judging answers, not for a corpus (see `Row.is_judged`).
         """
         name = f"{source or self.name}/{place}"
-        said = (values.get("licence"), values.get("license"))
-        licence = next((text for text in said if isinstance(text, str) and text.strip()), licence)
+        licence = read_licence(values.get("licence")) or read_licence(values.get("license")) or licence
         row = Row(values, id=name, dataset=self.name, place=place, licence=licence, is_judged=is_judged)
         try:
             candidate = self.read(row)

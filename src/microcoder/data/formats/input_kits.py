@@ -103,7 +103,8 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
             reading.add_validator(f"{folder}/{name}")
     for name in sorted(files):
         found = _FLAGS.search(files[name]) if posixpath.basename(name) in ("testdata.yaml", "test_group.yaml") else None
-        reading.flags += [tuple(found[1].strip().strip("'\"").split())] if found else []
+        # A text, or a list in brackets.
+        reading.flags += [tuple(re.sub(r"^\[|\]$|['\"]|,(?=\s)", " ", found[1].strip()).split())] if found else []
     if "generators/generators.yaml" in files:
         _read_yaml(reading, files["generators/generators.yaml"])
     else:

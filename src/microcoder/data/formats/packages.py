@@ -22,7 +22,7 @@ from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.input_kits import inline_includes
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import language_of, python_solution
-from microcoder.data.formats.text import read_yaml, shorten
+from microcoder.data.formats.text import read_licence, read_yaml, shorten
 from microcoder.judge.core.types import Checker, TestCase
 
 _INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
@@ -35,14 +35,10 @@ _ORDER = ("checker", "tests", "time_limit_seconds", "statement_found", "solution
 _STANDARD: dict[str, Checker] = {
     **dict.fromkeys(("wcmp", "ncmp", "icmp", "hcmp", "caseicmp", "casencmp", "casewcmp"), Checker(type="tokens")),
     **dict.fromkeys(("yesno", "nyesno"), Checker(type="tokens", case_sensitive=False)),
-    "uncmp": Checker(type="unordered", by="tokens"),
-    "lcmp": Checker(),
-    "fcmp": Checker(type="exact"),
-    "rcmp": Checker(type="float", tolerance=1.5e-6),
-    "rcmp4": Checker(type="float", tolerance=1e-4),
-    "rcmp6": Checker(type="float", tolerance=1e-6),
-    "rcmp9": Checker(type="float", tolerance=1e-9),
-}
+    "uncmp": Checker(type="unordered", by="tokens"), "lcmp": Checker(), "fcmp": Checker(type="exact"),
+    "rcmp": Checker(type="float", tolerance=1.5e-6), "rcmp4": Checker(type="float", tolerance=1e-4),
+    "rcmp6": Checker(type="float", tolerance=1e-6), "rcmp9": Checker(type="float", tolerance=1e-9),
+}  # fmt: skip
 """Our equivalents of testlib's own checkers, by name."""
 
 
@@ -147,7 +143,7 @@ class Package:
             ]
             if found:
                 return min(found)[1]
-        raise Malformed("no_statement", "no statement as TeX, Markdown or HTML; a PDF is not read")
+        raise Malformed("no_statement", "no statement as TeX, Markdown or HTML in UTF-8; a PDF is not read")
 
     def read_checker(self, path: str) -> Checker:
         """Return the checker of a source file that is called with the files input, output and answer."""
@@ -188,9 +184,8 @@ def say(settings: Mapping[str, Any], name: str) -> str:
     """Return a setting as text: a list joined by spaces, a plain value as it is, empty for anything else."""
     value = settings.get(name)
     if isinstance(value, list):
-        return " ".join(shorten(item, 1000) for item in value if isinstance(item, str | int))
-    is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    return shorten(value, 1000).strip() if is_plain else ""
+        return " ".join(shorten(item, 1000) for item in value if isinstance(item, str | int | float))
+    return shorten(value, 1000).strip() if type(value) in (str, int, float) else ""
 
 
 def read_amount(value: object) -> float | None:
@@ -224,42 +219,32 @@ _LANGUAGES = {
 
 
 TAKES = (
-    "problem.yaml", ".timelimit", "problem_statement/*", "statement/*", "data/**", "output_validators/**",
-    "output_validator/**", "submissions/**", "include/**", *input_kits.TAKES,
+    "problem.yaml", ".timelimit", "domjudge-problem.ini", "problem_statement/*", "statement/*", "data/**",
+    "output_validators/**", "output_validator/**", "submissions/**", "include/**", *input_kits.TAKES,
 )  # fmt: skip
 """Patterns of the files that are read; `data` holds generators too."""
 
 _KNOWN: dict[str, Known] = {
-    "accepted": "accepted",
-    "wrong_answer": "wrong_answer",
-    "time_limit_exceeded": "time_limit",
-    "memory_limit_exceeded": "memory_limit",
-    "run_time_error": "runtime_error",
-    "runtime_error": "runtime_error",
-    "compile_error": "compile_error",
-    "partially_accepted": "partial",
+    "accepted": "accepted", "wrong_answer": "wrong_answer", "time_limit_exceeded": "time_limit",
+    "memory_limit_exceeded": "memory_limit", "run_time_error": "runtime_error", "runtime_error": "runtime_error",
+    "compile_error": "compile_error", "partially_accepted": "partial",
     # Of the format of 2023-07: wrong on some test in some way; right, and too slow.
-    "rejected": "wrong_answer",
-    "brute_force": "time_limit",
+    "rejected": "wrong_answer", "brute_force": "time_limit",
     # DOMjudge's own names, as a submission says them itself.
-    "correct": "accepted",
-    "no_output": "wrong_answer",
-    "output_limit": "wrong_answer",
-    "timelimit": "time_limit",
-    "memory_limit": "memory_limit",
-    "run_error": "runtime_error",
-    "compiler_error": "compile_error",
-}
+    "correct": "accepted", "no_output": "wrong_answer", "output_limit": "wrong_answer", "timelimit": "time_limit",
+    "memory_limit": "memory_limit", "run_error": "runtime_error", "compiler_error": "compile_error",
+}  # fmt: skip
 """Verdicts by a submission's folder, or by its comment for DOMjudge."""
-_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([A-Z_, \t-]+)")
+_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([a-z_-]+(?:[ \t]*,[ \t]*[a-z_-]+)*)", re.IGNORECASE)
+_DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?([\d.]+)", re.MULTILINE)
 _STATEMENT = r"(?:problem_statement|statement)/problem(?:\.(?P<language>\w{2,3}(?:-\w+)?))?\.(?:tex|md|html?)"
 _NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
 _TEXTS = (
-    r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.([^/]*\.)?(tex|md|html?)"
+    r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.(en[^/.]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
 )
 """Paths that must be text; tests must be, too, and submissions that are not are left out with a note."""
-_TEST_FLAGS = re.compile(r"^output_validator_flags:[ \t]*([^\n#]{1,300})", re.MULTILINE)
+_OF_TESTS = [f"data/{group}{name}.yaml" for name in ("testdata", "test_group") for group in ("", "secret/")]
 _REAL = re.compile(
     r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
 )
@@ -295,7 +280,9 @@ def read_kattis(row: Row) -> Candidate:
         name = name.get(language) or next(iter(name.values()), "")
     limits = settings.get("limits")
     limits = limits if isinstance(limits, Mapping) else {}
-    seconds = read_amount(files.get(".timelimit")) or read_amount(limits.get("time_limit"))
+    of_domjudge = _DOMJUDGE_LIMIT.search(files.get("domjudge-problem.ini", ""))
+    said = (files.get(".timelimit"), limits.get("time_limit"), of_domjudge and of_domjudge[1])
+    seconds = next(filter(None, map(read_amount, said)), None)
     return package.candidate(
         statement,
         url=say(settings, "source_url"),
@@ -303,7 +290,7 @@ def read_kattis(row: Row) -> Candidate:
         title=(name.strip() if isinstance(name, str) else "")
         or (found[1] or found[2] or found[3] if found else "")
         or row.name("name"),
-        licence=say(settings, "license").removeprefix("unknown") or row.licence,
+        licence=read_licence(settings.get("license")) or row.licence,
         tags=tuple(say(settings, "keywords").split()),
         natural_language=language,
         kit=input_kits.read_kit(files),
@@ -335,9 +322,9 @@ def _find_verdict(code: str, folder: str) -> Known | None:
 def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     files = package.files
     validation, kind = say(settings, "validation"), say(settings, "type")
-    of_tests = _TEST_FLAGS.search(files.get("data/testdata.yaml", "") or files.get("data/secret/testdata.yaml", ""))
-    of_settings = say(settings, "validator_flags") or say(settings, "output_validator_flags")
-    flags = (of_settings or (of_tests[1].strip().strip("'\"") if of_tests else "")).split()
+    of_tests = [package.read_settings(name) for name in _OF_TESTS if name in files]
+    names = ("validator_flags", "output_validator_flags", "output_validator_args")
+    flags = next(filter(None, (say(one, name) for one in (settings, *of_tests) for name in names)), "").split()
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return package.flag("interactive")
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from xml.etree import ElementTree
 
@@ -20,14 +22,9 @@ from microcoder.judge.core.types import Checker
 
 TAKES = ("problem.xml", "statements/**", "statement-sections/**", "tests/**", "files/**", "solutions/**", "check.cpp")
 _KNOWN: dict[str, Known] = {
-    "main": "accepted",
-    "accepted": "accepted",
-    "wrong-answer": "wrong_answer",
-    "presentation-error": "wrong_answer",
-    "time-limit-exceeded": "time_limit",
-    "memory-limit-exceeded": "memory_limit",
-    "runtime-error": "runtime_error",
-}
+    "main": "accepted", "accepted": "accepted", "wrong-answer": "wrong_answer", "presentation-error": "wrong_answer",
+    "time-limit-exceeded": "time_limit", "memory-limit-exceeded": "memory_limit", "runtime-error": "runtime_error",
+}  # fmt: skip
 """Verdicts by tag; others, such as `rejected` or `time-limit-exceeded-or-accepted`, give none."""
 _SECTIONS = (("legend", ""), ("input", "Input"), ("output", "Output"), ("interaction", "Interaction"),
              ("scoring", "Scoring"), ("notes", "Note"))  # fmt: skip
@@ -42,7 +39,7 @@ _MAX_XML = 5_000_000
 
 def read_polygon(row: Row) -> Candidate:
     """Read a Polygon package into a candidate; Malformed if it cannot be read."""
-    package = Package.open(row, texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*\.(tex|json)")
+    package = Package.open(row, texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*/english/.*\.(tex|json)")
     root = _read_xml(package.files)
     path = package.find_statement(_STATEMENTS)
     statement, title = _read_statement(path, package.files)
@@ -55,8 +52,7 @@ def read_polygon(row: Row) -> Candidate:
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
         package.flag("file_io")
-    milliseconds = read_amount(root.findtext("judging/testset/time-limit"))
-    size = read_amount(root.findtext("judging/testset/memory-limit"))
+    milliseconds, size = (read_amount(_main_testset(root).findtext(f"{name}-limit")) for name in ("time", "memory"))
     names = {name.get("language") or "": name.get("value") or "" for name in root.iterfind("names/name")}
     return package.candidate(
         statement,
@@ -131,7 +127,9 @@ def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
     paths = [_source_of(one) for one in root.iterfind("files/executables/executable")]
     path_of = {PurePosixPath(path).stem: path for path in paths}
     for test in _main_testset(root).iterfind("tests/test"):
-        name, *arguments = (test.get("cmd") or "").split() or [""]
+        command, name, arguments = test.get("cmd") or "", "", []
+        with suppress(ValueError):
+            name, *arguments = shlex.split(command) or [""]
         if any(mark in arguments for mark in ("|", ">")):
             reading.left_out.append(f"{name}: a command that makes several tests, or passes them on")
         elif name and reading.add_generator(name, path_of.get(name, name)):

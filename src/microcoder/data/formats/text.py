@@ -15,6 +15,7 @@ _SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
 _MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
 _MOST_SECONDS = 1e6
 """A larger time limit is taken for a mistake."""
+_NOTHING_SAID = r"|unknown|none|null|n/?a|-|not (?:stated|specified|known|available)|unspecified"
 _MIB_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
 _PYTHON2_GRAMMAR = re.compile(
     r"^[^#\n]*\b(print\s+[^\s(=]|print\s*$|print\s*>>|exec\s+['\"]|raise\s+\w+\s*,|except\s+[\w.]+\s*,|0[0-7]+\b|\d+L\b)"
@@ -130,6 +131,12 @@ def read_mebibytes(text: str) -> int | None:
     number = _number(found[1])
     mebibytes = number * (_MIB_OF[unit] if unit else 1.0 if number < 1 << 16 else _MIB_OF["b"])
     return round(mebibytes) if 1 <= mebibytes <= 1 << 20 else None
+
+
+def read_licence(value: object) -> str:
+    """Return what a source says of its licence: a text, a list of texts, or another value as text; empty if nothing."""
+    text = " and ".join(map(str, value)) if isinstance(value, list) else shorten(value or "", 1000)
+    return "" if re.fullmatch(_NOTHING_SAID, text.strip(), re.I) else text
 
 
 def _number(text: str) -> float:

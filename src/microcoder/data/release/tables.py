@@ -101,9 +101,11 @@ class Tally:
 def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
     """Write the three tables, with the rows of one file in memory at a time, and return the counts for the card."""
     tally = Tally()
-    for kind in ("problems", "rejected", "lineage"):
+    for kind, schema in (("problems", _PROBLEMS), ("rejected", _REJECTED), ("lineage", _LINEAGE)):
         for old in folder.glob(f"{kind}-*.parquet"):
             old.unlink()
+        # Also without a row: the card names a table of each.
+        write_parquet(folder / f"{kind}-00000.parquet", [], schema)
     for number, batch in enumerate(_cut((problem_row(one), one.id, one.lineage) for one in kept)):
         problems = [row for row, *_ in batch]
         for row in problems:

@@ -365,7 +365,9 @@ def guess_chances(candidate: Candidate) -> dict[str, float]:
     `constant_share`: the share of the tests that the best constant answer passes. `coin_chance`: how often a coin
     between the problem's two answers passes all hidden tests, where it has no more than two; else 0.
     """
-    answers = Counter(test.output.strip() for test in candidate.tests)
+    # References may print YES where the source has Yes, and where the checker takes both they are one answer.
+    fold = str if candidate.checker.case_sensitive else str.casefold
+    answers = Counter(fold(test.output.strip()) for test in candidate.tests)
     share = max(answers.values()) / answers.total()
     return {
         "constant_share": share,

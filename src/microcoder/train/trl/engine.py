@@ -172,6 +172,8 @@ def build_arguments(
         # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
         use_bias_correction_kl=False,
         **translate_loss(algorithm),
+        # TRL's advantages are replaced by ours; set all the same, so that those in TRL's log are of this kind.
+        scale_rewards="group" if algorithm.advantage == "grpo" else "none",
         learning_rate=optimizer.learning_rate,
         optim=optimizer.name,
         lr_scheduler_type=optimizer.schedule,
