@@ -125,6 +125,10 @@ def test_what_may_not_fit_is_said(capsys: pytest.CaptureFixture[str], tmp_path: 
     with pytest.raises(SystemExit, match="2"):
         main([*words, "--gpu-memory-gib", "400"])
     assert "add --dry-run" in capsys.readouterr().err
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(SystemExit, match="2"):
+        main([*words[:3], "--dry-run", "--run-dir", str(tmp_path)])
+    assert "holds no run" in capsys.readouterr().err
 
 
 def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(

@@ -107,7 +107,7 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
     assert truncated[2]["truncated"] == "yes"
     assert " Of 18 masked, " in truncated[0]
     assert doses_line[0] == (
-        "Share of |advantage| removed: mask 3.0%, penalty 50.0%; the clip stopped 1.00% of tokens."
+        "Share of |advantage| removed: mask 3.0%, penalty 50.0%; the clip stopped 1.00%, as the engine counts."
     )
 
 

@@ -44,15 +44,16 @@ def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_p
     assert all_asked == [*IDS[:6], *spares][: len(all_asked)]
     assert sorted(one.problem_id for one in [*groups, *left_out]) == sorted(all_asked)
     assert [one.problem_id for one in groups][::3] == ["0", "3"], "what is mixed stays in its place"
-    # As many as are flat are asked in each round.
-    num_flat = 4
+    # As many as are flat are asked in each round, or what is left.
+    num_flat, num_left = 4, len(spares)
     for names in asked[1:]:
-        assert len(names) == num_flat
+        assert len(names) == min(num_flat, num_left)
+        num_left -= len(names)
         num_flat -= sum(int(one) % 3 == 0 for one in names)
     assert sum(int(one.problem_id) % 3 > 0 for one in groups) == max(0, num_flat)
     if max_rounds == 9:
         assert len(asked) < max_rounds, "it ends by itself"
-        assert num_flat <= 0 or len(all_asked) + num_flat > len(IDS)
+        assert num_flat <= 0 or len(all_asked) == len(IDS)
 
 
 def test_processes_ask_equally_many_and_never_the_same() -> None:
@@ -76,11 +77,13 @@ def test_processes_ask_equally_many_and_never_the_same() -> None:
     assert {one.problem_id for one in [*groups, *left_out]} == {"3", "7", *spares[2:4]}
 
 
-def test_without_enough_spares_for_all_the_groups_stay() -> None:
+def test_fewer_spares_than_flat_groups_replace_as_many_as_they_can() -> None:
     groups, left_out = sample_mixed_groups(
-        lambda names: [sampled(one, every=99) for one in names], IDS[1:12], all_ids=IDS, max_rounds=5, seed=0, step=1
+        lambda names: [sampled(one, every=19) for one in names], IDS[1:17], all_ids=IDS, max_rounds=5, seed=0, step=1
     )
-    assert ([one.problem_id for one in groups], left_out) == (IDS[1:12], [])
+    assert {one.problem_id for one in groups[:2]} == {"0", "19"}
+    assert [one.problem_id for one in groups[2:]] == IDS[3:17]
+    assert {one.problem_id for one in left_out} == {"1", "2", "17", "18"}
 
 
 def choose(counts: Sequence[PassCount], *, number: int = 5, step: int = 9, half_life_steps: float = 20.0) -> list[str]:

@@ -345,6 +345,7 @@ def test_a_folder_that_is_no_run_or_that_another_process_writes_is_refused(tmp_p
     run = RunDirectory(tmp_path / "run")
     with run.lock(), pytest.raises(TrainingError, match="another process is writing"), run.lock():
         pass
+    (run.root / ".manifest.json.partial").write_text('{"name": "ru')  # killed while it was written
     check_run_directory(run, config)
 
 

@@ -64,7 +64,7 @@ def train(
         Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c dapo.
     dry_run
         Print the resolved config with its cost in tokens, memory and disk, and stop. Exit code 2 if the model or the
-        problems are missing; a run that may not fit the GPU is warned of.
+        problems are missing, or the folder is another's; a run that may not fit the GPU is warned of.
     gpu_memory_gib
         With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this machine's first GPU.
     """
@@ -111,8 +111,9 @@ def require_training() -> None:
 
 
 def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None) -> None:
-    from microcoder.train.run.session import find_extensions
+    from microcoder.train.run.session import check_run_directory, find_extensions
 
+    check_run_directory(RunDirectory(target), config)
     find_extensions(config)
     is_on_gpu = config.model.kind == "hugging_face"
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.

@@ -98,7 +98,9 @@ class EvaluationFolder(WorkFolder):
     def check_place(self) -> None:
         """Raise DataError unless the folder is writable, and empty or an evaluation's."""
         check_writable(self.root, DataError)
-        ours = {self.manifest.name, self.questions.name, self.lock_file.name}
+        files = (self.manifest, self.questions, self.lock_file)
+        # And what a kill left while one was written.
+        ours = {name for one in files for name in (one.name, f".{one.name}.partial")}
         if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
             raise DataError(f"{self.root} is not empty and holds no evaluation; use another folder")
 

@@ -126,8 +126,8 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
         text = f"Mean reward: {means[0]:.3f} at first, {means[-1]:.3f} in the end"
         text += f", the largest rise {max(rises):+.3f} from step {first} to {last}."
         links.append((text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"}))
-    if history.steps:
-        total, truncated, masked = count_masked(history)
+    total, truncated, masked = count_masked(history)
+    if total:
         shares = [step.truncated_share for step in history.steps]
         first, last = (fmean(part) for part in (shares[: len(shares) // 10 or 1], shares[-(len(shares) // 10 or 1) :]))
         ends = f", {first:.1%} at first, {last:.1%} in the end" if len(shares) > 1 else ""
@@ -141,7 +141,7 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def _doses(steps: Sequence[StepMetrics]) -> str:
-    """Say what share of advantages masks, penalties and corrections removed, and how many tokens a clip stopped."""
+    """Say what share of advantages masks, penalties and corrections removed, and what share a clip stopped."""
     taken = {"mask": 0.0} if any(step.masked_share for step in steps) else {}
     for name, share in (item for step in steps for item in step.doses.items()):
         idea = name.partition("_")[0]
@@ -149,7 +149,9 @@ def _doses(steps: Sequence[StepMetrics]) -> str:
     text = ", ".join(f"{idea} {share:.1%}" for idea, share in taken.items()) or "none"
     clipped = [[share for name, share in step.optimizer.items() if name.startswith("clip_")] for step in steps]
     left = fmean(map(sum, clipped))
-    return f"Share of |advantage| removed: {text}{f'; the clip stopped {left:.2%} of tokens' if any(clipped) else ''}."
+    # TRL means those of micro-batches, verl those of a mini-batch, GSPO those of sequences.
+    clip = f"; the clip stopped {left:.2%}, as the engine counts" if any(clipped) else ""
+    return f"Share of |advantage| removed: {text}{clip}."
 
 
 def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any]]:

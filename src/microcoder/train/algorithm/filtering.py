@@ -76,8 +76,8 @@ def sample_mixed_groups(
     spares = order_spares(all_ids, asked=set(gather(list(problem_ids))), seed=seed, step=step)
     for _ in range(max_rounds - 1):
         flat = [index for index, group in enumerate(groups) if not is_mixed(group.scored)]
-        number = max(gather([len(flat)]))
-        if not 0 < number * num_processes <= len(spares):
+        number = min(max(gather([len(flat)])), len(spares) // num_processes)
+        if not number:
             break
         fresh = sample(spares[process * number : (process + 1) * number])
         del spares[: number * num_processes]

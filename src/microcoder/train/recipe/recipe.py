@@ -271,7 +271,7 @@ _TRL_NAMES = """
     dataloader_drop_last dataloader_pin_memory gradient_checkpointing model_init_kwargs use_cpu
     learning_rate lr_scheduler_type lr_scheduler_kwargs warmup_steps warmup_ratio max_grad_norm optim weight_decay
     max_steps num_train_epochs seed data_seed full_determinism shuffle_dataset train_sampling_strategy
-    max_completion_length num_generations num_generations_eval temperature top_k top_p min_p repetition_penalty
+    max_completion_length num_generations num_generations_eval temperature
     max_tool_calling_iterations use_transformers_continuous_batching transformers_continuous_batching_config
     use_vllm vllm_enable_sleep_mode vllm_gpu_memory_utilization vllm_importance_sampling_cap
     vllm_importance_sampling_clip_max vllm_importance_sampling_clip_min vllm_importance_sampling_correction
@@ -285,9 +285,10 @@ _TRL_NAMES = """
     save_only_model save_steps save_strategy save_total_limit
     push_to_hub hub_model_id hub_strategy hub_token hub_private_repo hub_always_push hub_revision
 """
-REFUSED_OF_TRL = frozenset(_TRL_NAMES.split())
+_TRUNCATES_SAMPLING = ("top_k", "top_p", "min_p", "repetition_penalty")
+REFUSED_OF_TRL = frozenset([*_TRL_NAMES.split(), *_TRUNCATES_SAMPLING])
 """TRL's options that the recipe has keys for, that our own sampling, batches, checkpoints or metrics replace, or that
-would make the sampled distribution another than the one that ratios are taken under (`top_p`, `repetition_penalty`)."""
+would make the sampled distribution another than the one that ratios are taken under."""
 
 
 class TrainConfig(Config):
@@ -324,7 +325,9 @@ class TrainConfig(Config):
     @classmethod
     def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         if refused := [name for name in options if name in REFUSED_OF_TRL]:
-            raise ValueError(f"[trl] {refused[0]} is the recipe's to decide; look for its key in docs/reference.md")
+            if (name := refused[0]) in _TRUNCATES_SAMPLING:
+                raise ValueError(f"[trl] {name} would sample from another policy than is trained; leave it out")
+            raise ValueError(f"[trl] {name} is the recipe's to decide; look for its key in docs/reference.md")
         return dict(options)
 
     @property

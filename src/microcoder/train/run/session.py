@@ -104,7 +104,8 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
         return
     check_writable(run.root, TrainingError)
     ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.logs)}
-    ours |= {run.trl.name, "verl"}  # left by an engine that failed before it had begun
+    # Left by an engine that failed before it had begun, or by a kill while the manifest was written.
+    ours |= {run.trl.name, "verl", f".{run.manifest.name}.partial"}
     if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
         raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
 
