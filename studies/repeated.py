@@ -72,8 +72,8 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
         for check in result.checks
         if not check.is_reached
     ]
-    made = next(study.record.made for study in repeated)
-    seeds = [", ".join(map(str, studies[0].record.seeds)) for studies in (published, repeated)]
+    made = next(study.made for study in repeated)
+    seeds = [", ".join(map(str, studies[0].seeds)) for studies in (published, repeated)]
     return "\n".join(
         [
             "# The claims repeated",

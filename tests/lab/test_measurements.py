@@ -19,7 +19,7 @@ from synthetic_run import Recipe, write_run
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import StudyData, judge_effects, measure_contrast, pair_rows
+from microcoder.lab.studies.claims import judge_effects, measure_contrast, pair_rows
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.verdicts import ClaimFinding
@@ -150,11 +150,9 @@ def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
         doses.append(fmean(step.masked_share for step in history.steps[:3]))
         lengths.append(history.evaluations[1].length_mean)
     study = {"question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2]}
-    data = StudyData(
-        Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}}), histories
-    )
+    asked = Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}})
     contrast = Contrast(metric="heldout_length", feature="at 3/6", of=levels, dose="masked")
-    effect = measure_contrast(contrast, data)
+    effect = measure_contrast(contrast, asked, histories)
     assert effect is not None
     assert effect.value == pytest.approx(np.polyfit(doses, lengths, 1)[0])
     with pytest.raises(ValueError, match="dose: name two levels or more"):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -36,50 +37,33 @@ class ClaimResult:
         return self.adjusted.verdict if self.adjusted else self.raw
 
 
-@dataclass(frozen=True, slots=True)
-class StudyRecord:
-    """The results of a study's finished work, from which, with the study's file, its page is written."""
-
-    seeds: Sequence[int]
-    """Seeds with finished work."""
-    effects: Mapping[str, Effect]
-    """Contrast's name -> effect; only of contrasts with finished work."""
-    levels: Mapping[str, Mapping[str, Sequence[float]]]
-    """Level -> held-out accuracy `before` and `after`, run by run."""
-    made: str
-    """Seeds, runs, CPU-hours, code, commits and machines in words."""
-
-
-@dataclass
-class StudyData:
-    """The finished runs of a study by level and seed and its measurements by name and seed, read once."""
-
-    study: Study
-    histories: Mapping[str, Mapping[int, History]]
-    measured: Mapping[str, Mapping[int, Sequence[MeasuredValue]]] = field(default_factory=dict)
-
-    def series(self, level: str, seed: int, metric: str) -> MetricSeries | None:
-        """Return a metric of a run; None if there is no such run or it did not record it."""
-        history = self.histories.get(level, {}).get(seed)
-        return read_series(history, metric) if history else None
-
-    @property
-    def seeds(self) -> list[int]:
-        """Seeds with a finished run."""
-        return sorted({seed for runs in self.histories.values() for seed in runs})
+Histories = Mapping[str, Mapping[int, History]]
+"""Finished runs by level and seed."""
+Measured = Mapping[str, Mapping[int, Sequence[MeasuredValue]]]
+"""Rows of finished measurements by name and seed."""
 
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """A study with its records and verdicts."""
+    """A study with the results of its finished work, from which, with the study's file, its page is written."""
 
     study: Study
     scale: str
-    record: StudyRecord
-    claims: Sequence[ClaimResult]
     works: Sequence[Work]
-    data: StudyData
-    """The runs themselves."""
+    """All that is planned, finished or not."""
+    seeds: Sequence[int]
+    """Seeds with finished work."""
+    histories: Histories
+    effects: Mapping[str, Effect]
+    """Contrast's name -> effect; only of contrasts with finished work."""
+    claims: Sequence[ClaimResult]
+    made: str
+    """Seeds, runs, CPU-hours, code, commits and machines in words."""
+
+    def accuracies(self, level: str) -> dict[str, list[float]]:
+        """Return held-out accuracy `before` and `after` training, run by run."""
+        runs = self.histories[level].values()
+        return {side: [one.accuracy for run in runs if (one := getattr(run, side))] for side in ("before", "after")}
 
 
 def judge_studies(
@@ -125,20 +109,12 @@ def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStud
         else:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
-    data = StudyData(study, histories, measured)
     contrasts = {one.name: one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))}
-    effects = {name: effect for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
-    levels = {
-        level: {
-            side: [one.accuracy for history in by_seed.values() if (one := getattr(history, side))]
-            for side in ("before", "after")
-        }
-        for level, by_seed in histories.items()
-    }
-    runs = [history for by_seed in histories.values() for history in by_seed.values()]
+    found = {name: measure_contrast(one, study, histories, measured) for name, one in contrasts.items()}
+    effects = {name: effect for name, effect in found.items() if effect}
     seeds = sorted({work.seed for work in done})
-    record = StudyRecord(seeds, effects, levels, _describe_origin(seeds, runs, summaries, done))
-    return JudgedStudy(study, scale, record, judge_effects(study, effects), works, data)
+    made = _describe_origin(seeds, [run for runs in histories.values() for run in runs.values()], summaries, done)
+    return JudgedStudy(study, scale, works, seeds, histories, effects, judge_effects(study, effects), made)
 
 
 def _describe_origin(
@@ -194,14 +170,16 @@ def _judge_claim(claim: Claim, study: Study, effects: Mapping[str, Effect]) -> C
     return ClaimResult(claim, primary, secondary, checks, verdict)
 
 
-def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
+def measure_contrast(
+    contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
+) -> Effect | None:
     """Return a contrast's effect over the seeds that have all its work; None without any."""
-    span = 1.0 if data.study.unit_of(contrast) == "share" and not contrast.dose else None
+    span = 1.0 if study.unit_of(contrast) == "share" and not contrast.dose else None
     if contrast.measurement:
-        found = data.measured.get(contrast.measurement, {}).items()
+        found = (measured or {}).get(contrast.measurement, {}).items()
         by_seed = {seed: pairs for seed, rows in found if (pairs := pair_rows(contrast, rows))}
         return estimate_rows(by_seed, span=span) if by_seed else None
-    return _measure_runs(contrast, data, span)
+    return _measure_runs(contrast, histories, span)
 
 
 def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
@@ -225,15 +203,23 @@ def _slope(doses: Sequence[float]) -> list[float]:
     return [value / square if square else math.nan for value in centred]
 
 
-def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Effect | None:
+def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
+    """Return a metric of a level's runs by seed, ascending, without runs that did not record it."""
+    found = {seed: read_series(history, metric) for seed, history in sorted(histories[level].items())}
+    return {seed: series for seed, series in found.items() if series is not None}
+
+
+def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
     import numpy as np
 
     features = (contrast.feature, contrast.against_feature or contrast.feature)
+    curves = {level: read_level(histories, level, contrast.metric) for level in contrast.levels}
+    doses = {level: read_level(histories, level, contrast.dose or contrast.metric) for level in contrast.levels}
     rows, measured = [], None
-    for seed in data.seeds:
+    for seed in sorted({seed for found in curves.values() for seed in found}):
         sides = []
         for levels, feature in zip((contrast.of, contrast.against), features, strict=True):
-            series = [one for level in levels if (one := data.series(level, seed, contrast.metric)) is not None]
+            series = [curves[level][seed] for level in levels if seed in curves[level] and seed in doses[level]]
             if len(series) < len(levels):
                 break
             values = [measure(one, feature, draw_weightings(one.num_problems)) for one in series]
@@ -241,9 +227,9 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
             if values:
                 weights = [1 / len(levels)] * len(levels)
                 if contrast.dose:
-                    found = [data.series(level, seed, contrast.dose) for level in levels]
                     over = feature.replace("at", "up to", 1)
-                    weights = _slope([float(measure(s, over, draw_weightings(1))[0]) for s in found if s is not None])
+                    found = [measure(doses[level][seed], over, draw_weightings(1)) for level in levels]
+                    weights = _slope([float(one[0]) for one in found])
                 sides.append(np.tensordot(weights, values, 1))
         if len(sides) == 1 + bool(contrast.against) and all(np.isfinite(side[0]) for side in sides):
             rows.append(sides[0] - sides[1] if contrast.against else sides[0])
@@ -254,35 +240,36 @@ def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Ef
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
-    """Return the studies' records and verdicts as JSON values."""
-    return _plain(
-        {
-            "scale": judged[0].scale if judged else "",
-            "studies": {one.study.name: asdict(one.record) for one in judged},
-            "claims": [
-                {
-                    "id": result.claim.id,
-                    "study": one.study.name,
-                    "short": result.claim.short,
-                    "primary": result.claim.primary.name if result.claim.primary else None,
-                    "verdict": result.verdict.value,
-                    "verdict_alone": result.raw.value,
-                    "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
-                    "p_size_holm": result.adjusted.p_size if result.adjusted else None,
-                }
-                for one in judged
-                for result in one.claims
-            ],
-        }
+    """Return the studies' records and verdicts as JSON values.
+
+    Floats have nine digits, as others vary between processors; infinity and NaN are None.
+    """
+    records = {
+        "scale": judged[0].scale if judged else "",
+        "studies": {
+            one.study.name: {
+                "seeds": one.seeds,
+                "effects": {name: asdict(effect) for name, effect in one.effects.items()},
+                "levels": {level: one.accuracies(level) for level in one.study.levels},
+                "made": one.made,
+            }
+            for one in judged
+        },
+        "claims": [
+            {
+                "id": result.claim.id,
+                "study": one.study.name,
+                "short": result.claim.short,
+                "primary": result.claim.primary.name if result.claim.primary else None,
+                "verdict": result.verdict.value,
+                "verdict_alone": result.raw.value,
+                "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
+                "p_size_holm": result.adjusted.p_size if result.adjusted else None,
+            }
+            for one in judged
+            for result in one.claims
+        ],
+    }
+    return json.loads(
+        json.dumps(records), parse_float=lambda text: float(f"{float(text):.9g}"), parse_constant=lambda _: None
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return JSON values: floats to nine digits, as others vary between processors; None for infinity and NaN."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.9g}") if math.isfinite(value) else None
-    return value

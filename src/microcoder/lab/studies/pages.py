@@ -11,7 +11,7 @@ from statistics import fmean
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
-from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records
+from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records, read_level
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, Unit
 from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
@@ -33,7 +33,7 @@ def write_study_report(
         has_index: whether these are all studies: then the index is written too, and all records in one file.
         records: file of records that the runs were read from, to be copied beside the pages; None: pack them.
     """
-    if not any(study.record.seeds for study in judged):
+    if not any(study.seeds for study in judged):
         folder = next(work.folder.parent for study in judged for work in study.works)
         found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir())
         others = [name for name in found if name not in (folder.name, "logs")]
@@ -56,17 +56,14 @@ def write_study_report(
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
     """Draw the figure that a study's file asks for, if there are runs; return the lines that show it."""
-    study, data, chosen = judged.study, judged.data, judged.study.figure
+    study, chosen = judged.study, judged.study.figure
     if chosen is None:
         return []
-    by_level = {
-        level: [s for seed in data.seeds if (s := data.series(level, seed, chosen.metric)) is not None]
-        for level in chosen.levels
-    }
+    by_level = {level: [*read_level(judged.histories, level, chosen.metric).values()] for level in chosen.levels}
     if not any(by_level.values()):
         return []
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
-    name = f"{judged.study.name}-figure"
+    name = f"{study.name}-figure"
     chart = draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
     write_text(output / f"{name}.svg", chart.svg)
     return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
@@ -113,7 +110,7 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
         "```",
         "",
         f"Every number above comes from the [records of the runs]({records.name}).",
-        judged.record.made,
+        judged.made,
     ]
     write_text(records.with_name(f"{name}.md"), "\n".join(lines).rstrip() + "\n")
 
@@ -218,8 +215,7 @@ def _levels(judged: JudgedStudy) -> list[str]:
     study, num_seeds = judged.study, len(judged.study.seeds_at(judged.scale))
     rows = ["## Runs", "", *_rows("level", "", "keys", "runs", "accuracy before", "after")]
     for name, level in study.levels.items():
-        sides = judged.record.levels.get(name, {})
-        before, after = sides.get("before", ()), sides.get("after", ())
+        before, after = judged.accuracies(name).values()
         mark = "**" if name == study.reference else ""
         keys = level_keys(judged.study, scale=judged.scale, level=name)
         said = ", ".join(f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items())
