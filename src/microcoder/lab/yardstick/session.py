@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,19 +76,17 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
 
 
 def _check_place(text: str, name: str, where: str) -> str:
-    needs = judges.JUDGES[name]
-    if needs and not where:
-        raise ConfigError(f"--judge {text}: its location is missing; type --judge {name}=... ({needs})")
-    if where and not needs:
-        raise ConfigError(f"--judge {text}: {name} takes no path; type --judge {name}")
-    if needs != judges.REFERENCE:
-        return where
+    takes = judges.JUDGES[name]
     file, _, attribute = where.rpartition(":")
-    if not file or not attribute:
-        raise ConfigError(f"--judge {text}: {where!r} names no function; it takes {needs}")
-    if file.endswith(".py") and not Path(file).exists():
-        raise ConfigError(f"--judge {text}: there is no {file}; it takes {needs}")
-    return f"{Path(file).absolute()}:{attribute}" if file.endswith(".py") else where
+    is_reference = takes == judges.REFERENCE
+    if bool(where) != bool(takes) or (is_reference and not (file and attribute)):
+        needed = f"{takes}; type --judge {name}=..." if takes else f"no path; type --judge {name}"
+        raise ConfigError(f"--judge {text}: {name} takes {needed}")
+    if is_reference and file.endswith(".py"):
+        if not Path(file).exists():
+            raise ConfigError(f"--judge {text}: there is no {file}; {name} takes {takes}")
+        return f"{Path(file).absolute()}:{attribute}"
+    return where
 
 
 _QUICK_SECONDS = 10.0
@@ -101,11 +99,17 @@ _WRONG = Case("canary-wrong", "isolation", "canary", "V1", False, "", "print(41)
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of a case."""
+    """A judge's answer to a case, and what was wrong with it."""
 
     case: Case
-    answer: Answer
-    what: str
+    accepted: bool | None = None
+    """The judge's answer; None if there was none, or it was undecided."""
+    error: str = ""
+    """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
+    seconds: float = 0.0
+    left: tuple[str, ...] = ()
+    """Processes without a parent and files in shared folders that were not there before."""
+    what: str = ""
     """What was wrong with the first answer; empty if nothing was."""
     is_unsteady: bool = False
     """Whether the judge was wrong at first and right on the second try; then it is not a miss."""
@@ -115,25 +119,14 @@ class CaseResult:
         """Whether the judge was wrong, on both tries."""
         return bool(self.what) and not self.is_unsteady
 
-    def as_record(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        of_case = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
-        return {
-            **{name: getattr(self.case, name) for name in of_case},
-            **asdict(self.answer),
-            **{name: getattr(self, name) for name in ("is_miss", "what", "is_unsteady")},
-        }
-
 
 def put_case(lane: Lane, case: Case) -> CaseResult:
     """Run a case on a judge, again after a miss, so that a busy machine does not count against the judge."""
     first = _put_once(lane, case)
-    if not first.is_miss or first.answer.seconds > _QUICK_SECONDS or first.answer.error in ("killed", "ended"):
+    if not first.what or first.seconds > _QUICK_SECONDS or first.error in ("killed", "ended"):
         return first
     second = _put_once(lane, case)
-    if second.is_miss:
-        return first
-    return CaseResult(case, second.answer, first.what, is_unsteady=True)
+    return first if second.what else replace(second, what=first.what, is_unsteady=True)
 
 
 def _put_once(lane: Lane, case: Case) -> CaseResult:
@@ -141,10 +134,10 @@ def _put_once(lane: Lane, case: Case) -> CaseResult:
     what = _find_miss(case, answer)
     if case.suite == "isolation" and not what:
         what = _find_damage(lane, answer)
-    return CaseResult(case, answer, what)
+    return replace(answer, what=what)
 
 
-def _find_miss(case: Case, answer: Answer) -> str:
+def _find_miss(case: Case, answer: CaseResult) -> str:
     """Return what is wrong with an answer; empty if nothing is.
 
     Any way of not accepting counts as a refusal, also that the judge's process ended, unless the case is about that.
@@ -161,7 +154,7 @@ def _find_miss(case: Case, answer: Answer) -> str:
     return "the program says that it did harm" if case.suite == "isolation" else "accepted"
 
 
-def _find_damage(lane: Lane, answer: Answer) -> str:
+def _find_damage(lane: Lane, answer: CaseResult) -> str:
     """Return the damage that a program did: things left behind, or a judge that no longer judges rightly."""
     if answer.left:
         return f"left behind: {', '.join(answer.left[:3])}"
@@ -178,19 +171,6 @@ _KILL_SECONDS, _KILL_FACTOR = 25.0, 2.0
 _ASKED = ("id", "title", "code", "tests", "fn_name", "time_limit_seconds", "problem")
 """What a judge is told of a case: not the right answer, nor why it is that."""
 _READ_BYTES, _LONGEST_BYTES = 1 << 16, 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A judge's answer to a case."""
-
-    accepted: bool | None
-    """The judge's answer; None if there was none, or it was undecided."""
-    error: str = ""
-    """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
-    seconds: float = 0.0
-    left: tuple[str, ...] = ()
-    """Processes without a parent and files in shared folders that were not there before."""
 
 
 class Lane:
@@ -212,25 +192,22 @@ class Lane:
         self._process: subprocess.Popen[bytes] | None = None
         self._start()
 
-    def ask(self, case: Case) -> Answer:
+    def ask(self, case: Case) -> CaseResult:
         """Return the judge's answer to a case; a judge that takes too long is killed."""
         if self._process is None:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
         started = time.monotonic()
-        record = {name: getattr(case, name) for name in _ASKED}
-        assert self._process is not None
-        assert self._process.stdin is not None
         said = None
         with contextlib.suppress(OSError):
-            self._process.stdin.write(json.dumps(record).encode() + b"\n")
-            self._process.stdin.flush()
+            self._requests.write(json.dumps({name: getattr(case, name) for name in _ASKED}).encode() + b"\n")
+            self._requests.flush()
             said = self._read_answer(patience, case.id)
         if said is None:
             seconds = time.monotonic() - started
             self.close()
-            return Answer(None, "killed" if seconds >= patience else "ended", seconds)
-        return Answer(said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
+            return CaseResult(case, None, "killed" if seconds >= patience else "ended", seconds)
+        return CaseResult(case, said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
 
     def close(self) -> None:
         """End the judge and everything it started."""
@@ -253,7 +230,6 @@ class Lane:
             "keep": keep,
             "kernel": kernel.__file__,
             "token": self._token,
-            "log": str(log),
             "folder": os.path.join("/tmp", os.path.basename(self._folder)),
         }
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -263,10 +239,12 @@ class Lane:
         command = [self.judged.python, str(_WORKER), json.dumps(settings)]
         pipe = subprocess.PIPE
         with log.open("ab") as said_of_it:
-            self._process = subprocess.Popen(
+            self._process = process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=said_of_it, start_new_session=True, env=environment
             )
-        self._unread = b""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._requests, self._answers, self._unread = process.stdin, process.stdout.fileno(), b""
         said = self._read_answer(_START_SECONDS)
         self.num_started += 1
         if said is None:
@@ -284,11 +262,9 @@ class Lane:
 
     def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
         """Return the worker's next message, known by its token since programs may write too; None if none comes."""
-        assert self._process is not None
-        assert self._process.stdout is not None
         end = time.monotonic() + patience
-        while (rest := end - time.monotonic()) > 0 and select.select([self._process.stdout], [], [], rest)[0]:
-            if not (read := os.read(self._process.stdout.fileno(), _READ_BYTES)):
+        while (rest := end - time.monotonic()) > 0 and select.select([self._answers], [], [], rest)[0]:
+            if not (read := os.read(self._answers, _READ_BYTES)):
                 return None
             *lines, last = (self._unread + read).split(b"\n")
             self._unread = last[:_LONGEST_BYTES]
