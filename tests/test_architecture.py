@@ -44,7 +44,7 @@ BUDGETS = {
     "train/trl": 1090,
     "train/verl": 1650,
     "lab": 10,
-    "lab/studies": 2620,
+    "lab/studies": 2590,
     "lab/yardstick": 940,
     "eval": 980,
     "view": 1710,

@@ -179,8 +179,8 @@ def test_a_study_of_measurements_is_never_done_twice(
     assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == ("supported", 7, 140)
     call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
-    assert "**Seen:** The difference in score between high and low was +0." in page
-    assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
+    assert "**Seen:** A higher level scores more: +0." in page
+    assert "**It means:** Supported: a higher level scores more (T2)." in page
 
 
 def test_two_studies_may_call_their_own_claims_alike(

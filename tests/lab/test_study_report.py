@@ -60,9 +60,9 @@ def test_a_page_opens_with_five_sentences_and_one_figure_and_is_made_again_from_
     assert opening.count("](007_batch_size-figure.svg)") == page.count(".svg)") == 1
     ElementTree.parse(folder / "a" / "007_batch_size-figure.svg")
     # The same seeds pretend the same learning, so the setting changed nothing.
-    assert "The treatment reached too little here to ask about B1" in opening
+    assert "**It means:** Cannot appear here: " in opening
     assert "| **B1** | " in page.split("## What was compared")[1]
-    for part in ("| B1 | ", "**cannot appear here**", "- **B1**: ", "| 2 of at most 10 |", "batch.train_batch_size = "):
+    for part in ("- **B1** cannot appear here, ", "| 2 of at most 10 |", "batch.train_batch_size = "):
         assert part in page
     assert "microcoder study 007_batch_size --quick" in page
     records = folder / "a" / "007_batch_size-records.tar.xz"

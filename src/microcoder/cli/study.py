@@ -172,7 +172,7 @@ def _report(
         page = write_study_report(judged, output=output, has_index=name is None, records=records)
         for one in judged:
             for result in one.claims:
-                print(describe_claim(result, one.study))
+                print(f"{result.claim.id:<4}{describe_claim(result, one.study)}")
         print(page)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
 from microcoder.lab.studies.features import MetricSeries, measure, read_series
-from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
+from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, adjust_verdicts, judge_contrast
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
 from microcoder.train.runs import History, read_history
 
@@ -28,7 +28,7 @@ class ClaimResult:
     checks: tuple[ContrastResult, ...]
     raw: ClaimFinding
     """The uncorrected verdict."""
-    adjusted: Judgement | None = None
+    adjusted: ContrastResult | None = None
     """Verdict and p-values adjusted for all claims (Holm); None if the claim was not decided by an effect."""
 
     @property
@@ -87,14 +87,14 @@ def judge_studies(
     return corrected
 
 
-def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, Judgement]:
-    """Return the judgements of the claims that an effect decides, corrected for all of a family, by the claim's id."""
+def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, ContrastResult]:
+    """Return the results of the claims that an effect decides, corrected for all of a family, by the claim's id."""
     tested = {
         result.claim.id: result.primary
         for result in results
         if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
     }
-    return adjust_judgements(tested, num_claims=len(family))
+    return adjust_verdicts(tested, num_claims=len(family))
 
 
 def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:
@@ -156,7 +156,7 @@ def _judge_claim(claim: Claim, study: Study, effects: Mapping[str, Effect]) -> C
     if claim.primary is None:
         return ClaimResult(claim, None, secondary, (), ClaimFinding.UNDECIDABLE)
     primary, checks = find(claim.primary), tuple(find(check) for check in _checks(claim, study))
-    verdict, effect = primary.judgement.verdict, primary.effect
+    verdict, effect = primary.verdict, primary.effect
     # Whole runs that differ nowhere are the same run: the setting changed nothing.
     is_same = not claim.primary.measurement and bool(claim.primary.against) and effect is not None and effect.is_nothing
     is_missed = any(check.effect is not None and not check.is_reached for check in checks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -87,14 +87,14 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
         *figure,
         "## Claims",
         "",
-        *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", "seeds", "p sign", "p size"),
-        *(_claim_row(result, study) for result in judged.claims),
-        "",
-        *(line for result in judged.claims for line in _remarks(result, study)),
+        *(
+            " ".join([f"- **{one.claim.id}** {describe_claim(one, study)}.", *_remarks(one, study)])
+            for one in judged.claims
+        ),
         "",
         "## What was compared",
         "",
-        *_rows("claim", "what is compared", "claimed", "effect, 95 % interval", "by seed", "n", "alone"),
+        *_rows("", "what is compared", *_NUMBERS, "by seed", "n", "alone", "p sign", "p size"),
         *(row for result in judged.claims for row in _contrast_rows(result, study)),
         "",
         *(_levels(judged) if study.levels else []),
@@ -131,8 +131,17 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         "",
         "How to read this: [insights.md](../insights.md).",
         "",
-        *_rows("", "claim", "verdict", "effect, 95 % interval", "claimed", "the paper's", ""),
-        *(_row(*_claim_cells(result, study)[:6], f"[study]({study.name}.md)") for study, result in found),
+        *_rows("", "claim", "verdict", *_NUMBERS, ""),
+        *(
+            _row(
+                one.claim.id,
+                one.claim.short,
+                f"**{one.verdict}**",
+                *_numbers(one.primary, study),
+                f"[study]({study.name}.md)",
+            )
+            for study, one in found
+        ),
         "",
         "Each study's page says its seeds, runs, code and machines. Effects are in [results.json](results.json), what",
         f"the runs recorded in [{records.name}]({records.name}); the last line judges these by the installed rule:",
@@ -149,19 +158,13 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
     return path
 
 
-def _claim_cells(result: ClaimResult, study: Study) -> list[str]:
-    claim, part = result.claim, result.primary
-    cells = [claim.id, claim.short, f"**{result.verdict}**"]
+_NUMBERS = ("effect, 95 % interval", "claimed", "the paper's")
+
+
+def _numbers(part: ContrastResult | None, study: Study) -> tuple[str, str, str]:
     if part is None:
-        return [*cells, "-", "-", "-", "-"]
-    num_seeds = str(part.effect.num_seeds if part.effect else 0)
-    return [*cells, format_effect(part, study), _format_claimed(part.contrast, study), _paper(part, study), num_seeds]
-
-
-def _claim_row(result: ClaimResult, study: Study) -> str:
-    found = result.adjusted
-    tests = [("< 0.001" if p < 0.001 else f"{p:.3f}") for p in (found.p_sign, found.p_size)] if found else ["-", "-"]
-    return _row(*_claim_cells(result, study), *tests)
+        return "-", "-", "-"
+    return format_effect(part, study), _format_claimed(part.contrast, study), _paper(part, study)
 
 
 def _paper(part: ContrastResult, study: Study) -> str:
@@ -170,44 +173,45 @@ def _paper(part: ContrastResult, study: Study) -> str:
 
 
 def _remarks(result: ClaimResult, study: Study) -> list[str]:
-    """Return a list item with what a verdict depends on besides its effect (checks, corrections, notes), or none."""
+    """Return what a verdict depends on besides its effect (corrections, what was not recorded, notes), in sentences."""
     claim, part, remarks = result.claim, result.primary, []
     if claim.undecidable:
         remarks += [claim.undecidable.reason, claim.undecidable.compute]
     if claim.construction:
         remarks.append(f"By construction: {claim.construction}")
     if result.verdict is ClaimFinding.CANNOT_APPEAR:
-        missed = [f"{format_check(check, study)}." for check in result.checks if not check.is_reached]
-        remarks += missed or ["The runs that are compared are the same in every seed: the setting changed nothing."]
+        if all(check.is_reached for check in result.checks):
+            remarks.append("The runs that are compared are the same in every seed: the setting changed nothing.")
     elif part and part.effect:
         unknown = [name_comparison(check.contrast, study) for check in result.checks if check.effect is None]
-        remarks += [f"Not on record for these runs: {_join(unknown)}."] if unknown else []
+        remarks += [f"Not on record for these runs: {', '.join(unknown)}."] if unknown else []
     if result.raw is not result.verdict:
         remarks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
     if part and part.effect and part.contrast.is_above_paper:
         least = format_amount(part.contrast.least, study.unit_of(part.contrast))
-        is_excluded = part.judgement.p_size <= ALPHA
         remarks.append(
             f"The paper's effect, {_paper(part, study)}, is smaller than the {least} asked for"
-            + (": that these are excluded does not contradict it." if is_excluded else ".")
+            + (": that these are excluded does not contradict it." if part.p_size <= ALPHA else ".")
         )
-    remarks += filter(None, [claim.note])
-    return [f"- **{claim.id}**: {' '.join(remarks)}"] if remarks else []
+    return [*remarks, *filter(None, [claim.note])]
 
 
 def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
     rows = []
     for part in filter(None, (result.primary, *result.secondary)):
-        contrast, effect = part.contrast, part.effect
-        name = f"**{result.claim.id}**" if part is result.primary else result.claim.id
+        contrast, effect, name, corrected = part.contrast, part.effect, result.claim.id, None
+        if part is result.primary:
+            name, corrected = f"**{name}**", result.adjusted
         each, num = "-", "0"
         if effect:
             unit = study.unit_of(contrast)
             each = ", ".join(format_value(value, unit) for value in effect.by_seed)
             units = f" x {effect.num_units:,} {'units' if contrast.measurement else 'problems'}"
             num = f"{effect.num_seeds} seeds{units if effect.num_units else ''}"
-        compared, claimed = name_comparison(contrast, study), _format_claimed(contrast, study)
-        rows.append(_row(name, compared, claimed, format_effect(part, study), each, num, part.judgement.verdict))
+        p_values = [corrected.p_sign, corrected.p_size] if corrected else []
+        tests = ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in p_values] or ["-", "-"]
+        numbers = _numbers(part, study)
+        rows.append(_row(name, name_comparison(contrast, study), *numbers, each, num, part.verdict, *tests))
     return rows
 
 
@@ -252,16 +256,11 @@ def _name_metric(contrast: Contrast, study: Study) -> str:
 
 def name_comparison(contrast: Contrast, study: Study) -> str:
     """Return a contrast in words: metric, levels, and what they are compared with."""
-    of, against = _name_sides(contrast)
-    text = f"{_name_metric(contrast, study)}: {of}"
+    text = f"{_name_metric(contrast, study)}: {' and '.join(contrast.of)}"
     if contrast.dose:
         return f"{text}, slope over the dose: {contrast.dose.replace('_', ' ')}"
-    return f"{text} against {against}" if contrast.against else text
-
-
-def _name_sides(contrast: Contrast) -> tuple[str, str]:
     other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
-    return " and ".join(contrast.of), " and ".join(contrast.against) + other
+    return f"{text} against {' and '.join(contrast.against)}{other}" if contrast.against else text
 
 
 def format_value(value: float, unit: Unit) -> str:
@@ -311,11 +310,11 @@ def format_check(found: ContrastResult, study: Study) -> str:
 
 
 def describe_claim(result: ClaimResult, study: Study) -> str:
-    """Return a claim's result as a line of text for a terminal."""
+    """Return a claim's verdict, effect and words, and the check that it missed, if it did."""
     effect = f", {format_effect(result.primary, study)}" if result.primary and result.primary.effect else ""
     missed = [format_check(check, study) for check in result.checks if not check.is_reached]
     why = f" ({'; '.join(missed)})" if result.verdict is ClaimFinding.CANNOT_APPEAR and missed else ""
-    return f"{result.claim.id:<4}{result.verdict}{effect}: {result.claim.short}{why}"
+    return f"{result.verdict}{effect}: {result.claim.short}{why}"
 
 
 def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
@@ -341,48 +340,23 @@ def _count_verdicts(results: Sequence[ClaimResult]) -> str:
 
 
 def _seen(judged: JudgedStudy) -> str:
-    study = judged.study
-    tested = [part for result in judged.claims if (part := result.primary) and part.effect]
+    tested = [(one.claim, one.primary) for one in judged.claims if one.primary and one.primary.effect]
     if not tested:
         return "Nothing that decides a claim has been run yet."
     if len(tested) > 2:
         return f"Claims: {_count_verdicts(judged.claims)}."
-    parts = [f"{_subject(part.contrast, study)} was {format_effect(part, study)}" for part in tested]
-    return f"{_capital(_join(parts))} (effect and 95 % interval)."
-
-
-def _subject(contrast: Contrast, study: Study) -> str:
-    if not contrast.against:
-        return name_comparison(contrast, study)
-    of, against = _name_sides(contrast)
-    return f"the difference in {_name_metric(contrast, study)} between {of} and {against}"
-
-
-_MEANS: Mapping[ClaimFinding, tuple[str, str]] = {
-    ClaimFinding.SUPPORTED: ("this experiment supports", "that"),
-    ClaimFinding.SMALLER: ("it shows, but smaller than would matter,", "that"),
-    ClaimFinding.CONTRADICTED: ("it contradicts", "that"),
-    ClaimFinding.CONSTRUCTED: ("it could not have shown the contrary of", ""),
-    ClaimFinding.INCONCLUSIVE: ("it leaves open", "whether"),
-    ClaimFinding.CANNOT_APPEAR: ("the treatment reached too little here to ask about", ""),
-    ClaimFinding.UNDECIDABLE: ("more than this scale is needed for", ""),
-    ClaimFinding.NOT_RUN: ("nothing has been run for", ""),
-}
+    found = [f"{claim.short}: {format_effect(part, judged.study)}" for claim, part in tested]
+    return f"{_capital('; '.join(found))} (effect and 95 % interval)."
 
 
 def _meaning(results: Sequence[ClaimResult]) -> str:
     clauses = []
-    for verdict, (lead, joint) in _MEANS.items():
-        found = [result.claim for result in results if result.verdict is verdict]
-        named = [f"{joint} {claim.short} ({claim.id})" if joint else claim.id for claim in found]
-        if joint and len(named) > _MOST_NAMED:
+    for verdict in ClaimFinding:
+        named = [f"{one.claim.short} ({one.claim.id})" for one in results if one.verdict is verdict]
+        if len(named) > _MOST_NAMED:
             named = [*named[:_MOST_NAMED], f"{len(named) - _MOST_NAMED} more"]
-        clauses += [f"{lead} {_join(named)}"] if named else []
+        clauses += [f"{verdict}: {', '.join(named)}"] if named else []
     return f"{_capital('; '.join(clauses))}."
-
-
-def _join(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 def _capital(text: str) -> str:

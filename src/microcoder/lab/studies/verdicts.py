@@ -63,25 +63,17 @@ class ClaimFinding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verdict with its p-values, two-sided: at most 5 % if the interval excludes the null hypothesis."""
-
-    verdict: ClaimFinding
-    p_sign: float = 1.0
-    """p-value of "the effect is 0"; of `same`, of "it is not within `least`"."""
-    p_size: float = 1.0
-    """p-value of "the effect is at least `least`"; of `same`, of "it is within `least`"."""
-
-
-@dataclass(frozen=True, slots=True)
 class ContrastResult:
-    """A contrast with its effect."""
+    """A contrast with its effect, verdict and p-values, two-sided: at most 5 % if the interval excludes the null."""
 
     contrast: Contrast
     effect: Effect | None
     """None if no seed has all the work that it compares."""
-    judgement: Judgement
-    """The uncorrected verdict."""
+    verdict: ClaimFinding = ClaimFinding.NOT_RUN
+    p_sign: float = 1.0
+    """p-value of "the effect is 0"; of `same`, of "it is not within `least`"."""
+    p_size: float = 1.0
+    """p-value of "the effect is at least `least`"; of `same`, of "it is within `least`"."""
 
     @property
     def is_precise(self) -> bool:
@@ -97,7 +89,7 @@ class ContrastResult:
 def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
     """Return the uncorrected verdict of a contrast with its effect."""
     if effect is None or not math.isfinite(effect.value):
-        return ContrastResult(contrast, effect, Judgement(ClaimFinding.NOT_RUN))
+        return ContrastResult(contrast, effect)
     least = contrast.least
     if contrast.direction == "same":
         p_sign = max(effect.p_below(least), effect.p_above(-least))
@@ -105,13 +97,15 @@ def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
     else:
         p_sign = min(effect.p_above(0.0), effect.p_below(0.0))
         p_size = effect.p_above(-least) if contrast.direction == "lower" else effect.p_below(least)
-    return ContrastResult(contrast, effect, _judge(contrast, effect, min(1.0, 2 * p_sign), min(1.0, 2 * p_size)))
+    return _judge(contrast, effect, min(1.0, 2 * p_sign), min(1.0, 2 * p_size))
 
 
-def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, Judgement]:
-    """Return verdicts corrected for `num_claims` claims, tested or not, under the names of `results`."""
-    p_sign = adjust_p_values({name: part.judgement.p_sign for name, part in results.items()}, num_tests=num_claims)
-    p_size = adjust_p_values({name: part.judgement.p_size for name, part in results.items()}, num_tests=num_claims)
+def adjust_verdicts(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, ContrastResult]:
+    """Return results corrected for `num_claims` claims, tested or not, under their names."""
+    p_sign, p_size = (
+        adjust_p_values({name: getattr(part, field) for name, part in results.items()}, num_tests=num_claims)
+        for field in ("p_sign", "p_size")
+    )
     return {
         name: _judge(part.contrast, part.effect, p_sign[name], p_size[name])
         for name, part in results.items()
@@ -119,7 +113,7 @@ def adjust_judgements(results: Mapping[str, ContrastResult], *, num_claims: int)
     }
 
 
-def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> Judgement:
+def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> ContrastResult:
     """Return the verdict of an effect, by its interval and the p-values of sign and size."""
     has_sign, has_size = p_sign <= ALPHA, p_size <= ALPHA
     if contrast.direction == "same":
@@ -132,7 +126,7 @@ def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> 
     verdict = ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
     if is_for:
         verdict = ClaimFinding.SMALLER if is_small else ClaimFinding.SUPPORTED
-    return Judgement(verdict, p_sign, p_size)
+    return ContrastResult(contrast, effect, verdict, p_sign, p_size)
 
 
 def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[str, float]:
