@@ -238,10 +238,10 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
         # That an effect is absent says something of a known dose alone.
         (-1.0, None, ClaimFinding.INCONCLUSIVE),
     ):
-        found = {claim.primary.name: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
-        found |= {} if share is None else {claim.check.name: replace(effect, value=share)}
+        found = {claim.primary: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
+        found |= {} if share is None else {claim.check: replace(effect, value=share)}
         (result,) = judge_effects(study, found)
         assert result.raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
-    (result,) = judge_effects(study.model_copy(update={"claims": (built,)}), {claim.primary.name: effect})
+    (result,) = judge_effects(study.model_copy(update={"claims": (built,)}), {claim.primary: effect})
     assert result.raw is ClaimFinding.CONSTRUCTED

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study
 from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
@@ -16,6 +15,9 @@ from microcoder.lab.studies.features import MetricSeries, measure, read_series
 from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, adjust_verdicts, judge_contrast
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
 from microcoder.train.runs import History, read_history
+
+if TYPE_CHECKING:
+    from microcoder.lab.studies.effects import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,8 @@ class JudgedStudy:
     seeds: Sequence[int]
     """Seeds with finished work."""
     histories: Histories
-    effects: Mapping[str, Effect]
-    """Contrast's name -> effect; only of contrasts with finished work."""
+    effects: Mapping[Contrast, Effect]
+    """Of contrasts with finished work."""
     claims: Sequence[ClaimResult]
     made: str
     """Seeds, runs, CPU-hours, code, commits and machines in words."""
@@ -109,9 +111,9 @@ def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStud
         else:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
-    contrasts = {one.name: one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))}
-    found = {name: measure_contrast(one, study, histories, measured) for name, one in contrasts.items()}
-    effects = {name: effect for name, effect in found.items() if effect}
+    contrasts = [one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))]
+    found = {one: measure_contrast(one, study, histories, measured) for one in dict.fromkeys(contrasts)}
+    effects = {contrast: effect for contrast, effect in found.items() if effect}
     seeds = sorted({work.seed for work in done})
     made = _describe_origin(seeds, [run for runs in histories.values() for run in runs.values()], summaries, done)
     return JudgedStudy(study, scale, works, seeds, histories, effects, judge_effects(study, effects), made)
@@ -135,8 +137,8 @@ def _describe_origin(
     )
 
 
-def judge_effects(study: Study, effects: Mapping[str, Effect]) -> list[ClaimResult]:
-    """Return the uncorrected result of each claim of a study, from the effects by the contrasts' names."""
+def judge_effects(study: Study, effects: Mapping[Contrast, Effect]) -> list[ClaimResult]:
+    """Return the uncorrected result of each claim of a study."""
     return [_judge_claim(claim, study, effects) for claim in study.claims]
 
 
@@ -148,9 +150,9 @@ def _checks(claim: Claim, study: Study) -> list[Contrast]:
     return checks
 
 
-def _judge_claim(claim: Claim, study: Study, effects: Mapping[str, Effect]) -> ClaimResult:
+def _judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) -> ClaimResult:
     def find(contrast: Contrast) -> ContrastResult:
-        return judge_contrast(contrast, effects.get(contrast.name))
+        return judge_contrast(contrast, effects.get(contrast))
 
     secondary = tuple(map(find, claim.secondary))
     if claim.primary is None:
@@ -196,13 +198,6 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     return pairs
 
 
-def _slope(doses: Sequence[float]) -> list[float]:
-    """Return weights with which the levels' values sum to the least-squares slope over the dose; NaN if all equal."""
-    centred = [dose - fmean(doses) for dose in doses]
-    square = sum(x * x for x in centred)
-    return [value / square if square else math.nan for value in centred]
-
-
 def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
     """Return a metric of a level's runs by seed, ascending, without runs that did not record it."""
     found = {seed: read_series(history, metric) for seed, history in sorted(histories[level].items())}
@@ -212,31 +207,34 @@ def read_level(histories: Histories, level: str, metric: str) -> dict[int, Metri
 def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
     import numpy as np
 
-    features = (contrast.feature, contrast.against_feature or contrast.feature)
     curves = {level: read_level(histories, level, contrast.metric) for level in contrast.levels}
     doses = {level: read_level(histories, level, contrast.dose or contrast.metric) for level in contrast.levels}
-    rows, measured = [], None
-    for seed in sorted({seed for found in curves.values() for seed in found}):
-        sides = []
-        for levels, feature in zip((contrast.of, contrast.against), features, strict=True):
-            series = [curves[level][seed] for level in levels if seed in curves[level] and seed in doses[level]]
-            if len(series) < len(levels):
-                break
-            values = [measure(one, feature, draw_weightings(one.num_problems)) for one in series]
-            measured = measured or next(iter(series), None)
-            if values:
-                weights = [1 / len(levels)] * len(levels)
-                if contrast.dose:
-                    over = feature.replace("at", "up to", 1)
-                    found = [measure(doses[level][seed], over, draw_weightings(1)) for level in levels]
-                    weights = _slope([float(one[0]) for one in found])
-                sides.append(np.tensordot(weights, values, 1))
-        if len(sides) == 1 + bool(contrast.against) and all(np.isfinite(side[0]) for side in sides):
-            rows.append(sides[0] - sides[1] if contrast.against else sides[0])
-    if not rows or measured is None:
+    common = set.intersection(*(set(found[level]) for found in (curves, doses) for level in contrast.levels))
+
+    def read_side(levels: Sequence[str], feature: str, seed: int) -> Array:
+        """Return the levels' mean, or slope over the dose, under each weighting of the problems (B,)."""
+        series = [curves[level][seed] for level in levels]
+        values_L_B = np.asarray([measure(one, feature, draw_weightings(one.num_problems)) for one in series])
+        if not contrast.dose:
+            return values_L_B.mean(axis=0)
+        over = feature.replace("at", "up to", 1)
+        given = [measure(doses[level][seed], over, draw_weightings(1))[0] for level in levels]
+        centred = given - np.mean(given)
+        # Least squares; NaN if all doses are equal.
+        with np.errstate(invalid="ignore"):
+            return centred / (centred @ centred) @ values_L_B
+
+    rows = []
+    for seed in sorted(common):
+        sides = [read_side(contrast.of, contrast.feature, seed)]
+        if contrast.against:
+            sides.append(-read_side(contrast.against, contrast.against_feature or contrast.feature, seed))
+        if all(np.isfinite(side[0]) for side in sides):
+            rows.append(sum(sides))
+    if not rows:
         return None
-    num_problems = measured.num_problems if measured.num_problems > 1 else 0
-    return estimate_effect(np.stack(rows), num_problems=num_problems, span=span)
+    num_problems = next(iter(curves[contrast.of[0]].values())).num_problems
+    return estimate_effect(np.stack(rows), num_problems=num_problems if num_problems > 1 else 0, span=span)
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
@@ -249,7 +247,7 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
         "studies": {
             one.study.name: {
                 "seeds": one.seeds,
-                "effects": {name: asdict(effect) for name, effect in one.effects.items()},
+                "effects": {one.study.describe(contrast): asdict(effect) for contrast, effect in one.effects.items()},
                 "levels": {level: one.accuracies(level) for level in one.study.levels},
                 "made": one.made,
             }
@@ -260,7 +258,7 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
                 "id": result.claim.id,
                 "study": one.study.name,
                 "short": result.claim.short,
-                "primary": result.claim.primary.name if result.claim.primary else None,
+                "primary": one.study.describe(result.claim.primary) if result.claim.primary else None,
                 "verdict": result.verdict.value,
                 "verdict_alone": result.raw.value,
                 "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,

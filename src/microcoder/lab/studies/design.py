@@ -76,15 +76,6 @@ class Contrast(Config):
         """Whether the smallest effect of interest is larger than the paper's own."""
         return self.paper is not None and self.least > self.paper
 
-    @property
-    def name(self) -> str:
-        """Its name in records, made of the names in the study's file."""
-        of, against = (" and ".join(levels) for levels in (self.of, self.against))
-        text = f"{self.metric} ({self.measurement or self.feature}): {of}"
-        text += f" against {against}" if against else ""
-        text += f" ({self.against_feature})" if self.against_feature else ""
-        return text + (f" over {self.dose}" if self.dose else "")
-
     def _contradictions(self) -> Iterator[str]:
         if self.dose and (self.against or len(self.of) < 2 or not self.feature.startswith("at ")):
             yield f"dose: name two levels or more, no `against`, and a feature `at 40/120`, not {self.feature!r}"
@@ -274,16 +265,26 @@ class Study(Config):
             raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}")
         return self.scales[name]
 
-    def seeds_at(self, scale: str, measurement: str = "") -> tuple[int, ...]:
-        """Return the seeds of the runs at a scale, or of a measurement."""
-        return self.measurements[measurement].seeds if measurement else self.at_scale(scale).seeds
-
     def unit_of(self, contrast: Contrast) -> Unit:
         """Return the unit of a contrast's metric."""
         metric = contrast.metric
         if contrast.measurement:
             return self.measurements[contrast.measurement].metrics[metric].unit
         return "share" if metric in SHARES else "tokens" if "length" in metric else "1"
+
+    def describe(self, contrast: Contrast) -> str:
+        """Return a contrast in words: metric, levels, and what they are compared with."""
+        feature, other, dose = (
+            text.replace("_", " ") for text in (contrast.feature, contrast.against_feature, contrast.dose)
+        )
+        metric = contrast.metric.replace("_", " ").replace("heldout", "held-out") + (f", {feature}" if feature else "")
+        if contrast.measurement:
+            metric = self.measurements[contrast.measurement].metrics[contrast.metric].says
+        text = f"{metric}: {' and '.join(contrast.of)}"
+        if dose:
+            return f"{text}, slope over the dose: {dose}"
+        against = " and ".join(contrast.against) + (f" ({other})" if other else "")
+        return f"{text} against {against}" if contrast.against else text
 
     def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
@@ -298,6 +299,9 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
+        metrics = [metric.says for measurement in self.measurements.values() for metric in measurement.metrics.values()]
+        if twice := sorted({said for said in metrics if metrics.count(said) > 1}):
+            yield f"two metrics of measurements say {twice[0]!r}; records name effects by these words"
         named = [(claim.id, one) for claim in self.claims for one in (*claim.contrasts, claim.check) if one]
         for where, one in named:
             known = tuple(self.levels)

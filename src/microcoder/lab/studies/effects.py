@@ -184,7 +184,7 @@ class Effect:
 
         value = distance / half * student_quantile(1 - ALPHA / 2, self.freedom)
         # The chance that Student's t is above the value.
-        return float(special.stdtr(self.freedom, -value) if math.isfinite(self.freedom) else special.ndtr(-value))
+        return float(special.stdtr(self.freedom, -value))
 
 
 # scipy.special rather than scipy.stats: the same functions, without a second of imports.
@@ -192,7 +192,7 @@ def student_quantile(share: float, freedom: float) -> float:
     """Return a quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
     from scipy import special
 
-    return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
+    return float(special.stdtrit(freedom, share))
 
 
 @cache

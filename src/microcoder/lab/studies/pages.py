@@ -183,7 +183,7 @@ def _remarks(result: ClaimResult, study: Study) -> list[str]:
         if all(check.is_reached for check in result.checks):
             remarks.append("The runs that are compared are the same in every seed: the setting changed nothing.")
     elif part and part.effect:
-        unknown = [name_comparison(check.contrast, study) for check in result.checks if check.effect is None]
+        unknown = [study.describe(check.contrast) for check in result.checks if check.effect is None]
         remarks += [f"Not on record for these runs: {', '.join(unknown)}."] if unknown else []
     if result.raw is not result.verdict:
         remarks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
@@ -211,12 +211,12 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
         p_values = [corrected.p_sign, corrected.p_size] if corrected else []
         tests = ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in p_values] or ["-", "-"]
         numbers = _numbers(part, study)
-        rows.append(_row(name, name_comparison(contrast, study), *numbers, each, num, part.verdict, *tests))
+        rows.append(_row(name, study.describe(contrast), *numbers, each, num, part.verdict, *tests))
     return rows
 
 
 def _levels(judged: JudgedStudy) -> list[str]:
-    study, num_seeds = judged.study, len(judged.study.seeds_at(judged.scale))
+    study, num_seeds = judged.study, len(judged.study.at_scale(judged.scale).seeds)
     rows = ["## Runs", "", *_rows("level", "", "keys", "runs", "accuracy before", "after")]
     for name, level in study.levels.items():
         before, after = judged.accuracies(name).values()
@@ -245,22 +245,6 @@ def _row(*cells: object) -> str:
 
 
 # ----- In words.
-
-
-def _name_metric(contrast: Contrast, study: Study) -> str:
-    if contrast.measurement:
-        return study.measurements[contrast.measurement].metrics[contrast.metric].says
-    feature = f", {contrast.feature.replace('_', ' ')}" if contrast.feature else ""
-    return f"{contrast.metric.replace('_', ' ').replace('heldout', 'held-out')}{feature}"
-
-
-def name_comparison(contrast: Contrast, study: Study) -> str:
-    """Return a contrast in words: metric, levels, and what they are compared with."""
-    text = f"{_name_metric(contrast, study)}: {' and '.join(contrast.of)}"
-    if contrast.dose:
-        return f"{text}, slope over the dose: {contrast.dose.replace('_', ' ')}"
-    other = f" ({contrast.against_feature.replace('_', ' ')})" if contrast.against_feature else ""
-    return f"{text} against {' and '.join(contrast.against)}{other}" if contrast.against else text
 
 
 def format_value(value: float, unit: Unit) -> str:
@@ -306,7 +290,7 @@ def format_check(found: ContrastResult, study: Study) -> str:
         "not run" if x is None else f"{100 * x:.3g}%" if is_plain else format_amount(x, unit)
         for x in (value, check.least)
     )
-    return f"{name_comparison(check, study)}: {said}, at least {least} needed"
+    return f"{study.describe(check)}: {said}, at least {least} needed"
 
 
 def describe_claim(result: ClaimResult, study: Study) -> str:
@@ -324,7 +308,8 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
     primary, spread = claim.primary, claim.spread
     if primary is None or spread is None:
         return ""
-    num_seeds, unit = len(study.seeds_at(scale, primary.measurement)), study.unit_of(primary)
+    seeds = study.measurements[primary.measurement].seeds if primary.measurement else study.at_scale(scale).seeds
+    num_seeds, unit = len(seeds), study.unit_of(primary)
     sd, half, least = (
         format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
     )

@@ -25,7 +25,7 @@ import math
 import re
 import tarfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -164,20 +164,26 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
 _SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
-def _fill_in(keys: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return keys with the number in place of each text that names the seed."""
-    return json.loads(_SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys)))
-
-
-def _resolve(study: Study, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:
+def _resolver(study: Study, scale: str, seeds_from: int) -> Callable[[Mapping[str, Any], int], TrainConfig]:
+    """Return what makes a config of a level's or a measurement's keys and a seed."""
     chosen = study.at_scale(scale)
-    layers = [study.set, chosen.set, keys, {"seed": seed}]
-    config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
-    if seeds_from == 0 or not isinstance(config.model, MicroModel):
-        return config
-    # What is to hold elsewhere must hold of another warm-started model, too.
-    start = config.model.warm_start.model_copy(update={"seed": config.model.warm_start.seed + seeds_from})
-    return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
+
+    # Reading a recipe takes a while: once for all seeds, unless the keys name the seed.
+    @cache
+    def read(keys: str) -> TrainConfig:
+        layers = [study.set, chosen.set, json.loads(keys)]
+        config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
+        if seeds_from == 0 or not isinstance(config.model, MicroModel):
+            return config
+        # What is to hold elsewhere must hold of another warm-started model, too.
+        start = config.model.warm_start.model_copy(update={"seed": config.model.warm_start.seed + seeds_from})
+        return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
+
+    def resolve(keys: Mapping[str, Any], seed: int) -> TrainConfig:
+        filled = _SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys))
+        return read(filled).model_copy(update={"seed": seed})
+
+    return resolve
 
 
 def plan_runs(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
@@ -190,35 +196,25 @@ def plan_runs(study: Study, *, scale: str, root: Path, code: str | None = None, 
         code: code digest of the runs; None: that of the installed code.
         seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
     """
-    runs = []
-    seeds = [seed + seeds_from for seed in study.seeds_at(scale)]
-    for level in study.levels:
-        keys = level_keys(study, scale=scale, level=level)
-        recipe = _resolve(study, scale, _fill_in(keys, seeds[0]), seeds[0], seeds_from)
-        for seed in seeds:
-            # Reading a recipe takes a while: once for all seeds, unless the level names the seed.
-            config = recipe.model_copy(update={"seed": seed})
-            if _fill_in(keys, seed) != _fill_in(keys, seeds[0]):
-                config = _resolve(study, scale, _fill_in(keys, seed), seed, seeds_from)
-            folder = root / (code or digest_code()) / f"seed{seed}-{digest_config(config)}"
-            runs.append(Work(study.name, level, seed, config, folder))
-    return sorted(runs, key=lambda run: seeds.index(run.seed))
+    resolve, folder, runs = _resolver(study, scale, seeds_from), root / (code or digest_code()), []
+    for seed in (seed + seeds_from for seed in study.at_scale(scale).seeds):
+        for level in study.levels:
+            config = resolve(level_keys(study, scale=scale, level=level), seed)
+            runs.append(Work(study.name, level, seed, config, folder / f"seed{seed}-{digest_config(config)}"))
+    return runs
 
 
 def _plan_measurements(study: Study, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
-    folders = {(run.name, run.seed): run.folder for run in runs}
+    resolve, folders = _resolver(study, scale, start), {(run.name, run.seed): run.folder for run in runs}
     for name, measurement in study.measurements.items():
         path, _, function = measurement.function.rpartition(":")
-        source = study.path.parent / path if path.endswith(".py") else None
-        given = (
-            measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
-        )
-        recipe = _resolve(study, scale, measurement.set, 0, start)
+        source = (study.path.parent / path).absolute() if path.endswith(".py") else None
+        named = {"function": f"{source}:{function}"} if source else {}
         for seed in (seed + start for seed in measurement.seeds):
-            if any((level, seed) not in folders for level in measurement.uses):
+            used = {level: folders[level, seed] for level in measurement.uses if (level, seed) in folders}
+            if len(used) < len(measurement.uses):
                 continue
-            config = recipe.model_copy(update={"seed": seed})
-            used = {level: folders[level, seed] for level in measurement.uses}
+            config = resolve(measurement.set, seed)
             parts = {
                 "function": function,
                 "code": hashlib.sha256(source.read_bytes()).hexdigest() if source and source.is_file() else path,
@@ -227,7 +223,8 @@ def _plan_measurements(study: Study, runs: Sequence[Work], scale: str, folder: P
                 "runs": {level: used[level].name for level in sorted(used)},
             }
             digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-            yield Work(study.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
+            place = folder / f"{name}-seed{seed}-{digest}"
+            yield Work(study.name, name, seed, config, place, measurement.model_copy(update=named), used)
 
 
 def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
@@ -238,33 +235,31 @@ def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, 
     folder = root / (code or digest_code())
     runs = plan_runs(study, scale=scale, root=root, code=code, seeds_from=seeds_from)
     works = sorted([*runs, *_plan_measurements(study, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
-    if code is None:
-        return works
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
-    named = {label: name for name, labels in read_catalogue(folder).items() for label in labels}
+    named = read_catalogue(folder) if code else {}
     return [replace(work, folder=folder / named[work.label]) if work.label in named else work for work in works]
 
 
-def read_catalogue(folder: Path) -> dict[str, list[str]]:
-    """Return each run's labels by the name of its folder; empty without a catalogue."""
+def read_catalogue(folder: Path) -> dict[str, str]:
+    """Return the name of each run's folder by the run's labels; empty without a catalogue."""
     path = folder / CATALOGUE
-    return read_json(path, what="catalogue of runs") if path.exists() else {}
+    found = read_json(path, what="catalogue of runs") if path.exists() else {}
+    return {label: name for name, labels in found.items() for label in labels}
 
 
 def write_catalogue(works: Sequence[Work]) -> None:
     """Add work to the catalogues of its folders; a label belongs to the folder that it was planned for last."""
     for folder in {work.folder.parent for work in works}:
         names = {work.label: work.folder.name for work in works if work.folder.parent == folder}
-        old = {label: name for name, labels in read_catalogue(folder).items() for label in labels}
-        write_json(folder / CATALOGUE, dict(sorted(group_labels(old | names).items())))
+        write_json(folder / CATALOGUE, _group_labels(read_catalogue(folder) | names))
 
 
-def group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return a catalogue: the labels of each folder, from the folder of each label."""
+def _group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return a catalogue, the labels of each folder, from the folder of each label."""
     by_name: dict[str, list[str]] = {}
     for label, name in names.items():
         by_name.setdefault(name, []).append(label)
-    return by_name
+    return dict(sorted(by_name.items()))
 
 
 def distinct_work(planned: Sequence[Work]) -> list[Work]:
@@ -285,7 +280,7 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
     """
     done = [work for work in works if work.is_finished]
     code = done[0].folder.parent.name
-    labels = group_labels({work.label: work.folder.name for work in done})
+    labels = _group_labels({work.label: work.folder.name for work in done})
     with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
         _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
         for work in distinct_work(done):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import microcoder
 from microcoder.lab.studies.effects import wilson_interval
 from microcoder.lab.yardstick.cases import DATA_VERSION
 from microcoder.lab.yardstick.session import Audit, CaseResult, YardstickPlan
 
+FRESH = "fresh"
 COLUMNS = {
     "forgery": "forged programs accepted",
     "fidelity": "right programs refused",
@@ -18,6 +19,7 @@ COLUMNS = {
     "right pairs": "right outputs refused",
     "isolation": "harm done",
     "timeouts": "endless programs without a verdict",
+    FRESH: "misses in cases made anew from the seed",
 }
 """Group of cases -> title of its column, which counts the misses."""
 OURS, NOTHING = "microcoder", "None in these cases.\n"
@@ -25,52 +27,28 @@ Rate = dict[str, float]
 """`misses`, `asked`, `low` and `high` (95 % interval of the share of misses), and `unsteady`."""
 
 
-def _group_of(result: CaseResult) -> str:
-    """Return the column that a result counts in."""
-    if result.case.suite == "pairs":
-        return "right pairs" if result.case.expect else "wrong pairs"
-    return result.case.suite
+def _is_in(column: str, result: CaseResult) -> bool:
+    """Whether a result counts in a column."""
+    case = result.case
+    if column == FRESH:
+        return case.is_fresh
+    if case.suite == "pairs":
+        return column == ("right pairs" if case.expect else "wrong pairs")
+    return column == case.suite
 
 
-def _rate(results: Iterable[CaseResult]) -> Rate:
-    listed = list(results)
-    misses = sum(one.is_miss for one in listed)
-    low, high = wilson_interval(misses, len(listed))
-    unsteady = sum(one.is_unsteady for one in listed)
-    return {"misses": misses, "asked": len(listed), "low": low, "high": high, "unsteady": unsteady}
-
-
-def _rates(audit: Audit) -> tuple[dict[str, Rate], Rate]:
-    """Return the rate of each column, and that of the cases that were made anew."""
-    by_group = {key: _rate(one for one in audit.results if _group_of(one) == key) for key in COLUMNS}
-    return by_group, _rate(one for one in audit.results if one.case.is_fresh)
-
-
-def _as_record(result: CaseResult) -> dict[str, Any]:
-    of_case = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
-    said = ("accepted", "error", "seconds", "left", "is_miss", "what", "is_unsteady")
-    return {name: getattr(one, name) for one, names in ((result.case, of_case), (result, said)) for name in names}
-
-
-def _audit_record(audit: Audit) -> dict[str, Any]:
-    by_group, fresh = _rates(audit)
-    return {
-        "judge": audit.judged.label,
-        "version": audit.judged.version,
-        "about": audit.about,
-        "problem": audit.problem,
-        "is_contained": not audit.containment and not audit.problem,
-        "not_asked": audit.num_not_asked,
-        "starts": audit.num_starts,
-        "seconds": audit.seconds,
-        "suites": {key: rate for key, rate in by_group.items() if rate["asked"]},
-        "fresh": fresh,
-        "results": list(map(_as_record, audit.results)),
-    }
+def _rates(audit: Audit) -> dict[str, Rate]:
+    rates = {}
+    for column in COLUMNS:
+        asked = [one for one in audit.results if _is_in(column, one)]
+        misses, unsteady = sum(one.is_miss for one in asked), sum(one.is_unsteady for one in asked)
+        low, high = wilson_interval(misses, len(asked))
+        rates[column] = {"misses": misses, "asked": len(asked), "low": low, "high": high, "unsteady": unsteady}
+    return rates
 
 
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
-    """Return all results as JSON text."""
+    """Return all results as JSON text: of each judge an `Audit` with its rates, the cases with their programs."""
     record = {
         "microcoder": microcoder.__version__,
         "data_version": DATA_VERSION,
@@ -78,9 +56,9 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         "most": plan.most,
         "machine": plan.machine,
         "cases": len(plan.cases),
-        "judges": list(map(_audit_record, audits)),
+        "judges": [{**asdict(audit), "rates": _rates(audit)} for audit in audits],
     }
-    return json.dumps(record, indent=1) + "\n"
+    return json.dumps(record, indent=1, default=sorted) + "\n"
 
 
 def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
@@ -89,8 +67,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
     rates, about, ours, others = [], [], [], []
     for audit in asked:
-        by_group, fresh = _rates(audit)
-        rates.append([audit.judged.label, *map(_cell, (*by_group.values(), fresh))])
+        rates.append([audit.judged.label, *map(_cell, _rates(audit).values())])
         version = ", ".join(filter(None, (audit.judged.version, audit.about)))
         about.append([audit.judged.label, version, audit.judged.about, str(audit.num_not_asked), str(audit.num_starts)])
         is_own = audit.judged.name == OURS
@@ -102,7 +79,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         "figure is misses / asked with the 95 % Wilson interval in per cent: fewer is better.\n",
         *ours,
         "## Side by side\n",
-        _table(["judge", *COLUMNS.values(), "misses in cases made anew from the seed"], rates),
+        _table(["judge", *COLUMNS.values()], rates),
         "## Which judge is which\n",
         _table(["judge", "version", "what was asked", "cases it cannot take", "starts"], about),
         *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
@@ -113,8 +90,8 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
 
 def _list_misses(audit: Audit) -> str:
     lines = []
-    for group, title in COLUMNS.items():
-        missed = [one for one in audit.results if one.is_miss and _group_of(one) == group]
+    for column, title in COLUMNS.items():
+        missed = [one for one in audit.results if one.is_miss and _is_in(column, one) and column != FRESH]
         found = [f"{_plain(one.case.title)} ({_plain(one.what)})" for one in missed]
         lines += [f"- {title}, {len(found)}: {'; '.join(found)}\n"] if found else []
     return "".join(lines)

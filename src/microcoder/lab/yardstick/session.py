@@ -294,8 +294,8 @@ class Audit:
     """The results of one judge."""
 
     judged: TestedJudge
-    about: str
-    containment: str
+    about: str = ""
+    containment: str = ""
     """Empty if it was isolated; else why not."""
     results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
@@ -331,23 +331,21 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
     needs_function = "only-function" in judged.abilities
     able = [case for case in plan.cases if judged.abilities.issuperset(case.needs)]
     asked = [case for case in able if case.fn_name is not None or not needs_function]
-    opened: list[Lane] = []
+
+    def put(place: int) -> tuple[Lane, list[CaseResult]]:
+        with contextlib.closing(Lane(judged, contain=contain)) as lane:
+            return lane, [put_case(lane, case) for case in asked[place::lanes]]
+
     try:
-        for _ in range(lanes):
-            opened.append(Lane(judged, contain=contain))
         with ThreadPoolExecutor(lanes) as pool:
-            shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(lanes))
-            found = {result.case.id: result for share in shares for result in share}
+            opened, shares = zip(*pool.map(put, range(lanes)), strict=True)
     except EvaluatorFault as fault:
         note(f"{judged.label}: left out: {fault}")
-        return Audit(judged, "", "", problem=str(fault))
-    finally:
-        for lane in opened:
-            lane.close()
+        return Audit(judged, problem=str(fault))
+    found = {result.case.id: result for share in shares for result in share}
     results = tuple(found[case.id] for case in asked)
     seconds = time.monotonic() - started
     note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
-    return Audit(
-        judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked),
-        sum(lane.num_started for lane in opened), seconds,
-    )  # fmt: skip
+    num_starts = sum(lane.num_started for lane in opened)
+    num_not_asked = len(plan.cases) - len(asked)
+    return Audit(judged, opened[0].about, opened[0].containment, results, num_not_asked, num_starts, seconds)
