@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from measures import holding_temperature
 
+from microcoder.lab.studies.claims import ClaimFinding, ContrastResult, adjust_p_values, adjust_verdicts, judge_contrast
 from microcoder.lab.studies.design import Contrast, Direction
-from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows, student_quantile
-from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
-from microcoder.lab.studies.verdicts import (
-    ClaimFinding,
-    ContrastResult,
-    adjust_p_values,
-    adjust_verdicts,
+from microcoder.lab.studies.effects import (
+    Effect,
+    draw_weightings,
+    estimate_effect,
+    estimate_rows,
     expected_half_width,
-    judge_contrast,
+    student_quantile,
 )
+from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
 
 SUPPORTED, SMALLER, CONTRADICTED, INCONCLUSIVE = (
     ClaimFinding.SUPPORTED,

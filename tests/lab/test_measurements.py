@@ -19,10 +19,9 @@ from synthetic_run import Recipe, write_run
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import judge_effects, measure_contrast, pair_rows
+from microcoder.lab.studies.claims import ClaimFinding, judge_effects, measure_contrast, pair_rows
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
 from microcoder.lab.studies.effects import Effect
-from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import History, read_history
@@ -53,9 +52,7 @@ baseline = "recipe.toml"
 seeds = [0, 1, 2, 3, 4, 5, 6]
 [measurements.score]
 function = "FILE:measure"
-says = "twenty units at two levels"
 settings = { gain = 0.5 }
-seeds = [0, 1, 2, 3, 4, 5, 6]
 levels = ["low", "high"]
 [measurements.score.metrics]
 score = { says = "score" }
@@ -84,8 +81,6 @@ def measurement(tmp_path: Path) -> Measurement:
     return Measurement.model_validate(
         {
             "function": f"{tmp_path / 'measure.py'}:measure",
-            "says": "s",
-            "seeds": [0, 1, 2],
             "levels": ["low", "high"],
             "metrics": {"score": {"says": "score"}, "reached": {"says": "r", "unit": "share"}},
         }
@@ -129,7 +124,7 @@ def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> No
         assert len({work.folder for work in works}) == len(works) == 7
         return works[0].folder
 
-    assert place() == place(text=STUDY.replace("twenty units", "20 units"))
+    assert place() == place(text=STUDY.replace("Does a higher", "Does any higher"))
     keys = STUDY.replace("[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]")
     folders = {place(), place(text=STUDY.replace("gain = 0.5", "gain = 1.0")), place(text=keys)}
     assert len({*folders, place(function=FUNCTION.replace("0.2", "0.3"))}) == 4

@@ -17,7 +17,7 @@ from microcoder.cli import main
 from microcoder.lab.studies.design import INSIGHTS, QUICK, load_study
 from microcoder.lab.studies.features import LABELS, MetricSeries
 from microcoder.lab.studies.figures import draw_curves
-from microcoder.lab.studies.work import plan_runs
+from microcoder.lab.studies.work import plan_work
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Synthetic runs of three seeds of one study, all but one."""
     root = tmp_path_factory.mktemp("runs")
-    for run in plan_runs(load_study(ROOT / "studies" / "007_batch_size.toml"), scale=QUICK, root=root):
+    for run in plan_work(load_study(ROOT / "studies" / "007_batch_size.toml"), scale=QUICK, root=root):
         if run.seed < 3 and (run.name, run.seed) != ("32", 2):
             write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
     return root

@@ -151,7 +151,6 @@ def generate_problems(
 
     Args:
         split: no held-out chain is ever in training or in a demonstration, whatever the seeds.
-        num_problems: how many.
         seed: another seed draws other problems of the same split.
         tiers: dealt out in turn; name a tier twice to get twice as many of it.
         styles: drawn at random; name a style twice to get it twice as often.
@@ -252,7 +251,6 @@ def generate_chain_demonstrations(
     """Generate demonstrations of training tasks; none shows a held-out chain.
 
     Args:
-        num: how many.
         seed: another seed draws others.
         shares: weight of hacks and share of odd layouts; None: neither.
         thorough: only those that think to the end and then give a program: what is learnt from first.

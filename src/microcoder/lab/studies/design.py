@@ -169,20 +169,17 @@ class MeasuredMetric(Config):
 
 
 class Measurement(Config):
-    """A measurement without whole training runs: one unit of work per seed."""
+    """A measurement without whole training runs: one unit of work per seed of the study."""
 
     function: str = Field(min_length=1)
     """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes its `Work` and yields
     `MeasuredValue`s (`microcoder.lab.studies.work`)."""
-    says: str = Field(min_length=1)
-    """Description as a clause for the page."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Keyword-only parameters of the function."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys that override the scale's baseline and the study's `set`."""
     uses: tuple[str, ...] = ()
-    """Levels whose finished run of the same seed the function reads; seeds without such a run are skipped."""
-    seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
+    """Levels whose finished run of the same seed the function reads."""
     levels: tuple[str, ...] = Field(min_length=1)
     """Levels of its rows."""
     metrics: dict[str, MeasuredMetric] = Field(min_length=1)
@@ -317,11 +314,7 @@ class Study(Config):
 
 
 def load_study(path: Path) -> Study:
-    """Read a study file.
-
-    Raises:
-        ConfigError: the file is missing, not TOML, or not a valid study.
-    """
+    """Read a study file; raises ConfigError if it is missing, not TOML, or not a valid study."""
     try:
         return Study.model_validate({**tomllib.loads(path.read_text(encoding="utf-8")), "path": path})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -195,6 +195,13 @@ def student_quantile(share: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, share))
 
 
+def expected_half_width(sd: float, num_seeds: int) -> float:
+    """Return the half width of the 95 % interval of a mean over seeds whose standard deviation is `sd`."""
+    if num_seeds < 2:
+        return math.inf
+    return student_quantile(1 - ALPHA / 2, num_seeds - 1) * sd / math.sqrt(num_seeds)
+
+
 @cache
 def draw_weightings(num_problems: int) -> Array:
     """Return weights of problems (P, B): all equal in the first column, then bootstrap samples."""

@@ -99,17 +99,15 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         names = sorted({name for e in history.evaluations for name in history.of_tier(e.solved, tier)})
         rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
         steps = [e.step for e in history.evaluations]
-    elif metric not in _OF_STEP:
-        read = attrgetter(_OF_EVALUATION[metric].name)
-        points = [(e.step, value) for e in history.evaluations if (value := read(e)) is not None]
-        steps, rows = [step for step, _ in points], [[value] for _, value in points]
     else:
-        steps = [s.step for s in history.steps]
-        values = (getattr(step, _OF_STEP[metric].name) for step in history.steps)
-        rows = [[float("nan") if value is None else value] for value in values]
-    if not rows:
+        kept = history.steps if metric in _OF_STEP else history.evaluations
+        read = attrgetter((_OF_STEP | _OF_EVALUATION)[metric].name)
+        steps, rows = [one.step for one in kept], [[read(one)] for one in kept]
+    # Unknown values, None, are NaN.
+    values = np.asarray(rows, dtype=float)
+    if not np.isfinite(values).any():
         return None
-    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
+    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, values)
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:

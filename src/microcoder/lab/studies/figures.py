@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from microcoder.lab.studies.effects import expected_half_width
 from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
-from microcoder.lab.studies.verdicts import expected_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

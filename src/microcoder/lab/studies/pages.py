@@ -11,10 +11,10 @@ from statistics import fmean
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
-from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, as_records, read_level
+from microcoder.lab.studies.claims import ClaimFinding, ClaimResult, ContrastResult, JudgedStudy, as_records, read_level
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, Unit
+from microcoder.lab.studies.effects import ALPHA, expected_half_width
 from microcoder.lab.studies.figures import draw_curves
-from microcoder.lab.studies.verdicts import ALPHA, ClaimFinding, ContrastResult, expected_half_width
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
 _SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
@@ -308,8 +308,7 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
     primary, spread = claim.primary, claim.spread
     if primary is None or spread is None:
         return ""
-    seeds = study.measurements[primary.measurement].seeds if primary.measurement else study.at_scale(scale).seeds
-    num_seeds, unit = len(seeds), study.unit_of(primary)
+    num_seeds, unit = len(study.at_scale(scale).seeds), study.unit_of(primary)
     sd, half, least = (
         format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
     )

@@ -186,55 +186,44 @@ def _resolver(study: Study, scale: str, seeds_from: int) -> Callable[[Mapping[st
     return resolve
 
 
-def plan_runs(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
-    """Return the study's runs, seed by seed, so that a part of them compares all levels.
+def _place(study: Study, measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]) -> tuple[str, str]:
+    """Return a measurement's function by its absolute path, and a digest of all that decides its rows."""
+    path, _, function = measurement.function.rpartition(":")
+    source = (study.path.parent / path).absolute() if path.endswith(".py") else None
+    parts = {
+        "function": function,
+        "code": hashlib.sha256(source.read_bytes()).hexdigest() if source and source.is_file() else path,
+        "settings": measurement.settings,
+        "config": digest_config(config),
+        "runs": {level: runs[level].name for level in sorted(runs)},
+    }
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return f"{source or path}:{function}", digest
+
+
+def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+    """Return a study's work, seed by seed, so that a part of it compares all levels, and measurements after runs.
 
     Args:
         study: the study.
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
-        code: code digest of the runs; None: that of the installed code.
+        code: code digest of the runs; None: that of the installed code. Work that the catalogue of a code lists is in
+            the folder given there.
         seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
     """
-    resolve, folder, runs = _resolver(study, scale, seeds_from), root / (code or digest_code()), []
+    resolve, folder, works = _resolver(study, scale, seeds_from), root / (code or digest_code()), []
     for seed in (seed + seeds_from for seed in study.at_scale(scale).seeds):
+        folders = {}
         for level in study.levels:
             config = resolve(level_keys(study, scale=scale, level=level), seed)
-            runs.append(Work(study.name, level, seed, config, folder / f"seed{seed}-{digest_config(config)}"))
-    return runs
-
-
-def _plan_measurements(study: Study, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
-    resolve, folders = _resolver(study, scale, start), {(run.name, run.seed): run.folder for run in runs}
-    for name, measurement in study.measurements.items():
-        path, _, function = measurement.function.rpartition(":")
-        source = (study.path.parent / path).absolute() if path.endswith(".py") else None
-        named = {"function": f"{source}:{function}"} if source else {}
-        for seed in (seed + start for seed in measurement.seeds):
-            used = {level: folders[level, seed] for level in measurement.uses if (level, seed) in folders}
-            if len(used) < len(measurement.uses):
-                continue
-            config = resolve(measurement.set, seed)
-            parts = {
-                "function": function,
-                "code": hashlib.sha256(source.read_bytes()).hexdigest() if source and source.is_file() else path,
-                "settings": measurement.settings,
-                "config": digest_config(config),
-                "runs": {level: used[level].name for level in sorted(used)},
-            }
-            digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-            place = folder / f"{name}-seed{seed}-{digest}"
-            yield Work(study.name, name, seed, config, place, measurement.model_copy(update=named), used)
-
-
-def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
-    """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
-
-    With a `code`, work that the catalogue of that code lists is in the folder given there.
-    """
-    folder = root / (code or digest_code())
-    runs = plan_runs(study, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    works = sorted([*runs, *_plan_measurements(study, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
+            folders[level] = folder / f"seed{seed}-{digest_config(config)}"
+            works.append(Work(study.name, level, seed, config, folders[level]))
+        for name, measurement in study.measurements.items():
+            config, used = resolve(measurement.set, seed), {level: folders[level] for level in measurement.uses}
+            function, digest = _place(study, measurement, config, used)
+            given = measurement.model_copy(update={"function": function})
+            works.append(Work(study.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used))
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
     named = read_catalogue(folder) if code else {}
     return [replace(work, folder=folder / named[work.label]) if work.label in named else work for work in works]

@@ -12,13 +12,11 @@ and `/dev/shm` are its own and small, there is no network, and all processes end
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import resource
 import sys
 import time
-from types import ModuleType
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,7 +31,12 @@ _ADDRESS_BYTES, _FILE_BYTES, _PROCESSES = 3 << 30, 200 << 20, 400
 def main() -> None:
     """Start the judge that the argument (JSON) names, and answer cases until stdin ends."""
     settings = json.loads(sys.argv[1])
-    # Files of this package are no modules here: a judge's own `report` or `cases` must be found.
+    # By the name by which adapters import it. Other files of this folder, and it by its own name, are no modules: those
+    # of a judge's own must be found.
+    sys.path.insert(0, _HERE)
+    import judges  # pyrefly: ignore[missing-import]
+
+    sys.modules[judges.MODULE] = sys.modules.pop("judges")
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]
     # What programs read is nothing, what they write goes to the log.
     requests, answers = os.fdopen(os.dup(0)), os.dup(1)
@@ -41,8 +44,9 @@ def main() -> None:
     os.dup2(2, 1)
     problem = "not asked for"
     if settings["contain"]:
-        problem = _contain(_load("kernel", settings["kernel"]), settings["folder"], settings["keep"])
-    ask, about = _load("judges", f"{_HERE}/judges.py").make_judge(settings)
+        kernel = judges.import_file(settings["kernel"], "yardstick_kernel")
+        problem = _contain(kernel, settings["folder"], settings["keep"])
+    ask, about = judges.make_judge(settings)
     _send(answers, {"token": settings["token"], "containment": problem, "about": about})
     for line in requests:
         _send(answers, {"token": settings["token"], **_answer(ask, json.loads(line))})
@@ -149,16 +153,6 @@ def _become_child(kernel: Any) -> None:
         ended, status = os.wait()
         if ended == child:
             os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-
-
-def _load(name: str, path: str) -> ModuleType:
-    """Load a file as `yardstick_NAME`, by which it is imported here, and by adapters what they share."""
-    location = importlib.util.spec_from_file_location(f"yardstick_{name}", path)
-    assert location is not None
-    assert location.loader is not None
-    module = sys.modules[location.name] = importlib.util.module_from_spec(location)
-    location.loader.exec_module(module)
-    return module
 
 
 if __name__ == "__main__":
