@@ -159,7 +159,7 @@ MISTAKES = {
     "audit-judge --judge nosuch": "unknown judge 'nosuch'; use one of microcoder, ",
     "audit-judge --judge subproces": "did you mean subprocess?",
     "audit-judge --judge lcb": "lcb takes module:attribute or file.py:function; type --judge lcb=...",
-    "audit-judge --judge no/such.py:rllm=x": "there is no no/such.py; type --judge FILE.py:FUNCTION=WHERE",
+    "audit-judge --judge no/such.py:rllm=x": "there is no no/such.py; give the path of a file",
     "audit-judge --judge function=mine.py": "function takes module:attribute or file.py:function; type",
     "audit-judge --judge subprocess=here": "subprocess takes no path; type --judge subprocess",
     "audit-judge --most 0": "--most 0: give 1 or more",

@@ -82,7 +82,7 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> Non
     assert (told["title"], told["state"]) == ("demo", "finished")
     assert told["about"].startswith("6 training steps · started 2026-11-20T23:30:00+00:00 · 5.2 minutes of wall time")
     assert told["about"].endswith("seed 0")
-    assert told["reproduce"] == f"git checkout {MANIFEST['git']['commit']}\n{MANIFEST['command']}"
+    assert told["reproduce"] == f"git checkout {MANIFEST['git']['commit']}\n{' '.join(MANIFEST['command'])}"
     assert not any("unscored" in notice for notice in told["notices"])
 
 

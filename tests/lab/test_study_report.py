@@ -48,19 +48,19 @@ def report(folder: Path, name: str, *words: str) -> None:
     main(["study", "--report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
 
 
-def test_a_page_opens_with_five_sentences_and_one_figure_and_is_made_again_from_the_records_beside_it(
+def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_the_records_beside_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report(folder, "a", "batch_size")
     assert "B1  cannot appear here, " in capsys.readouterr().out
     page = (folder / "a" / "007_batch_size.md").read_text()
     opening = page.split("## Claims")[0]
-    words = ["Asked", "Done", "Seen", "It means", "Next"]
+    words = ["Asked", "Done", "Seen", "Next"]
     assert [line.split(":**")[0].strip("*") for line in opening.splitlines() if line.startswith("**")] == words
     assert opening.count("](007_batch_size-figure.svg)") == page.count(".svg)") == 1
     ElementTree.parse(folder / "a" / "007_batch_size-figure.svg")
     # The same seeds pretend the same learning, so the setting changed nothing.
-    assert "**It means:** Cannot appear here: " in opening
+    assert "**Seen:** Cannot appear here: " in opening
     assert "| **B1** | " in page.split("## What was compared")[1]
     for part in ("- **B1** cannot appear here, ", "| 2 of at most 10 |", "batch.train_batch_size = "):
         assert part in page

@@ -234,9 +234,10 @@ def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStud
     contrasts = [one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))]
     found = {one: measure_contrast(one, study, histories, measured) for one in dict.fromkeys(contrasts)}
     effects = {contrast: effect for contrast, effect in found.items() if effect}
+    claims = [judge_claim(claim, study, effects) for claim in study.claims]
     seeds = sorted({work.seed for work in done})
     made = _describe_origin(seeds, [run for runs in histories.values() for run in runs.values()], summaries, done)
-    return JudgedStudy(study, scale, works, seeds, histories, effects, judge_effects(study, effects), made)
+    return JudgedStudy(study, scale, works, seeds, histories, effects, claims, made)
 
 
 def _describe_origin(
@@ -257,11 +258,6 @@ def _describe_origin(
     )
 
 
-def judge_effects(study: Study, effects: Mapping[Contrast, Effect]) -> list[ClaimResult]:
-    """Return the uncorrected result of each claim of a study."""
-    return [_judge_claim(claim, study, effects) for claim in study.claims]
-
-
 def _checks(claim: Claim, study: Study) -> list[Contrast]:
     checks = [claim.check] if claim.check else []
     if claim.primary and claim.family == "training":
@@ -270,7 +266,9 @@ def _checks(claim: Claim, study: Study) -> list[Contrast]:
     return checks
 
 
-def _judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) -> ClaimResult:
+def judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) -> ClaimResult:
+    """Return the uncorrected result of a claim."""
+
     def find(contrast: Contrast) -> ContrastResult:
         return judge_contrast(contrast, effects.get(contrast))
 

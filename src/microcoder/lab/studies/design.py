@@ -251,11 +251,7 @@ class Study(Config):
         return self.path.stem
 
     def at_scale(self, name: str) -> Scale:
-        """Return a scale.
-
-        Raises:
-            ConfigError: the study has none of that name.
-        """
+        """Return a scale; raises ConfigError if the study has none of that name."""
         if name == MICRO:
             return Scale(baseline=self.baseline, seeds=self.seeds)
         if name not in self.scales:
@@ -325,11 +321,8 @@ def load_study(path: Path) -> Study:
 
 
 def find_studies(name: str | None) -> list[Study]:
-    """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all.
-
-    Raises:
-        ConfigError: there is none of that name, or several.
-    """
+    """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all. Raises
+    ConfigError if there is none of that name, or several."""
     if name is not None and Path(name).suffix == ".toml":
         return [load_study(Path(name))]
     folder = STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES

@@ -20,9 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from microcoder.data.micro import TIERS
+from microcoder.lab.studies.effects import pass_by_problem
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.runs import History
 
@@ -73,8 +74,6 @@ class MetricSeries:
         """Return the metric's values over time under each weighting (E, B); unscored problems are left out."""
         import numpy as np
 
-        if self.num_problems == 1:
-            return np.repeat(self.values_E_P, weights_P_B.shape[1], axis=1)
         known_E_P = np.isfinite(self.values_E_P).astype(float)
         with np.errstate(invalid="ignore", divide="ignore"):
             return (np.nan_to_num(self.values_E_P) @ weights_P_B) / (known_E_P @ weights_P_B)
@@ -96,8 +95,9 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         return None
     if metric.startswith("accuracy"):
         tier = metric.removeprefix("accuracy").removeprefix("_")
-        names = sorted({name for e in history.evaluations for name in history.of_tier(e.solved, tier)})
-        rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
+        found = [pass_by_problem(history.of_tier(e.solved, tier)) for e in history.evaluations]
+        names = sorted({name for by_problem in found for name in by_problem})
+        rows = [[by_problem.get(name) for name in names] for by_problem in found]
         steps = [e.step for e in history.evaluations]
     else:
         kept = history.steps if metric in _OF_STEP else history.evaluations
@@ -162,8 +162,3 @@ def _mean(values_E_B: Array) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
-
-
-def _share(samples: Any) -> float:
-    scored = [bool(sample) for sample in samples if sample is not None]
-    return sum(scored) / len(scored) if scored else float("nan")

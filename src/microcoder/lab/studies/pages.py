@@ -1,4 +1,4 @@
-"""The pages of the studies, from their records: five sentences, one figure and tables each, and an index of claims."""
+"""The pages of the studies, from their records: four sentences, one figure, verdicts and tables each, and an index."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from statistics import fmean
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
 from microcoder.lab.studies.claims import ClaimFinding, ClaimResult, ContrastResult, JudgedStudy, as_records, read_level
-from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Contrast, Study, Unit
+from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Study, Unit
 from microcoder.lab.studies.effects import ALPHA, expected_half_width
 from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
 _SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
-_MOST_NAMED = 4
-"""Most claims that a sentence names one by one."""
 
 
 def write_study_report(
@@ -81,8 +79,7 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
         "",
         f"**Asked:** {study.question}\n",
         f"**Done:** {study.done}\n",
-        f"**Seen:** {_seen(judged)}\n",
-        f"**It means:** {_meaning(judged.claims)}\n",
+        f"**Seen:** {_seen(judged.claims)}\n",
         f"**Next:** {study.next}\n",
         *figure,
         "## Claims",
@@ -120,7 +117,9 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
     found.sort(key=lambda pair: INSIGHTS.index(pair[1].claim.id) if pair[1].claim.is_catalogued else len(INSIGHTS))
     results = [result for _, result in found if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
-    counts = _count_verdicts(results) + (f", {num_missing} in no study here" if num_missing else "")
+    verdicts = Counter(result.verdict for result in results)
+    counts = ", ".join(f"{verdicts[one]} {one}" for one in ClaimFinding if verdicts[one])
+    counts += f", {num_missing} in no study here" if num_missing else ""
     num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
     quick = " --quick" if judged[0].scale == QUICK else ""
     lines = [
@@ -164,12 +163,11 @@ _NUMBERS = ("effect, 95 % interval", "claimed", "the paper's")
 def _numbers(part: ContrastResult | None, study: Study) -> tuple[str, str, str]:
     if part is None:
         return "-", "-", "-"
-    return format_effect(part, study), _format_claimed(part.contrast, study), _paper(part, study)
-
-
-def _paper(part: ContrastResult, study: Study) -> str:
-    figure = part.contrast.paper
-    return "no figure" if figure is None else format_amount(figure, study.unit_of(part.contrast))
+    contrast, unit = part.contrast, study.unit_of(part.contrast)
+    least = format_amount(contrast.least, unit)
+    claimed = f"same within {least}" if contrast.direction == "same" else f"{contrast.direction} by {least} or more"
+    paper = "no figure" if contrast.paper is None else format_amount(contrast.paper, unit)
+    return format_effect(part, study), claimed, paper
 
 
 def _remarks(result: ClaimResult, study: Study) -> list[str]:
@@ -188,10 +186,10 @@ def _remarks(result: ClaimResult, study: Study) -> list[str]:
     if result.raw is not result.verdict:
         remarks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
     if part and part.effect and part.contrast.is_above_paper:
-        least = format_amount(part.contrast.least, study.unit_of(part.contrast))
+        least, excluded = format_amount(part.contrast.least, study.unit_of(part.contrast)), part.p_size <= ALPHA
         remarks.append(
-            f"The paper's effect, {_paper(part, study)}, is smaller than the {least} asked for"
-            + (": that these are excluded does not contradict it." if part.p_size <= ALPHA else ".")
+            f"The paper's effect, {_numbers(part, study)[2]}, is smaller than the {least} asked for"
+            f"{': that these are excluded does not contradict it' if excluded else ''}."
         )
     return [*remarks, *filter(None, [claim.note])]
 
@@ -249,8 +247,6 @@ def _row(*cells: object) -> str:
 
 def format_value(value: float, unit: Unit) -> str:
     """Return a signed number as text without its unit, shares in percentage points."""
-    if not math.isfinite(value):
-        return "any" if value > 0 else "-any"
     # The order in which a processor adds is not to decide which way a half is rounded.
     scaled = round(100 * value if unit == "share" else value, 9)
     is_coarse = unit in ("share", "tokens") and abs(scaled) >= 0.1
@@ -274,11 +270,6 @@ def format_effect(part: ContrastResult, study: Study) -> str:
     if not (math.isfinite(effect.low) and math.isfinite(effect.high)):
         return f"{value}{_SUFFIX[unit]}, no interval"
     return f"{value} [{format_value(effect.low, unit)}, {format_value(effect.high, unit)}]{_SUFFIX[unit]}"
-
-
-def _format_claimed(contrast: Contrast, study: Study) -> str:
-    least = format_amount(contrast.least, study.unit_of(contrast))
-    return f"same within {least}" if contrast.direction == "same" else f"{contrast.direction} by {least} or more"
 
 
 def format_check(found: ContrastResult, study: Study) -> str:
@@ -318,29 +309,15 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
     )
 
 
-def _count_verdicts(results: Sequence[ClaimResult]) -> str:
-    counts = Counter(result.verdict for result in results)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ClaimFinding if counts[verdict])
-
-
-def _seen(judged: JudgedStudy) -> str:
-    tested = [(one.claim, one.primary) for one in judged.claims if one.primary and one.primary.effect]
-    if not tested:
-        return "Nothing that decides a claim has been run yet."
-    if len(tested) > 2:
-        return f"Claims: {_count_verdicts(judged.claims)}."
-    found = [f"{claim.short}: {format_effect(part, judged.study)}" for claim, part in tested]
-    return f"{_capital('; '.join(found))} (effect and 95 % interval)."
-
-
-def _meaning(results: Sequence[ClaimResult]) -> str:
-    clauses = []
-    for verdict in ClaimFinding:
-        named = [f"{one.claim.short} ({one.claim.id})" for one in results if one.verdict is verdict]
-        if len(named) > _MOST_NAMED:
-            named = [*named[:_MOST_NAMED], f"{len(named) - _MOST_NAMED} more"]
-        clauses += [f"{verdict}: {', '.join(named)}"] if named else []
-    return f"{_capital('; '.join(clauses))}."
+def _seen(results: Sequence[ClaimResult]) -> str:
+    """Say which claims got which verdict."""
+    by_verdict = {verdict: [one.claim for one in results if one.verdict is verdict] for verdict in ClaimFinding}
+    clauses = [
+        f"{verdict}: {', '.join(f'{claim.short} ({claim.id})' for claim in claims)}"
+        for verdict, claims in by_verdict.items()
+        if claims
+    ]
+    return f"{_capital('; '.join(clauses) or 'no claim is judged here')}."
 
 
 def _capital(text: str) -> str:

@@ -66,8 +66,7 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
     """
     manifest, summary, num_steps = history.manifest, history.summary or {}, len(history.steps)
     headline, subject = compare(history), _subject(manifest.get("config") or {})
-    git, command = manifest.get("git") or {}, manifest.get("command") or ""
-    words = [str(word) for word in command] if isinstance(command, list) else []
+    git, command = manifest.get("git") or {}, manifest.get("command") or []
     times = (("wall_seconds", "minutes of wall time"), ("cpu_seconds", "CPU minutes"))
     about = [
         f"run {history.name}" if subject else "",
@@ -85,7 +84,7 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
         "story": _story(history),
         "notices": list(_notices(history, headline)),
         "tables": [*_arms(history, others), *_before_after(history, headline), *_continued(history)],
-        "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(words) or str(command)])]),
+        "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(command)])]),
     }
 
 
@@ -341,11 +340,7 @@ def count_masked(history: History) -> tuple[int, int, int]:
 
 
 def algorithm_name(config: Mapping[str, Any]) -> str:
-    """Return the published name of an algorithm's settings with their differences from it; empty for no settings.
-
-    Args:
-        config: the `algorithm` table of a run's manifest.
-    """
+    """Return the published name of the settings in a manifest's `algorithm`, and what differs; empty for none."""
     if not config:
         return ""
     loss, masking, advantage = config["loss"], config["masking"], config.get("advantage", "grpo")

@@ -113,7 +113,7 @@ class Work:
 def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     """Take one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
     function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
-    started, cpu_started = time.monotonic(), time.process_time()
+    started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
     rows = [_check_row(row, measurement) for row in function(work)]
     if not rows:
@@ -126,8 +126,7 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
         "config": work.config.model_dump(mode="json"),
         "num_rows": len(rows),
         "git": read_git(Path(__file__).parent),
-        "wall_seconds": round(time.monotonic() - started, 1),
-        "cpu_seconds": round(time.process_time() - cpu_started, 1),
+        "cpu_seconds": round(time.process_time() - started, 1),
     }
     write_json(work.folder / "summary.json", summary)
     return summary
@@ -141,8 +140,8 @@ def _check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
         )
     is_share = measurement.metrics[row.metric].unit == "share"
     if not math.isfinite(row.value) or (is_share and not 0 <= row.value <= 1):
-        what = f"{row.metric}, a share" if is_share else row.metric
-        raise DataError(f"measurement {measurement.function} yielded {row.value} for {what}; leave such rows out")
+        what = f"{row.value} for {row.metric}{', a share' if is_share else ''}"
+        raise DataError(f"measurement {measurement.function} yielded {what}; leave such rows out")
     return row
 
 
@@ -205,7 +204,6 @@ def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, 
     """Return a study's work, seed by seed, so that a part of it compares all levels, and measurements after runs.
 
     Args:
-        study: the study.
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
         code: code digest of the runs; None: that of the installed code. Work that the catalogue of a code lists is in
@@ -279,11 +277,7 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder of the runs that `pack_records` wrote, named after their code digest.
-
-    Raises:
-        DataError: the file is not such an archive.
-    """
+    """Yield a temporary folder, named after a code digest, of what `pack_records` wrote; DataError for another file."""
     with TemporaryDirectory() as folder:
         try:
             # All of it is read: an archive without its last bytes would give its files all the same.

@@ -69,7 +69,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     for audit in asked:
         rates.append([audit.judged.label, *map(_cell, _rates(audit).values())])
         version = ", ".join(filter(None, (audit.judged.version, audit.about)))
-        about.append([audit.judged.label, version, audit.judged.about, str(audit.num_not_asked), str(audit.num_starts)])
+        about.append([audit.judged.label, version, audit.judged.about, str(audit.num_not_asked)])
         is_own = audit.judged.name == OURS
         title = "Our own misses" if is_own else f"What {audit.judged.label} got wrong"
         (ours if is_own else others).append(f"## {title}\n\n{_list_misses(audit) or NOTHING}")
@@ -81,7 +81,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         "## Side by side\n",
         _table(["judge", *COLUMNS.values()], rates),
         "## Which judge is which\n",
-        _table(["judge", "version", "what was asked", "cases it cannot take", "starts"], about),
+        _table(["judge", "version", "what was asked", "cases it cannot take"], about),
         *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
         *others,
     ]

@@ -50,43 +50,38 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
     """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME may be `adapters.py:function`. Raises ConfigError."""
     head, _, where = text.partition("=")
     name, _, version = head.partition("@")
+    for file in (given.rpartition(":")[0] for given in (name, where)):
+        if file.endswith(".py") and not Path(file).is_file():
+            raise ConfigError(f"--judge {text}: there is no {file}; give the path of a file")
     file, _, function = name.rpartition(":")
     if file.endswith(".py"):
-        if not Path(file).is_file():
-            raise ConfigError(f"--judge {text}: there is no {file}; type --judge FILE.py:FUNCTION=WHERE")
         # What peers share with ours, by the name that it has where they are asked.
         sys.modules[judges.MODULE] = judges
-        found = runpy.run_path(file)
+        found, name = runpy.run_path(file), _absolute(name)
         if not callable(found.get(function)):
             raise ConfigError(f"--judge {text}: {file} has no function {function!r}; see docs/judges.md")
-        name = f"{Path(file).absolute()}:{function}"
-        # An interpreter, a checkout or an address: the adapter knows.
-        where = str(Path(where).absolute()) if where and Path(where).exists() else where
     else:
         if name not in judges.JUDGES:
             hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or FILE.py:FUNCTION".lstrip()
             raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint}")
-        where = _check_place(text, name, where)
+        takes = judges.JUDGES[name]
+        if bool(where) != bool(takes) or (takes == judges.REFERENCE and ":" not in where):
+            needed = f"{takes}; type --judge {name}=..." if takes else f"no path; type --judge {name}"
+            raise ConfigError(f"--judge {text}: {name} takes {needed}")
         found, function = vars(judges), name.replace("-", "_")
-    abilities = found.get("ABILITIES", {}).get(function, ["function", "packages"])
+    abilities = frozenset(found.get("ABILITIES", {}).get(function, ["function", "packages"]))
     about = (found[function].__doc__ or function).split("\n")[0].strip().rstrip(".")
     runs_here = function not in found.get("SERVICES", ())
     label = function.replace("_", "-")
-    return TestedJudge(label, name, where, python, frozenset(abilities), about, runs_here, version)
+    return TestedJudge(label, name, _absolute(where), python, abilities, about, runs_here, version)
 
 
-def _check_place(text: str, name: str, where: str) -> str:
-    takes = judges.JUDGES[name]
-    file, _, attribute = where.rpartition(":")
-    is_reference = takes == judges.REFERENCE
-    if bool(where) != bool(takes) or (is_reference and not (file and attribute)):
-        needed = f"{takes}; type --judge {name}=..." if takes else f"no path; type --judge {name}"
-        raise ConfigError(f"--judge {text}: {name} takes {needed}")
-    if is_reference and file.endswith(".py"):
-        if not Path(file).exists():
-            raise ConfigError(f"--judge {text}: there is no {file}; {name} takes {takes}")
-        return f"{Path(file).absolute()}:{attribute}"
-    return where
+def _absolute(place: str) -> str:
+    """Return what is found from any folder: a file and its function, a path; what is neither, as it is."""
+    file, _, function = place.rpartition(":")
+    if file.endswith(".py"):
+        return f"{Path(file).absolute()}:{function}"
+    return str(Path(place).absolute()) if place and Path(place).exists() else place
 
 
 _QUICK_SECONDS = 10.0
@@ -180,7 +175,6 @@ class Lane:
         """Start the judge.
 
         Args:
-            judged: the judge.
             contain: whether its process is isolated from this machine, if it runs programs itself.
             patience_seconds: how long it may take beyond twice the time limits of a case's tests.
 
@@ -188,7 +182,7 @@ class Lane:
             EvaluatorFault: it does not start, or cannot be isolated.
         """
         self.judged, self._contain, self._patience = judged, contain and judged.runs_here, patience_seconds
-        self.num_started, self.about, self.containment = 0, "", ""
+        self.about = self.containment = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._start()
 
@@ -246,7 +240,6 @@ class Lane:
         assert process.stdout is not None
         self._requests, self._answers, self._unread = process.stdin, process.stdout.fileno(), b""
         said = self._read_answer(_START_SECONDS)
-        self.num_started += 1
         if said is None:
             words = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
             self.close()
@@ -286,9 +279,6 @@ def _folders_of(judged: TestedJudge) -> list[str]:
     return [*folders, str(environment)] if (environment / "pyvenv.cfg").exists() else folders
 
 
-Note = Callable[[str], None]
-
-
 @dataclass(frozen=True, slots=True)
 class Audit:
     """The results of one judge."""
@@ -300,9 +290,6 @@ class Audit:
     results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
     """Cases that need what this judge does not offer."""
-    num_starts: int = 0
-    """How often its process had to be started: once, and after each time it was killed or ended."""
-    seconds: float = 0.0
     problem: str = ""
     """Why it could not be started, and so has no results."""
 
@@ -324,7 +311,9 @@ def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> Yar
     return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
 
 
-def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
+def ask_judge(
+    judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Callable[[str], None]
+) -> Audit:
     """Run all cases that a judge supports, in `lanes` processes; if one does not start, or not again, `problem` says
     why."""
     started = time.monotonic()
@@ -344,8 +333,6 @@ def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: 
         return Audit(judged, problem=str(fault))
     found = {result.case.id: result for share in shares for result in share}
     results = tuple(found[case.id] for case in asked)
-    seconds = time.monotonic() - started
-    note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
-    num_starts = sum(lane.num_started for lane in opened)
-    num_not_asked = len(plan.cases) - len(asked)
-    return Audit(judged, opened[0].about, opened[0].containment, results, num_not_asked, num_starts, seconds)
+    seconds, num_misses = time.monotonic() - started, sum(one.is_miss for one in results)
+    note(f"{judged.label}: {num_misses} misses in {len(results)} cases, {seconds:.0f} s")
+    return Audit(judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked))

@@ -12,6 +12,7 @@ and `/dev/shm` are its own and small, there is no network, and all processes end
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import resource
@@ -34,8 +35,7 @@ def main() -> None:
     # By the name by which adapters import it. Other files of this folder, and it by its own name, are no modules: those
     # of a judge's own must be found.
     sys.path.insert(0, _HERE)
-    import judges  # pyrefly: ignore[missing-import]
-
+    judges = importlib.import_module("judges")
     sys.modules[judges.MODULE] = sys.modules.pop("judges")
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]
     # What programs read is nothing, what they write goes to the log.
