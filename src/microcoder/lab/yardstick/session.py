@@ -65,7 +65,7 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
             hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or FILE.py:FUNCTION".lstrip()
             raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint}")
         takes = judges.JUDGES[name]
-        if bool(where) != bool(takes) or (takes == judges.REFERENCE and ":" not in where):
+        if bool(where) != bool(takes) or (takes == judges.REFERENCE and not all(where.partition(":"))):
             needed = f"{takes}; type --judge {name}=..." if takes else f"no path; type --judge {name}"
             raise ConfigError(f"--judge {text}: {name} takes {needed}")
         found, function = vars(judges), name.replace("-", "_")
