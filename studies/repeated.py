@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from microcoder.judge.core.files import write_text
-from microcoder.lab.studies.claims import ClaimResult, JudgedStudy, judge_studies
+from microcoder.lab.studies.claims import ClaimFinding, ClaimResult, JudgedStudy, judge_studies
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Study, find_studies
 from microcoder.lab.studies.pages import format_check, format_effect
-from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import pack_records, plan_work, unpacked
 
 INSIGHTS_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "insights"
@@ -72,8 +71,8 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
         for check in result.checks
         if not check.is_reached
     ]
-    made = next(study.record.made for study in repeated)
-    seeds = [", ".join(map(str, studies[0].record.seeds)) for studies in (published, repeated)]
+    made = next(study.made for study in repeated)
+    seeds = [", ".join(map(str, studies[0].seeds)) for studies in (published, repeated)]
     return "\n".join(
         [
             "# The claims repeated",

@@ -28,7 +28,7 @@ from microcoder.judge import Invocation, Judge, compare_output
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.design import find_studies
-from microcoder.lab.studies.work import plan_runs
+from microcoder.lab.studies.work import plan_work
 from microcoder.lab.yardstick.cases import STORED, load_suite
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.view import open_collection
@@ -369,7 +369,7 @@ def report(folder: Path) -> Values:
         write_run(folder / "run", Recipe(num_steps=8, evaluate_every=4, num_heldout=12))
         main(["report", str(folder / "run")])
         study = find_studies("kl_and_clip")[0]
-        for run in plan_runs(study, scale="quick", root=folder / "runs"):
+        for run in plan_work(study, scale="quick", root=folder / "runs"):
             if run.seed < 3 and (run.name, run.seed) != ("KL", 2):
                 write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
         words = ["--all", "--quick", "--runs", str(folder / "runs"), "-o", str(folder / "study")]

@@ -22,7 +22,7 @@ from microcoder.judge.core.files import write_text
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.design import MICRO, Study
-from microcoder.lab.studies.work import plan_runs
+from microcoder.lab.studies.work import plan_work
 from microcoder.train.runs import RunDirectory, read_history
 
 _COLUMNS = ["step", "program", "verdict", "reward"]
@@ -109,7 +109,7 @@ def read_paid_runs(study: Study, root: Path) -> list[PaidRun]:
         DataError: no run of the reference is finished.
     """
     order, found = list(study.levels), []
-    for run in plan_runs(study, scale=MICRO, root=root):
+    for run in plan_work(study, scale=MICRO, root=root):
         if run.is_finished:
             history = read_history(run.folder)
             assert history.before is not None, run.folder

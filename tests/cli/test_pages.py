@@ -53,7 +53,7 @@ def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureF
     page, record = (out / "audit.md").read_text(), json.loads((out / "audit.json").read_text())
     assert page.index("## Our own misses\n\nNone in these cases.") < page.index("## Side by side")
     ours, gullible = record["judges"]
-    assert [suite["misses"] for suite in ours["suites"].values()] == [0] * len(ours["suites"])
-    assert gullible["suites"]["forgery"]["misses"] == gullible["suites"]["forgery"]["asked"] > 20
-    assert gullible["suites"]["right pairs"]["misses"] == 0
-    assert (gullible["version"], record["seed"], gullible["is_contained"]) == ("1.0", 3, True)
+    assert {rate["misses"] for rate in ours["rates"].values()} == {0}
+    assert gullible["rates"]["forgery"]["misses"] == gullible["rates"]["forgery"]["asked"] > 20
+    assert gullible["rates"]["right pairs"]["misses"] == 0
+    assert (gullible["judged"]["version"], record["seed"], gullible["containment"]) == ("1.0", 3, "")

@@ -60,7 +60,7 @@ def write_run(root: Path, recipe: Recipe | None = None) -> Path:
 MANIFEST: dict[str, Any] = {
     "format": 1,
     "microcoder_version": "0.1.0",
-    "command": "microcoder train -c recipes/micro/config.toml --run-dir runs/demo",
+    "command": ["microcoder", "train", "-c", "recipes/micro/config.toml", "--run-dir", "runs/demo"],
     "config": {
         "model": {"kind": "micro", "cache": ".cache/microcoder"},
         "masking": {"kind": "conditional", "probability": 0.2, "window": 128},

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from measures import holding_temperature
 
+from microcoder.lab.studies.claims import ClaimFinding, ContrastResult, adjust_p_values, adjust_verdicts, judge_contrast
 from microcoder.lab.studies.design import Contrast, Direction
-from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows, student_quantile
-from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
-from microcoder.lab.studies.verdicts import (
-    ClaimFinding,
-    ContrastResult,
-    adjust_judgements,
-    adjust_p_values,
+from microcoder.lab.studies.effects import (
+    Effect,
+    draw_weightings,
+    estimate_effect,
+    estimate_rows,
     expected_half_width,
-    judge_contrast,
+    student_quantile,
 )
+from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
 
 SUPPORTED, SMALLER, CONTRADICTED, INCONCLUSIVE = (
     ClaimFinding.SUPPORTED,
@@ -104,7 +104,7 @@ def test_the_table_of_verdicts(
     low: float, value: float, high: float, direction: Direction, paper: float | None, verdict: ClaimFinding
 ) -> None:
     effect = Effect(value, low, high, 3, 0, (value,), 2.0)
-    assert judge(effect, direction, paper=paper).judgement.verdict is verdict
+    assert judge(effect, direction, paper=paper).verdict is verdict
 
 
 def test_one_seed_decides_nothing_and_equal_values_are_no_certainty() -> None:
@@ -172,7 +172,7 @@ def test_an_interval_holds_its_value_has_a_width_and_turns_with_the_sign(rows: d
 @settings(max_examples=80, deadline=None)
 def test_a_claim_and_its_opposite_are_never_both_supported(rows: dict[int, dict[str, float]], least: float) -> None:
     effect = estimate_rows(rows)
-    found = {judge(effect, "higher", least).judgement.verdict, judge(effect, "lower", least).judgement.verdict}
+    found = {judge(effect, "higher", least).verdict, judge(effect, "lower", least).verdict}
     assert found not in ({SUPPORTED}, {SMALLER}, {SUPPORTED, SMALLER})
 
 
@@ -193,7 +193,7 @@ def test_planted_effects_are_found_and_what_is_not_there_is_not(num_seeds: int) 
                 solved = rng.binomial(SAMPLES, np.clip([ability, ability + gains + drift], 0, 1)) / SAMPLES
                 rows.append((solved[1] - solved[0]) @ weights)
             found = estimate_effect(np.stack(rows), num_problems=PROBLEMS)
-            verdicts[effect][judge(found, "higher").judgement.verdict] += 1
+            verdicts[effect][judge(found, "higher").verdict] += 1
     seen = {effect: found[SUPPORTED] + found[SMALLER] for effect, found in verdicts.items()}
     assert seen[0.0] <= 0.05 * TRIALS
     assert seen[planted] >= 0.8 * TRIALS
@@ -219,11 +219,11 @@ def test_more_seeds_never_lead_from_supported_to_contradicted(
         half = student_quantile(0.975, num_seeds - 1) * spread / num_seeds**0.5
         effect = Effect(truth, truth - half, truth + half, num_seeds, 0, (truth,), num_seeds - 1)
         result = judge(effect, direction, least, paper)
-        seen.append(result.judgement.verdict)
+        seen.append(result.verdict)
         low, high = (-effect.high, -effect.low) if direction == "lower" else (effect.low, effect.high)
         is_on_claimed_side = -least < effect.low and effect.high < least if direction == "same" else low > 0
-        (adjusted,) = adjust_judgements({"x": result}, num_claims=34).values()
-        for verdict in (result.judgement.verdict, adjusted.verdict):
+        (adjusted,) = adjust_verdicts({"x": result}, num_claims=34).values()
+        for verdict in (result.verdict, adjusted.verdict):
             assert not (is_on_claimed_side and verdict is CONTRADICTED)
             if paper is not None and least > paper and direction != "same" and high >= 0:
                 assert verdict is not CONTRADICTED
@@ -266,7 +266,7 @@ def test_any_wrong_verdict_among_thirty_claims_is_as_seldom_as_holm_says(share_o
         truths = {str(i): LEAST if rng.random() < share_of_effects else 0.0 for i in range(30)}
         effects = {name: estimate_effect(truth + 0.01 * rng.standard_normal((8, 1))) for name, truth in truths.items()}
         judged = {name: judge(effect, "higher") for name, effect in effects.items()}
-        adjusted = adjust_judgements(judged, num_claims=30)
+        adjusted = adjust_verdicts(judged, num_claims=30)
         wrongly = {0.0: (SUPPORTED, SMALLER)}
         otherwise = (CONTRADICTED, SMALLER)
         wrong += any(adjusted[name].verdict in wrongly.get(truth, otherwise) for name, truth in truths.items())

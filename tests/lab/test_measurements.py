@@ -19,10 +19,9 @@ from synthetic_run import Recipe, write_run
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import StudyData, judge_effects, measure_contrast, pair_rows
+from microcoder.lab.studies.claims import ClaimFinding, judge_claim, measure_contrast, pair_rows
 from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
 from microcoder.lab.studies.effects import Effect
-from microcoder.lab.studies.verdicts import ClaimFinding
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import History, read_history
@@ -53,9 +52,7 @@ baseline = "recipe.toml"
 seeds = [0, 1, 2, 3, 4, 5, 6]
 [measurements.score]
 function = "FILE:measure"
-says = "twenty units at two levels"
 settings = { gain = 0.5 }
-seeds = [0, 1, 2, 3, 4, 5, 6]
 levels = ["low", "high"]
 [measurements.score.metrics]
 score = { says = "score" }
@@ -84,8 +81,6 @@ def measurement(tmp_path: Path) -> Measurement:
     return Measurement.model_validate(
         {
             "function": f"{tmp_path / 'measure.py'}:measure",
-            "says": "s",
-            "seeds": [0, 1, 2],
             "levels": ["low", "high"],
             "metrics": {"score": {"says": "score"}, "reached": {"says": "r", "unit": "share"}},
         }
@@ -129,7 +124,7 @@ def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> No
         assert len({work.folder for work in works}) == len(works) == 7
         return works[0].folder
 
-    assert place() == place(text=STUDY.replace("twenty units", "20 units"))
+    assert place() == place(text=STUDY.replace("Does a higher", "Does any higher"))
     keys = STUDY.replace("[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]")
     folders = {place(), place(text=STUDY.replace("gain = 0.5", "gain = 1.0")), place(text=keys)}
     assert len({*folders, place(function=FUNCTION.replace("0.2", "0.3"))}) == 4
@@ -150,11 +145,9 @@ def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
         doses.append(fmean(step.masked_share for step in history.steps[:3]))
         lengths.append(history.evaluations[1].length_mean)
     study = {"question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2]}
-    data = StudyData(
-        Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}}), histories
-    )
+    asked = Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}})
     contrast = Contrast(metric="heldout_length", feature="at 3/6", of=levels, dose="masked")
-    effect = measure_contrast(contrast, data)
+    effect = measure_contrast(contrast, asked, histories)
     assert effect is not None
     assert effect.value == pytest.approx(np.polyfit(doses, lengths, 1)[0])
     with pytest.raises(ValueError, match="dose: name two levels or more"):
@@ -181,8 +174,7 @@ def test_a_study_of_measurements_is_never_done_twice(
     assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == ("supported", 7, 140)
     call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
-    assert "**Seen:** The difference in score between high and low was +0." in page
-    assert "**It means:** This experiment supports that a higher level scores more (T2)." in page
+    assert "**Seen:** Supported: a higher level scores more (T2)." in page
 
 
 def test_two_studies_may_call_their_own_claims_alike(
@@ -240,10 +232,8 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
         # That an effect is absent says something of a known dose alone.
         (-1.0, None, ClaimFinding.INCONCLUSIVE),
     ):
-        found = {claim.primary.name: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
-        found |= {} if share is None else {claim.check.name: replace(effect, value=share)}
-        (result,) = judge_effects(study, found)
-        assert result.raw is verdict
+        found = {claim.primary: replace(effect, value=value, low=value - 0.1, high=value + 0.1)}
+        found |= {} if share is None else {claim.check: replace(effect, value=share)}
+        assert judge_claim(claim, study, found).raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
-    (result,) = judge_effects(study.model_copy(update={"claims": (built,)}), {claim.primary.name: effect})
-    assert result.raw is ClaimFinding.CONSTRUCTED
+    assert judge_claim(built, study, {claim.primary: effect}).raw is ClaimFinding.CONSTRUCTED

@@ -12,7 +12,7 @@ from payments import count_payments, load_payments, read_paid_runs, write_paymen
 
 from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.design import MICRO, Study, load_study
-from microcoder.lab.studies.work import Work, plan_runs
+from microcoder.lab.studies.work import Work, plan_work
 from microcoder.lab.studies.workers import _do, missing_work
 from microcoder.train.recipe.recipe import build_rewards
 from microcoder.train.runs import RunDirectory, read_rollouts
@@ -52,7 +52,7 @@ def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
     (folder / "baseline.toml").write_text(BASELINE.replace("CHECKPOINT", str(tiny_checkpoint)))
     (folder / "graders.toml").write_text(STUDY)
     study, root = load_study(folder / "graders.toml"), folder / "runs"
-    chosen = {run.name: run for run in plan_runs(study, scale=MICRO, root=root) if run.seed == 1}
+    chosen = {run.name: run for run in plan_work(study, scale=MICRO, root=root) if run.seed == 1}
     for run in chosen.values():
         _do(run, [])
     signal.signal(signal.SIGINT, signal.default_int_handler)  # between two works such a process has none
@@ -87,7 +87,7 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
 @pytest.mark.parametrize("path", sorted((ROOT / "studies/judges").glob("*.toml")), ids=lambda path: path.stem)
 def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
     study = load_study(path)
-    runs = plan_runs(study, scale=MICRO, root=tmp_path)
+    runs = plan_work(study, scale=MICRO, root=tmp_path)
     assert len({run.folder for run in runs}) == len(runs) == len(study.seeds) * len(study.levels)
     for run in runs:
         rewards = build_rewards(run.config.rewards)

@@ -78,11 +78,11 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> Non
     assert list(rows_of(told, "before-after"))[:5] == ["all problems", "easy", "medium", "hard", "pass@4"]
     assert rows_of(told, "before-after")["all problems"][-1] == headline["difference"]
     num_wrong = history.after.outcomes["wrong_answer"]
-    assert rows_of(told, "verdicts")["wrong_answer"][1] == f"{num_wrong} ({100 * num_wrong / 72:.1f} %)"
+    assert rows_of(told, "before-after")["verdict wrong_answer"][2] == f"{num_wrong} ({100 * num_wrong / 72:.1f} %)"
     assert (told["title"], told["state"]) == ("demo", "finished")
     assert told["about"].startswith("6 training steps · started 2026-11-20T23:30:00+00:00 · 5.2 minutes of wall time")
     assert told["about"].endswith("seed 0")
-    assert told["reproduce"] == f"git checkout {MANIFEST['git']['commit']}\n{MANIFEST['command']}"
+    assert told["reproduce"] == f"git checkout {MANIFEST['git']['commit']}\n{' '.join(MANIFEST['command'])}"
     assert not any("unscored" in notice for notice in told["notices"])
 
 
@@ -124,7 +124,6 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     run.metrics.write_text(whole + '{"step": 7, "reward_m')
     told = told_of(copied)
     assert told["state"] == "not finished"
-    assert any("not finished: 6 steps so far" in notice for notice in told["notices"])
     assert "after 6 steps so far" in told["headline"]["text"]
     # Keys of a later version are ignored.
     run.metrics.write_text(whole)
@@ -204,7 +203,7 @@ def test_arms_are_compared_on_the_same_problems_with_an_interval(runs: Path) -> 
     assert other.after is not None
     change = 100 * (other.after.accuracy - history.after.accuracy)
     told = describe_report(history, [other])["tables"]
-    assert [table["id"] for table in told] == ["arms", "before-after", "verdicts"]
+    assert [table["id"] for table in told] == ["arms", "before-after"]
     assert told[0]["rows"][1][2][0].replace("−", "-").startswith(f"{change:+.1f} (")  # noqa: RUF001
     assert told[0]["text"].endswith("by these two runs.") == (told[0]["rows"][1][2][1] == "flat")
     assert [row[0] for row in told[0]["rows"]] == ["MicroCoder-GRPO", "DAPO"]

@@ -15,7 +15,7 @@ from microcoder.cli import main
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, Study, find_studies, load_study
-from microcoder.lab.studies.work import Work, digest_code, distinct_work, plan_runs, plan_work
+from microcoder.lab.studies.work import Work, digest_code, distinct_work, plan_work
 from microcoder.lab.studies.workers import missing_work
 from microcoder.train.recipe.recipe import MicroProblems, find_idle
 from microcoder.train.run.tasks import load_tasks
@@ -105,7 +105,7 @@ def test_a_registered_study_is_eight_seeds_of_each_arm_over_three_warm_starts(
     name: str, num_arms: int, tmp_path: Path
 ) -> None:
     path = ROOT / "studies" / "registered" / f"{name}.toml"
-    runs = plan_runs(load_study(path), scale=MICRO, root=tmp_path)
+    runs = plan_work(load_study(path), scale=MICRO, root=tmp_path)
     starts = {run.seed: flatten(run.config.model_dump(mode="json"))["model.warm_start.seed"] for run in runs}
     assert len({run.folder for run in runs}) == 8 * num_arms
     assert list(starts.values()) == [seed % 3 for seed in starts]
@@ -114,7 +114,7 @@ def test_a_registered_study_is_eight_seeds_of_each_arm_over_three_warm_starts(
 
 def test_active_sampling_is_registered_with_each_problem_asked_twelve_times(tmp_path: Path) -> None:
     study = load_study(ROOT / "studies" / "registered" / "active_sampling.toml")
-    runs = plan_runs(study, scale=MICRO, root=tmp_path)
+    runs = plan_work(study, scale=MICRO, root=tmp_path)
     assert Counter(run.config.algorithm.problem_choice for run in runs) == {"uniform": 5, "active": 5}
     for run in runs:
         problems, asked = run.config.problems, run.config.num_steps * run.config.batch.train_batch_size
@@ -139,9 +139,7 @@ set = { num_steps = 3 }
 set = { num_steps = 4 }
 [measurements.of_a]
 function = "measure.py:of_a"
-says = "s"
 uses = ["a"]
-seeds = [10, 11, 15]
 levels = ["x"]
 metrics = { m = { says = "m" } }
 [[claims]]
@@ -186,7 +184,7 @@ def do(works: list[Work]) -> None:
 
 def test_a_level_may_name_the_seed(study: Study) -> None:
     study.path.write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
-    runs = plan_runs(load_study(study.path), scale=MICRO, root=study.path.parent)
+    runs = plan_work(load_study(study.path), scale=MICRO, root=study.path.parent)
     seeds = [flatten(run.config.model_dump(mode="json"))["problems.seed"] for run in runs if run.name == "b"]
     assert seeds == [10, 11, 12, 13, 14, 15]
 
@@ -202,7 +200,7 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(study: Stud
     do(second)
     do(missing_work(works))
     assert missing_work(works) == []
-    assert len([work for work in works if work.is_finished]) == 3 * 6 + 3
+    assert len([work for work in works if work.is_finished]) == 3 * 6 + 6
 
 
 @pytest.mark.parametrize(
@@ -261,7 +259,8 @@ def test_a_dry_run_says_what_the_seeds_can_show_and_at_full_scale_the_command_of
     assert "add --dry-run to print their commands" in capsys.readouterr().err
     main(["study", "temperature", "--scale", "qwen3-4b", "--dry-run"])
     lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("microcoder train")]
-    runs = plan_runs(find_studies("temperature")[0], scale="qwen3-4b", root=Path("runs/studies"))
+    runs = plan_work(find_studies("temperature")[0], scale="qwen3-4b", root=Path("runs/studies"))
+    runs = [run for run in runs if run.measurement is None]
     assert [line[-1] for line in lines] == [str(run.folder) for run in runs]
     assert [line[line.index("--seed") + 1] for line in lines] == [str(run.seed) for run in runs]
     with pytest.raises(SystemExit):  # problem files are the user's

@@ -172,7 +172,7 @@ def _report(
         page = write_study_report(judged, output=output, has_index=name is None, records=records)
         for one in judged:
             for result in one.claims:
-                print(describe_claim(result, one.study))
+                print(f"{result.claim.id:<4}{describe_claim(result, one.study)}")
         print(page)
 
 
@@ -186,7 +186,7 @@ def _require_insights() -> None:
 
 def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> Iterator[str]:
     from microcoder.lab.studies.design import MICRO, QUICK
-    from microcoder.lab.studies.pages import describe_expectation, name_comparison
+    from microcoder.lab.studies.pages import describe_expectation
 
     _require_insights()
     is_tiny = scale in (MICRO, QUICK)
@@ -194,7 +194,7 @@ def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> It
         for claim in study.claims:
             yield f"{claim.id} ({claim.family}, {study.name}): {claim.short}\n  {claim.design}"
             if claim.primary:
-                yield f"  {name_comparison(claim.primary, study)}."
+                yield f"  {study.describe(claim.primary)}."
             yield f"  {describe_expectation(claim, study, scale=scale)}\n"
     of_name = {study.name: study for study in studies}
     for work in works:

@@ -69,10 +69,6 @@ class Sample:
             response.num_tokens,
         )
 
-    def as_record(self) -> dict[str, Any]:
-        """Return the line of samples.jsonl."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 class EvaluationFolder(WorkFolder):
     """The files of one evaluation."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ class _Evaluation:
         done, extract = folder.read_samples(), build_extractor(config.extractor)
         if isinstance(config.generation, GenerationFile):
             if len(done) < len(saved):
-                write_rows(folder.samples, (sample.as_record() for sample in saved))
+                write_rows(folder.samples, map(asdict, saved))
             return
         requests = [
             ResponseRequest(
@@ -156,7 +156,7 @@ class _Evaluation:
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
         for request, response in responses:
             sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, extract)
-            append_row(folder.samples, sample.as_record())
+            append_row(folder.samples, asdict(sample))
             self.observer.advance(sample.extraction)
 
     def judge_samples(self) -> None:

@@ -16,7 +16,7 @@ import hashlib
 import operator
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -82,22 +82,8 @@ THOROUGH: tuple[Thinking, ...] = ("leap", "bare", "worked", "checked")
 _WORDS = ("hmm\n", "wait\n", "let me see\n", "so\n")
 
 
-@dataclass(frozen=True, slots=True)
-class LastStep:
-    """The program's operation on its input and the last digit."""
-
-    phrase: str
-    code: str
-    """An expression of `{x}`, the input, and `{n}`, the last digit."""
-    answer: Callable[[int, int], int]
-    """Expected output for an input and the last digit."""
-
-
-ENDINGS = (
-    LastStep("x plus n", "{x} + {n}", operator.add),
-    LastStep("x times n", "{x} * {n}", operator.mul),
-    LastStep("the larger of x and n", "max({x}, {n})", max),
-)
+ENDINGS = {"x plus n": "{x} + {n}", "x times n": "{x} * {n}", "the larger of x and n": "max({x}, {n})"}
+"""What a program does with its input and the last digit, in words -> as an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +94,8 @@ class ChainTask:
     start: int
     steps: tuple[str, ...]
     """Sign and constant of each step, such as `*7`."""
-    ending: LastStep
+    ending: str
+    """A key of `ENDINGS`."""
     style: Style
 
     @property
@@ -124,13 +111,13 @@ class ChainTask:
     def statement(self) -> str:
         """Statement shown to the model."""
         asked = "Write solve(x):" if self.style == "function" else "Read x, print"
-        return f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending.phrase}."
+        return f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending}."
 
     def render_program(self, digit: int) -> str:
         """Return the program that uses a digit as the chain's last one."""
         if self.style == "function":
-            return f"def {FUNCTION_NAME}(x):\n    return {self.ending.code.format(x='x', n=digit)}\n"
-        return f"print({self.ending.code.format(x='int(input())', n=digit)})\n"
+            return f"def {FUNCTION_NAME}(x):\n    return {ENDINGS[self.ending].format(x='x', n=digit)}\n"
+        return f"print({ENDINGS[self.ending].format(x='int(input())', n=digit)})\n"
 
 
 def split_of(task: ChainTask) -> Split:
@@ -150,7 +137,7 @@ def draw_chain_tasks(
             tier,
             generator.randrange(MODULUS),
             tuple(generator.choice(_STEPS) for _ in range(generator.choice(NUM_STEPS_BY_TIER[tier]))),
-            generator.choice(ENDINGS),
+            generator.choice(tuple(ENDINGS)),
             generator.choice(styles),
         )
         if split_of(task) == split:
@@ -164,7 +151,6 @@ def generate_problems(
 
     Args:
         split: no held-out chain is ever in training or in a demonstration, whatever the seeds.
-        num_problems: how many.
         seed: another seed draws other problems of the same split.
         tiers: dealt out in turn; name a tier twice to get twice as many of it.
         styles: drawn at random; name a style twice to get it twice as often.
@@ -199,7 +185,7 @@ def generate_problems(
 
 def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
     """Return a task as a problem, with tests and limits."""
-    is_function, last = task.style == "function", task.digits[-1]
+    is_function, last, ending = task.style == "function", task.digits[-1], ENDINGS[task.ending]
     reference = task.render_program(last)
     end = "" if is_function else "\n"
     return Problem(
@@ -207,9 +193,7 @@ def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
         statement=task.statement,
         fn_name=FUNCTION_NAME if is_function else None,
         starter_code=reference.split("\n")[0] if is_function else None,
-        tests=tuple(
-            TestCase(input=f"{value}{end}", output=f"{task.ending.answer(value, last)}{end}") for value in _INPUTS
-        ),
+        tests=tuple(TestCase(input=f"{x}{end}", output=f"{eval(ending.format(x=x, n=last))}{end}") for x in _INPUTS),
         time_limit_seconds=TIME_LIMIT_SECONDS,
         memory_limit_mib=MEMORY_LIMIT_MIB,
         tier=task.tier,
@@ -267,7 +251,6 @@ def generate_chain_demonstrations(
     """Generate demonstrations of training tasks; none shows a held-out chain.
 
     Args:
-        num: how many.
         seed: another seed draws others.
         shares: weight of hacks and share of odd layouts; None: neither.
         thorough: only those that think to the end and then give a program: what is learnt from first.

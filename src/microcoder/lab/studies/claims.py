@@ -1,20 +1,143 @@
-"""Verdicts on claims from finished work: contrasts are measured as effects, verdicts corrected for all claims."""
+"""Verdicts on claims from finished work: contrasts are measured as effects, judged alone, and corrected for all claims.
+
+Sign and size have separate tests. Of a claim "higher by `least` or more" ("lower" is mirrored), with a 95 % interval of
+the effect:
+
+| verdict | sign | size |
+|---|---|---|
+| supported | the interval is above 0 | and reaches `least` |
+| there, but smaller than d | the interval is above 0 | and below `least`: an effect of d is excluded |
+| contradicted | the interval is below 0 | |
+| contradicted | the interval holds 0 | and is below `least`, if `least` is not above the paper's effect |
+| inconclusive | anything else | |
+
+More seeds narrow an interval about the true effect: from "supported" they lead to "there, but smaller", never to
+"contradicted". An effect smaller than the smallest of interest that the paper itself reports is no contradiction.
+"The same within `least`" is supported by an interval within, and contradicted by one wholly outside.
+
+Two null hypotheses a claim: the sign (that the effect is 0, either way) and the size (that it is at least `least`); of
+`same`, that it is not within and that it is not outside. Over the catalogue these are two families, and Holm's
+step-down procedure (1979) holds the chance of any wrong rejection in each at 2.5 %, one-sided, so that of any wrong
+verdict at 5 %. A family counts all claims of the catalogue, tested or not, so that leaving one out frees nothing.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study
-from microcoder.lab.studies.effects import Effect, draw_weightings, estimate_effect, estimate_rows
+from microcoder.lab.studies.effects import ALPHA, Effect, draw_weightings, estimate_effect, estimate_rows
 from microcoder.lab.studies.features import MetricSeries, measure, read_series
-from microcoder.lab.studies.verdicts import ClaimFinding, ContrastResult, Judgement, adjust_judgements, judge_contrast
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
 from microcoder.train.runs import History, read_history
+
+if TYPE_CHECKING:
+    from microcoder.lab.studies.effects import Array
+
+
+class ClaimFinding(StrEnum):
+    """The verdict on a claim."""
+
+    SUPPORTED = "supported"
+    SMALLER = "there, but smaller than d"
+    """The sign holds; an effect as large as the smallest of interest, d, is excluded."""
+    CONTRADICTED = "contradicted"
+    CONSTRUCTED = "by construction"
+    """It holds, and could not have come out with another sign here."""
+    INCONCLUSIVE = "inconclusive"
+    CANNOT_APPEAR = "cannot appear here"
+    """A manipulation check failed, or the baseline learnt too little."""
+    UNDECIDABLE = "not decidable at this scale"
+    """Declared with the compute that would decide it."""
+    NOT_RUN = "not run"
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether it is for or against the claim."""
+        return self in (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER, ClaimFinding.CONTRADICTED)
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastResult:
+    """A contrast with its effect, verdict and p-values, two-sided: at most 5 % if the interval excludes the null."""
+
+    contrast: Contrast
+    effect: Effect | None
+    """None if no seed has all the work that it compares."""
+    verdict: ClaimFinding = ClaimFinding.NOT_RUN
+    p_sign: float = 1.0
+    """p-value of "the effect is 0"; of `same`, of "it is not within `least`"."""
+    p_size: float = 1.0
+    """p-value of "the effect is at least `least`"; of `same`, of "it is within `least`"."""
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether the interval's half width is at most the smallest effect of interest."""
+        return self.effect is not None and self.effect.half_width <= self.contrast.least
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the mean over seeds is at least `least`, as a check requires."""
+        return self.effect is not None and self.effect.value >= self.contrast.least
+
+
+def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
+    """Return the uncorrected verdict of a contrast with its effect."""
+    if effect is None or not math.isfinite(effect.value):
+        return ContrastResult(contrast, effect)
+    least = contrast.least
+    if contrast.direction == "same":
+        p_sign = max(effect.p_below(least), effect.p_above(-least))
+        p_size = min(effect.p_below(-least), effect.p_above(least))
+    else:
+        p_sign = min(effect.p_above(0.0), effect.p_below(0.0))
+        p_size = effect.p_above(-least) if contrast.direction == "lower" else effect.p_below(least)
+    return _judge(contrast, effect, min(1.0, 2 * p_sign), min(1.0, 2 * p_size))
+
+
+def adjust_verdicts(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, ContrastResult]:
+    """Return results corrected for `num_claims` claims, tested or not, under their names."""
+    p_sign, p_size = (
+        adjust_p_values({name: getattr(part, field) for name, part in results.items()}, num_tests=num_claims)
+        for field in ("p_sign", "p_size")
+    )
+    return {
+        name: _judge(part.contrast, part.effect, p_sign[name], p_size[name])
+        for name, part in results.items()
+        if part.effect is not None
+    }
+
+
+def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> ContrastResult:
+    """Return the verdict of an effect, by its interval and the p-values of sign and size."""
+    has_sign, has_size = p_sign <= ALPHA, p_size <= ALPHA
+    if contrast.direction == "same":
+        is_for, is_against, is_small = has_sign, has_size, False
+    else:
+        # The ends of the interval, turned so that up is as claimed.
+        low, high = (-effect.high, -effect.low) if contrast.direction == "lower" else (effect.low, effect.high)
+        is_for, is_small = low > 0 and has_sign, has_size
+        is_against = low <= 0 and ((has_size and not contrast.is_above_paper) or (has_sign and high < 0))
+    verdict = ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
+    if is_for:
+        verdict = ClaimFinding.SMALLER if is_small else ClaimFinding.SUPPORTED
+    return ContrastResult(contrast, effect, verdict, p_sign, p_size)
+
+
+def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[str, float]:
+    """Return Holm's adjusted p-values in a family of `num_tests`: rejecting at a level bounds its error by that."""
+    adjusted, highest = {}, 0.0
+    for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: (item[1], item[0]))):
+        highest = max(highest, min(1.0, (num_tests - rank) * p))
+        adjusted[name] = highest
+    return {name: adjusted[name] for name in p_values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +150,7 @@ class ClaimResult:
     checks: tuple[ContrastResult, ...]
     raw: ClaimFinding
     """The uncorrected verdict."""
-    adjusted: Judgement | None = None
+    adjusted: ContrastResult | None = None
     """Verdict and p-values adjusted for all claims (Holm); None if the claim was not decided by an effect."""
 
     @property
@@ -36,50 +159,33 @@ class ClaimResult:
         return self.adjusted.verdict if self.adjusted else self.raw
 
 
-@dataclass(frozen=True, slots=True)
-class StudyRecord:
-    """The results of a study's finished work, from which, with the study's file, its page is written."""
-
-    seeds: Sequence[int]
-    """Seeds with finished work."""
-    effects: Mapping[str, Effect]
-    """Contrast's name -> effect; only of contrasts with finished work."""
-    levels: Mapping[str, Mapping[str, Sequence[float]]]
-    """Level -> held-out accuracy `before` and `after`, run by run."""
-    made: str
-    """Seeds, runs, CPU-hours, code, commits and machines in words."""
-
-
-@dataclass
-class StudyData:
-    """The finished runs of a study by level and seed and its measurements by name and seed, read once."""
-
-    study: Study
-    histories: Mapping[str, Mapping[int, History]]
-    measured: Mapping[str, Mapping[int, Sequence[MeasuredValue]]] = field(default_factory=dict)
-
-    def series(self, level: str, seed: int, metric: str) -> MetricSeries | None:
-        """Return a metric of a run; None if there is no such run or it did not record it."""
-        history = self.histories.get(level, {}).get(seed)
-        return read_series(history, metric) if history else None
-
-    @property
-    def seeds(self) -> list[int]:
-        """Seeds with a finished run."""
-        return sorted({seed for runs in self.histories.values() for seed in runs})
+Histories = Mapping[str, Mapping[int, History]]
+"""Finished runs by level and seed."""
+Measured = Mapping[str, Mapping[int, Sequence[MeasuredValue]]]
+"""Rows of finished measurements by name and seed."""
 
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """A study with its records and verdicts."""
+    """A study with the results of its finished work, from which, with the study's file, its page is written."""
 
     study: Study
     scale: str
-    record: StudyRecord
-    claims: Sequence[ClaimResult]
     works: Sequence[Work]
-    data: StudyData
-    """The runs themselves."""
+    """All that is planned, finished or not."""
+    seeds: Sequence[int]
+    """Seeds with finished work."""
+    histories: Histories
+    effects: Mapping[Contrast, Effect]
+    """Of contrasts with finished work."""
+    claims: Sequence[ClaimResult]
+    made: str
+    """Seeds, runs, CPU-hours, code, commits and machines in words."""
+
+    def accuracies(self, level: str) -> dict[str, list[float]]:
+        """Return held-out accuracy `before` and `after` training, run by run."""
+        runs = self.histories[level].values()
+        return {side: [one.accuracy for run in runs if (one := getattr(run, side))] for side in ("before", "after")}
 
 
 def judge_studies(
@@ -87,7 +193,7 @@ def judge_studies(
 ) -> list[JudgedStudy]:
     """Return studies with verdicts, corrected for all claims of the catalogue, and for each study's own (X1, X2 ...).
 
-    The other arguments are those of `plan_runs`.
+    The other arguments are those of `plan_work`.
     """
     judged = [
         judge_work(study, plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
@@ -103,14 +209,14 @@ def judge_studies(
     return corrected
 
 
-def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, Judgement]:
-    """Return the judgements of the claims that an effect decides, corrected for all of a family, by the claim's id."""
+def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, ContrastResult]:
+    """Return the results of the claims that an effect decides, corrected for all of a family, by the claim's id."""
     tested = {
         result.claim.id: result.primary
         for result in results
         if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
     }
-    return adjust_judgements(tested, num_claims=len(family))
+    return adjust_verdicts(tested, num_claims=len(family))
 
 
 def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:
@@ -125,20 +231,13 @@ def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStud
         else:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
-    data = StudyData(study, histories, measured)
-    contrasts = {one.name: one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))}
-    effects = {name: effect for name, one in contrasts.items() if (effect := measure_contrast(one, data))}
-    levels = {
-        level: {
-            side: [one.accuracy for history in by_seed.values() if (one := getattr(history, side))]
-            for side in ("before", "after")
-        }
-        for level, by_seed in histories.items()
-    }
-    runs = [history for by_seed in histories.values() for history in by_seed.values()]
+    contrasts = [one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))]
+    found = {one: measure_contrast(one, study, histories, measured) for one in dict.fromkeys(contrasts)}
+    effects = {contrast: effect for contrast, effect in found.items() if effect}
+    claims = [judge_claim(claim, study, effects) for claim in study.claims]
     seeds = sorted({work.seed for work in done})
-    record = StudyRecord(seeds, effects, levels, _describe_origin(seeds, runs, summaries, done))
-    return JudgedStudy(study, scale, record, judge_effects(study, effects), works, data)
+    made = _describe_origin(seeds, [run for runs in histories.values() for run in runs.values()], summaries, done)
+    return JudgedStudy(study, scale, works, seeds, histories, effects, claims, made)
 
 
 def _describe_origin(
@@ -159,11 +258,6 @@ def _describe_origin(
     )
 
 
-def judge_effects(study: Study, effects: Mapping[str, Effect]) -> list[ClaimResult]:
-    """Return the uncorrected result of each claim of a study, from the effects by the contrasts' names."""
-    return [_judge_claim(claim, study, effects) for claim in study.claims]
-
-
 def _checks(claim: Claim, study: Study) -> list[Contrast]:
     checks = [claim.check] if claim.check else []
     if claim.primary and claim.family == "training":
@@ -172,15 +266,17 @@ def _checks(claim: Claim, study: Study) -> list[Contrast]:
     return checks
 
 
-def _judge_claim(claim: Claim, study: Study, effects: Mapping[str, Effect]) -> ClaimResult:
+def judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) -> ClaimResult:
+    """Return the uncorrected result of a claim."""
+
     def find(contrast: Contrast) -> ContrastResult:
-        return judge_contrast(contrast, effects.get(contrast.name))
+        return judge_contrast(contrast, effects.get(contrast))
 
     secondary = tuple(map(find, claim.secondary))
     if claim.primary is None:
         return ClaimResult(claim, None, secondary, (), ClaimFinding.UNDECIDABLE)
     primary, checks = find(claim.primary), tuple(find(check) for check in _checks(claim, study))
-    verdict, effect = primary.judgement.verdict, primary.effect
+    verdict, effect = primary.verdict, primary.effect
     # Whole runs that differ nowhere are the same run: the setting changed nothing.
     is_same = not claim.primary.measurement and bool(claim.primary.against) and effect is not None and effect.is_nothing
     is_missed = any(check.effect is not None and not check.is_reached for check in checks)
@@ -194,14 +290,16 @@ def _judge_claim(claim: Claim, study: Study, effects: Mapping[str, Effect]) -> C
     return ClaimResult(claim, primary, secondary, checks, verdict)
 
 
-def measure_contrast(contrast: Contrast, data: StudyData) -> Effect | None:
+def measure_contrast(
+    contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
+) -> Effect | None:
     """Return a contrast's effect over the seeds that have all its work; None without any."""
-    span = 1.0 if data.study.unit_of(contrast) == "share" and not contrast.dose else None
+    span = 1.0 if study.unit_of(contrast) == "share" and not contrast.dose else None
     if contrast.measurement:
-        found = data.measured.get(contrast.measurement, {}).items()
+        found = (measured or {}).get(contrast.measurement, {}).items()
         by_seed = {seed: pairs for seed, rows in found if (pairs := pair_rows(contrast, rows))}
         return estimate_rows(by_seed, span=span) if by_seed else None
-    return _measure_runs(contrast, data, span)
+    return _measure_runs(contrast, histories, span)
 
 
 def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
@@ -218,71 +316,76 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     return pairs
 
 
-def _slope(doses: Sequence[float]) -> list[float]:
-    """Return weights with which the levels' values sum to the least-squares slope over the dose; NaN if all equal."""
-    centred = [dose - fmean(doses) for dose in doses]
-    square = sum(x * x for x in centred)
-    return [value / square if square else math.nan for value in centred]
+def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
+    """Return a metric of a level's runs by seed, ascending, without runs that did not record it."""
+    found = {seed: read_series(history, metric) for seed, history in sorted(histories[level].items())}
+    return {seed: series for seed, series in found.items() if series is not None}
 
 
-def _measure_runs(contrast: Contrast, data: StudyData, span: float | None) -> Effect | None:
+def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
     import numpy as np
 
-    features = (contrast.feature, contrast.against_feature or contrast.feature)
-    rows, measured = [], None
-    for seed in data.seeds:
-        sides = []
-        for levels, feature in zip((contrast.of, contrast.against), features, strict=True):
-            series = [one for level in levels if (one := data.series(level, seed, contrast.metric)) is not None]
-            if len(series) < len(levels):
-                break
-            values = [measure(one, feature, draw_weightings(one.num_problems)) for one in series]
-            measured = measured or next(iter(series), None)
-            if values:
-                weights = [1 / len(levels)] * len(levels)
-                if contrast.dose:
-                    found = [data.series(level, seed, contrast.dose) for level in levels]
-                    over = feature.replace("at", "up to", 1)
-                    weights = _slope([float(measure(s, over, draw_weightings(1))[0]) for s in found if s is not None])
-                sides.append(np.tensordot(weights, values, 1))
-        if len(sides) == 1 + bool(contrast.against) and all(np.isfinite(side[0]) for side in sides):
-            rows.append(sides[0] - sides[1] if contrast.against else sides[0])
-    if not rows or measured is None:
+    curves = {level: read_level(histories, level, contrast.metric) for level in contrast.levels}
+    doses = {level: read_level(histories, level, contrast.dose or contrast.metric) for level in contrast.levels}
+    common = set.intersection(*(set(found[level]) for found in (curves, doses) for level in contrast.levels))
+
+    def read_side(levels: Sequence[str], feature: str, seed: int) -> Array:
+        """Return the levels' mean, or slope over the dose, under each weighting of the problems (B,)."""
+        series = [curves[level][seed] for level in levels]
+        values_L_B = np.asarray([measure(one, feature, draw_weightings(one.num_problems)) for one in series])
+        if not contrast.dose:
+            return values_L_B.mean(axis=0)
+        over = feature.replace("at", "up to", 1)
+        given = [measure(doses[level][seed], over, draw_weightings(1))[0] for level in levels]
+        centred = given - np.mean(given)
+        # Least squares; NaN if all doses are equal.
+        with np.errstate(invalid="ignore"):
+            return centred / (centred @ centred) @ values_L_B
+
+    rows = []
+    for seed in sorted(common):
+        sides = [read_side(contrast.of, contrast.feature, seed)]
+        if contrast.against:
+            sides.append(-read_side(contrast.against, contrast.against_feature or contrast.feature, seed))
+        if all(np.isfinite(side[0]) for side in sides):
+            rows.append(sum(sides))
+    if not rows:
         return None
-    num_problems = measured.num_problems if measured.num_problems > 1 else 0
-    return estimate_effect(np.stack(rows), num_problems=num_problems, span=span)
+    num_problems = next(iter(curves[contrast.of[0]].values())).num_problems
+    return estimate_effect(np.stack(rows), num_problems=num_problems if num_problems > 1 else 0, span=span)
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
-    """Return the studies' records and verdicts as JSON values."""
-    return _plain(
-        {
-            "scale": judged[0].scale if judged else "",
-            "studies": {one.study.name: asdict(one.record) for one in judged},
-            "claims": [
-                {
-                    "id": result.claim.id,
-                    "study": one.study.name,
-                    "short": result.claim.short,
-                    "primary": result.claim.primary.name if result.claim.primary else None,
-                    "verdict": result.verdict.value,
-                    "verdict_alone": result.raw.value,
-                    "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
-                    "p_size_holm": result.adjusted.p_size if result.adjusted else None,
-                }
-                for one in judged
-                for result in one.claims
-            ],
-        }
+    """Return the studies' records and verdicts as JSON values.
+
+    Floats have nine digits, as others vary between processors; infinity and NaN are None.
+    """
+    records = {
+        "scale": judged[0].scale if judged else "",
+        "studies": {
+            one.study.name: {
+                "seeds": one.seeds,
+                "effects": {one.study.describe(contrast): asdict(effect) for contrast, effect in one.effects.items()},
+                "levels": {level: one.accuracies(level) for level in one.study.levels},
+                "made": one.made,
+            }
+            for one in judged
+        },
+        "claims": [
+            {
+                "id": result.claim.id,
+                "study": one.study.name,
+                "short": result.claim.short,
+                "primary": one.study.describe(result.claim.primary) if result.claim.primary else None,
+                "verdict": result.verdict.value,
+                "verdict_alone": result.raw.value,
+                "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
+                "p_size_holm": result.adjusted.p_size if result.adjusted else None,
+            }
+            for one in judged
+            for result in one.claims
+        ],
+    }
+    return json.loads(
+        json.dumps(records), parse_float=lambda text: float(f"{float(text):.9g}"), parse_constant=lambda _: None
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return JSON values: floats to nine digits, as others vary between processors; None for infinity and NaN."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.9g}") if math.isfinite(value) else None
-    return value

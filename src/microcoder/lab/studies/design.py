@@ -76,15 +76,6 @@ class Contrast(Config):
         """Whether the smallest effect of interest is larger than the paper's own."""
         return self.paper is not None and self.least > self.paper
 
-    @property
-    def name(self) -> str:
-        """Its name in records, made of the names in the study's file."""
-        of, against = (" and ".join(levels) for levels in (self.of, self.against))
-        text = f"{self.metric} ({self.measurement or self.feature}): {of}"
-        text += f" against {against}" if against else ""
-        text += f" ({self.against_feature})" if self.against_feature else ""
-        return text + (f" over {self.dose}" if self.dose else "")
-
     def _contradictions(self) -> Iterator[str]:
         if self.dose and (self.against or len(self.of) < 2 or not self.feature.startswith("at ")):
             yield f"dose: name two levels or more, no `against`, and a feature `at 40/120`, not {self.feature!r}"
@@ -178,20 +169,17 @@ class MeasuredMetric(Config):
 
 
 class Measurement(Config):
-    """A measurement without whole training runs: one unit of work per seed."""
+    """A measurement without whole training runs: one unit of work per seed of the study."""
 
     function: str = Field(min_length=1)
     """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes its `Work` and yields
     `MeasuredValue`s (`microcoder.lab.studies.work`)."""
-    says: str = Field(min_length=1)
-    """Description as a clause for the page."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Keyword-only parameters of the function."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys that override the scale's baseline and the study's `set`."""
     uses: tuple[str, ...] = ()
-    """Levels whose finished run of the same seed the function reads; seeds without such a run are skipped."""
-    seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
+    """Levels whose finished run of the same seed the function reads."""
     levels: tuple[str, ...] = Field(min_length=1)
     """Levels of its rows."""
     metrics: dict[str, MeasuredMetric] = Field(min_length=1)
@@ -263,20 +251,12 @@ class Study(Config):
         return self.path.stem
 
     def at_scale(self, name: str) -> Scale:
-        """Return a scale.
-
-        Raises:
-            ConfigError: the study has none of that name.
-        """
+        """Return a scale; raises ConfigError if the study has none of that name."""
         if name == MICRO:
             return Scale(baseline=self.baseline, seeds=self.seeds)
         if name not in self.scales:
             raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}")
         return self.scales[name]
-
-    def seeds_at(self, scale: str, measurement: str = "") -> tuple[int, ...]:
-        """Return the seeds of the runs at a scale, or of a measurement."""
-        return self.measurements[measurement].seeds if measurement else self.at_scale(scale).seeds
 
     def unit_of(self, contrast: Contrast) -> Unit:
         """Return the unit of a contrast's metric."""
@@ -284,6 +264,20 @@ class Study(Config):
         if contrast.measurement:
             return self.measurements[contrast.measurement].metrics[metric].unit
         return "share" if metric in SHARES else "tokens" if "length" in metric else "1"
+
+    def describe(self, contrast: Contrast) -> str:
+        """Return a contrast in words: metric, levels, and what they are compared with."""
+        feature, other, dose = (
+            text.replace("_", " ") for text in (contrast.feature, contrast.against_feature, contrast.dose)
+        )
+        metric = contrast.metric.replace("_", " ").replace("heldout", "held-out") + (f", {feature}" if feature else "")
+        if contrast.measurement:
+            metric = self.measurements[contrast.measurement].metrics[contrast.metric].says
+        text = f"{metric}: {' and '.join(contrast.of)}"
+        if dose:
+            return f"{text}, slope over the dose: {dose}"
+        against = " and ".join(contrast.against) + (f" ({other})" if other else "")
+        return f"{text} against {against}" if contrast.against else text
 
     def _contradictions(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
@@ -298,6 +292,9 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
+        metrics = [metric.says for measurement in self.measurements.values() for metric in measurement.metrics.values()]
+        if twice := sorted({said for said in metrics if metrics.count(said) > 1}):
+            yield f"two metrics of measurements say {twice[0]!r}; records name effects by these words"
         named = [(claim.id, one) for claim in self.claims for one in (*claim.contrasts, claim.check) if one]
         for where, one in named:
             known = tuple(self.levels)
@@ -313,11 +310,7 @@ class Study(Config):
 
 
 def load_study(path: Path) -> Study:
-    """Read a study file.
-
-    Raises:
-        ConfigError: the file is missing, not TOML, or not a valid study.
-    """
+    """Read a study file; raises ConfigError if it is missing, not TOML, or not a valid study."""
     try:
         return Study.model_validate({**tomllib.loads(path.read_text(encoding="utf-8")), "path": path})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -328,11 +321,8 @@ def load_study(path: Path) -> Study:
 
 
 def find_studies(name: str | None) -> list[Study]:
-    """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all.
-
-    Raises:
-        ConfigError: there is none of that name, or several.
-    """
+    """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all. Raises
+    ConfigError if there is none of that name, or several."""
     if name is not None and Path(name).suffix == ".toml":
         return [load_study(Path(name))]
     folder = STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES

@@ -56,13 +56,13 @@ class Estimate:
 
 def estimate_accuracy(solved: Solved, *, k: int = 1) -> Estimate | None:
     """Return mean pass@k over problems (k = 1: mean accuracy), or None if no problem has k scored samples."""
-    by_problem = _pass_at_k_by_problem(solved, k)
+    by_problem = pass_by_problem(solved, k)
     return _bootstrap(tuple(by_problem[name] for name in sorted(by_problem)), lowest=0.0)
 
 
 def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimate | None:
     """Return the mean change of pass@k over the problems that both sides scored; None if there are none."""
-    old, new = _pass_at_k_by_problem(before, k), _pass_at_k_by_problem(after, k)
+    old, new = pass_by_problem(before, k), pass_by_problem(after, k)
     both = sorted(old.keys() & new.keys())
     return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0)
 
@@ -90,7 +90,8 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
     return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
 
 
-def _pass_at_k_by_problem(solved: Solved, k: int) -> dict[str, float]:
+def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
+    """Return pass@k of each problem that has k scored samples."""
     scored = {name: [bool(s) for s in samples if s is not None] for name, samples in solved.items()}
     return {name: pass_at_k(len(samples), sum(samples), k) for name, samples in scored.items() if len(samples) >= k}
 
@@ -184,7 +185,7 @@ class Effect:
 
         value = distance / half * student_quantile(1 - ALPHA / 2, self.freedom)
         # The chance that Student's t is above the value.
-        return float(special.stdtr(self.freedom, -value) if math.isfinite(self.freedom) else special.ndtr(-value))
+        return float(special.stdtr(self.freedom, -value))
 
 
 # scipy.special rather than scipy.stats: the same functions, without a second of imports.
@@ -192,7 +193,14 @@ def student_quantile(share: float, freedom: float) -> float:
     """Return a quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
     from scipy import special
 
-    return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
+    return float(special.stdtrit(freedom, share))
+
+
+def expected_half_width(sd: float, num_seeds: int) -> float:
+    """Return the half width of the 95 % interval of a mean over seeds whose standard deviation is `sd`."""
+    if num_seeds < 2:
+        return math.inf
+    return student_quantile(1 - ALPHA / 2, num_seeds - 1) * sd / math.sqrt(num_seeds)
 
 
 @cache

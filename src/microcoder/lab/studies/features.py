@@ -20,9 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from microcoder.data.micro import TIERS
+from microcoder.lab.studies.effects import pass_by_problem
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.runs import History
 
@@ -73,8 +74,6 @@ class MetricSeries:
         """Return the metric's values over time under each weighting (E, B); unscored problems are left out."""
         import numpy as np
 
-        if self.num_problems == 1:
-            return np.repeat(self.values_E_P, weights_P_B.shape[1], axis=1)
         known_E_P = np.isfinite(self.values_E_P).astype(float)
         with np.errstate(invalid="ignore", divide="ignore"):
             return (np.nan_to_num(self.values_E_P) @ weights_P_B) / (known_E_P @ weights_P_B)
@@ -96,20 +95,19 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
         return None
     if metric.startswith("accuracy"):
         tier = metric.removeprefix("accuracy").removeprefix("_")
-        names = sorted({name for e in history.evaluations for name in history.of_tier(e.solved, tier)})
-        rows = [[_share(e.solved.get(name, ())) for name in names] for e in history.evaluations]
+        found = [pass_by_problem(history.of_tier(e.solved, tier)) for e in history.evaluations]
+        names = sorted({name for by_problem in found for name in by_problem})
+        rows = [[by_problem.get(name) for name in names] for by_problem in found]
         steps = [e.step for e in history.evaluations]
-    elif metric not in _OF_STEP:
-        read = attrgetter(_OF_EVALUATION[metric].name)
-        points = [(e.step, value) for e in history.evaluations if (value := read(e)) is not None]
-        steps, rows = [step for step, _ in points], [[value] for _, value in points]
     else:
-        steps = [s.step for s in history.steps]
-        values = (getattr(step, _OF_STEP[metric].name) for step in history.steps)
-        rows = [[float("nan") if value is None else value] for value in values]
-    if not rows:
+        kept = history.steps if metric in _OF_STEP else history.evaluations
+        read = attrgetter((_OF_STEP | _OF_EVALUATION)[metric].name)
+        steps, rows = [one.step for one in kept], [[read(one)] for one in kept]
+    # Unknown values, None, are NaN.
+    values = np.asarray(rows, dtype=float)
+    if not np.isfinite(values).any():
         return None
-    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, np.asarray(rows, dtype=float))
+    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, values)
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:
@@ -164,8 +162,3 @@ def _mean(values_E_B: Array) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
-
-
-def _share(samples: Any) -> float:
-    scored = [bool(sample) for sample in samples if sample is not None]
-    return sum(scored) / len(scored) if scored else float("nan")

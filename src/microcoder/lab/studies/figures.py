@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from microcoder.lab.studies.effects import expected_half_width
 from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
-from microcoder.lab.studies.verdicts import expected_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,12 +66,11 @@ def finish_axes(axes: Axes, *, ylabel: str, is_share: bool = False) -> None:
 def render(figure: Figure, name: str, title: str, description: str) -> Chart:
     """Return a figure as a chart: the same figure gives the same bytes."""
     import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
     nothing: dict[str, Any] = dict.fromkeys(["Date", "Creator", "Format", "Type"])
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"microcoder.{name}"}):
-        FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
+        figure.savefig(buffer, format="svg", metadata=nothing)
     svg = buffer.getvalue()
     head, _, rest = svg[svg.index("<svg") :].partition(">")
     label = 'role="img" aria-labelledby="title description"'

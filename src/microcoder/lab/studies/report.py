@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -65,8 +66,7 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
     """
     manifest, summary, num_steps = history.manifest, history.summary or {}, len(history.steps)
     headline, subject = compare(history), _subject(manifest.get("config") or {})
-    git, command = manifest.get("git") or {}, manifest.get("command") or ""
-    words = [str(word) for word in command] if isinstance(command, list) else []
+    git, command = manifest.get("git") or {}, manifest.get("command") or []
     times = (("wall_seconds", "minutes of wall time"), ("cpu_seconds", "CPU minutes"))
     about = [
         f"run {history.name}" if subject else "",
@@ -83,13 +83,8 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
         "headline": _headline(history, headline),
         "story": _story(history),
         "notices": list(_notices(history, headline)),
-        "tables": [
-            *_arms(history, others),
-            *_before_after(history, headline),
-            *_outcomes(history),
-            *_continued(history),
-        ],
-        "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(words) or str(command)])]),
+        "tables": [*_arms(history, others), *_before_after(history, headline), *_continued(history)],
+        "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(command)])]),
     }
 
 
@@ -192,13 +187,12 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
 
 
 def _labels(arms: Sequence[History]) -> list[str]:
-    """Return the arms' names: their algorithms, with the run's own name and seed if two would be equal."""
+    """Return the arms' names: their algorithms, with place, the run's own name and seed if two would be equal."""
     names = [algorithm_name((arm.manifest.get("config") or {}).get("algorithm") or {}) or arm.name for arm in arms]
-    longer = [
-        f"{name} ({arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
-        for name, arm in zip(names, arms, strict=True)
+    return [
+        f"{name} ({place}: {arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
+        for place, (name, arm) in enumerate(zip(names, arms, strict=True), 1)
     ]
-    return [label if longer.count(label) == 1 else f"{label} {place}" for place, label in enumerate(longer, 1)]
 
 
 def conclude(ours: str, other: str, difference: Estimate | None) -> str:
@@ -238,9 +232,10 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
         "truncated": lambda e: _percent(e.truncated_share),
         "diversity (unique 4-grams)": lambda e: _DASH if e.diversity is None else f"{e.diversity:.3f}",
         "sampling temperature": lambda e: f"{e.temperature:g}",
-        "unscored samples": lambda e: str(e.num_unscored),
     }
     sides = (history.before, history.after)
+    for outcome in (one for one in Outcome if any(e and e.outcomes.get(one) for e in sides)):
+        changes[f"verdict {outcome}"] = partial(_count_outcome, outcome)
     yield {
         "id": "before-after",
         "title": "Before and after",
@@ -257,19 +252,9 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
     }
 
 
-def _outcomes(history: History) -> Iterator[dict[str, Any]]:
-    sides = [e.outcomes if e else {} for e in (history.before, history.after)]
-    totals = [sum(counts.values()) for counts in sides]
-
-    def share(outcome: Outcome) -> Iterator[str]:
-        for counts, total in zip(sides, totals, strict=True):
-            number = counts.get(outcome, 0)
-            yield f"{number} ({_percent(number / total)})" if total else _DASH
-
-    rows = [[outcome.value, *share(outcome)] for outcome in Outcome if any(counts.get(outcome) for counts in sides)]
-    columns = ["verdict", "before", "after"]
-    if rows:
-        yield {"id": "verdicts", "title": "Verdicts on held-out samples", "columns": columns, "rows": rows}
+def _count_outcome(outcome: Outcome, evaluation: EvaluationMetrics) -> str:
+    number = evaluation.outcomes.get(outcome, 0)
+    return f"{number} ({_percent(number / max(1, sum(evaluation.outcomes.values())))})"
 
 
 def _continued(history: History) -> Iterator[dict[str, Any]]:
@@ -316,8 +301,6 @@ def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
             f"At most {limit} tokens of a response in training, and {in_test} in tests: lengths and accuracy of the "
             "two differ by that."
         )
-    if not history.is_finished:
-        yield f"This run is not finished: {len(history.steps)} steps so far, and numbers will change."
     for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
         name = history.run.evaluation_file(evaluation.step).name
         yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
@@ -357,22 +340,14 @@ def count_masked(history: History) -> tuple[int, int, int]:
 
 
 def algorithm_name(config: Mapping[str, Any]) -> str:
-    """Return the published name of an algorithm's settings with their differences from it; empty for no settings.
-
-    Args:
-        config: the `algorithm` table of a run's manifest.
-    """
+    """Return the published name of the settings in a manifest's `algorithm`, and what differs; empty for none."""
     if not config:
         return ""
-    loss, masking, filtering = (
-        _table(config.get(key), usual)
-        for key, usual in (("loss", "dapo"), ("masking", "none"), ("group_filtering", "none"))
-    )
-    kind, advantage = str(loss["kind"]), str(config.get("advantage") or "grpo")
-    has_kl = bool(config.get("kl_coefficient"))
-    name, out_of = kind.upper().replace("DR_GRPO", "Dr. GRPO"), masking.get("leave_out_of") or "gradient"
-    mask = _MASKS.get(masking["kind"], f"mask {masking.get('name', masking['kind'])}")
-    if (kind, masking["kind"], advantage, has_kl) == ("dapo", "conditional", "grpo", False):
+    loss, masking, advantage = config["loss"], config["masking"], config.get("advantage", "grpo")
+    kind, limits, has_kl = loss["kind"], masking["kind"], bool(config.get("kl_coefficient"))
+    name, out_of = kind.upper().replace("DR_GRPO", "Dr. GRPO"), masking.get("leave_out_of", "gradient")
+    mask = _MASKS.get(limits, f"mask {masking.get('name', limits)}")
+    if (kind, limits, advantage, has_kl) == ("dapo", "conditional", "grpo", False):
         name, mask = "MicroCoder-GRPO", ""
     departures = {
         _ADVANTAGES.get(advantage, f"advantage {advantage}"): kind != "dr_grpo" or advantage != "dr_grpo",
@@ -381,13 +356,9 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
         # GRPO's own recipe has a KL term; the others have none.
         "no KL": kind == "grpo" and not has_kl,
         "KL": kind != "grpo" and has_kl,
-        "dynamic sampling": filtering["kind"] == "dynamic",
+        "dynamic sampling": config.get("group_filtering") == "dynamic",
     }
     return ", ".join([name, *(text for text, holds in departures.items() if text and holds)])
-
-
-def _table(value: object, default: str) -> dict[str, Any]:
-    return {"kind": default, **value} if isinstance(value, Mapping) else {"kind": value or default}
 
 
 # ----- Cells.

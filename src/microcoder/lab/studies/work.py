@@ -25,7 +25,7 @@ import math
 import re
 import tarfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -113,7 +113,7 @@ class Work:
 def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     """Take one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
     function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
-    started, cpu_started = time.monotonic(), time.process_time()
+    started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
     rows = [_check_row(row, measurement) for row in function(work)]
     if not rows:
@@ -126,8 +126,7 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
         "config": work.config.model_dump(mode="json"),
         "num_rows": len(rows),
         "git": read_git(Path(__file__).parent),
-        "wall_seconds": round(time.monotonic() - started, 1),
-        "cpu_seconds": round(time.process_time() - cpu_started, 1),
+        "cpu_seconds": round(time.process_time() - started, 1),
     }
     write_json(work.folder / "summary.json", summary)
     return summary
@@ -141,8 +140,8 @@ def _check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
         )
     is_share = measurement.metrics[row.metric].unit == "share"
     if not math.isfinite(row.value) or (is_share and not 0 <= row.value <= 1):
-        what = f"{row.metric}, a share" if is_share else row.metric
-        raise DataError(f"measurement {measurement.function} yielded {row.value} for {what}; leave such rows out")
+        what = f"{row.value} for {row.metric}{', a share' if is_share else ''}"
+        raise DataError(f"measurement {measurement.function} yielded {what}; leave such rows out")
     return row
 
 
@@ -164,107 +163,90 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
 _SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
-def _fill_in(keys: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return keys with the number in place of each text that names the seed."""
-    return json.loads(_SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys)))
-
-
-def _resolve(study: Study, scale: str, keys: Mapping[str, Any], seed: int, seeds_from: int) -> TrainConfig:
+def _resolver(study: Study, scale: str, seeds_from: int) -> Callable[[Mapping[str, Any], int], TrainConfig]:
+    """Return what makes a config of a level's or a measurement's keys and a seed."""
     chosen = study.at_scale(scale)
-    layers = [study.set, chosen.set, keys, {"seed": seed}]
-    config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
-    if seeds_from == 0 or not isinstance(config.model, MicroModel):
-        return config
-    # What is to hold elsewhere must hold of another warm-started model, too.
-    start = config.model.warm_start.model_copy(update={"seed": config.model.warm_start.seed + seeds_from})
-    return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
+
+    # Reading a recipe takes a while: once for all seeds, unless the keys name the seed.
+    @cache
+    def read(keys: str) -> TrainConfig:
+        layers = [study.set, chosen.set, json.loads(keys)]
+        config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
+        if seeds_from == 0 or not isinstance(config.model, MicroModel):
+            return config
+        # What is to hold elsewhere must hold of another warm-started model, too.
+        start = config.model.warm_start.model_copy(update={"seed": config.model.warm_start.seed + seeds_from})
+        return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
+
+    def resolve(keys: Mapping[str, Any], seed: int) -> TrainConfig:
+        filled = _SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys))
+        return read(filled).model_copy(update={"seed": seed})
+
+    return resolve
 
 
-def plan_runs(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
-    """Return the study's runs, seed by seed, so that a part of them compares all levels.
-
-    Args:
-        study: the study.
-        scale: `micro`, `quick`, or another of the study.
-        root: folder of all studies' runs.
-        code: code digest of the runs; None: that of the installed code.
-        seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
-    """
-    runs = []
-    seeds = [seed + seeds_from for seed in study.seeds_at(scale)]
-    for level in study.levels:
-        keys = level_keys(study, scale=scale, level=level)
-        recipe = _resolve(study, scale, _fill_in(keys, seeds[0]), seeds[0], seeds_from)
-        for seed in seeds:
-            # Reading a recipe takes a while: once for all seeds, unless the level names the seed.
-            config = recipe.model_copy(update={"seed": seed})
-            if _fill_in(keys, seed) != _fill_in(keys, seeds[0]):
-                config = _resolve(study, scale, _fill_in(keys, seed), seed, seeds_from)
-            folder = root / (code or digest_code()) / f"seed{seed}-{digest_config(config)}"
-            runs.append(Work(study.name, level, seed, config, folder))
-    return sorted(runs, key=lambda run: seeds.index(run.seed))
-
-
-def _plan_measurements(study: Study, runs: Sequence[Work], scale: str, folder: Path, start: int) -> Iterator[Work]:
-    folders = {(run.name, run.seed): run.folder for run in runs}
-    for name, measurement in study.measurements.items():
-        path, _, function = measurement.function.rpartition(":")
-        source = study.path.parent / path if path.endswith(".py") else None
-        given = (
-            measurement.model_copy(update={"function": f"{source.absolute()}:{function}"}) if source else measurement
-        )
-        recipe = _resolve(study, scale, measurement.set, 0, start)
-        for seed in (seed + start for seed in measurement.seeds):
-            if any((level, seed) not in folders for level in measurement.uses):
-                continue
-            config = recipe.model_copy(update={"seed": seed})
-            used = {level: folders[level, seed] for level in measurement.uses}
-            parts = {
-                "function": function,
-                "code": hashlib.sha256(source.read_bytes()).hexdigest() if source and source.is_file() else path,
-                "settings": measurement.settings,
-                "config": digest_config(config),
-                "runs": {level: used[level].name for level in sorted(used)},
-            }
-            digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-            yield Work(study.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used)
+def _place(study: Study, measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]) -> tuple[str, str]:
+    """Return a measurement's function by its absolute path, and a digest of all that decides its rows."""
+    path, _, function = measurement.function.rpartition(":")
+    source = (study.path.parent / path).absolute() if path.endswith(".py") else None
+    parts = {
+        "function": function,
+        "code": hashlib.sha256(source.read_bytes()).hexdigest() if source and source.is_file() else path,
+        "settings": measurement.settings,
+        "config": digest_config(config),
+        "runs": {level: runs[level].name for level in sorted(runs)},
+    }
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return f"{source or path}:{function}", digest
 
 
 def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
-    """Return all of a study's work, low seeds first, and measurements after runs; arguments as in `plan_runs`.
+    """Return a study's work, seed by seed, so that a part of it compares all levels, and measurements after runs.
 
-    With a `code`, work that the catalogue of that code lists is in the folder given there.
+    Args:
+        scale: `micro`, `quick`, or another of the study.
+        root: folder of all studies' runs.
+        code: code digest of the runs; None: that of the installed code. Work that the catalogue of a code lists is in
+            the folder given there.
+        seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
     """
-    folder = root / (code or digest_code())
-    runs = plan_runs(study, scale=scale, root=root, code=code, seeds_from=seeds_from)
-    works = sorted([*runs, *_plan_measurements(study, runs, scale, folder, seeds_from)], key=lambda work: work.seed)
-    if code is None:
-        return works
+    resolve, folder, works = _resolver(study, scale, seeds_from), root / (code or digest_code()), []
+    for seed in (seed + seeds_from for seed in study.at_scale(scale).seeds):
+        folders = {}
+        for level in study.levels:
+            config = resolve(level_keys(study, scale=scale, level=level), seed)
+            folders[level] = folder / f"seed{seed}-{digest_config(config)}"
+            works.append(Work(study.name, level, seed, config, folders[level]))
+        for name, measurement in study.measurements.items():
+            config, used = resolve(measurement.set, seed), {level: folders[level] for level in measurement.uses}
+            function, digest = _place(study, measurement, config, used)
+            given = measurement.model_copy(update={"function": function})
+            works.append(Work(study.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used))
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
-    named = {label: name for name, labels in read_catalogue(folder).items() for label in labels}
+    named = read_catalogue(folder) if code else {}
     return [replace(work, folder=folder / named[work.label]) if work.label in named else work for work in works]
 
 
-def read_catalogue(folder: Path) -> dict[str, list[str]]:
-    """Return each run's labels by the name of its folder; empty without a catalogue."""
+def read_catalogue(folder: Path) -> dict[str, str]:
+    """Return the name of each run's folder by the run's labels; empty without a catalogue."""
     path = folder / CATALOGUE
-    return read_json(path, what="catalogue of runs") if path.exists() else {}
+    found = read_json(path, what="catalogue of runs") if path.exists() else {}
+    return {label: name for name, labels in found.items() for label in labels}
 
 
 def write_catalogue(works: Sequence[Work]) -> None:
     """Add work to the catalogues of its folders; a label belongs to the folder that it was planned for last."""
     for folder in {work.folder.parent for work in works}:
         names = {work.label: work.folder.name for work in works if work.folder.parent == folder}
-        old = {label: name for name, labels in read_catalogue(folder).items() for label in labels}
-        write_json(folder / CATALOGUE, dict(sorted(group_labels(old | names).items())))
+        write_json(folder / CATALOGUE, _group_labels(read_catalogue(folder) | names))
 
 
-def group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return a catalogue: the labels of each folder, from the folder of each label."""
+def _group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return a catalogue, the labels of each folder, from the folder of each label."""
     by_name: dict[str, list[str]] = {}
     for label, name in names.items():
         by_name.setdefault(name, []).append(label)
-    return by_name
+    return dict(sorted(by_name.items()))
 
 
 def distinct_work(planned: Sequence[Work]) -> list[Work]:
@@ -285,7 +267,7 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
     """
     done = [work for work in works if work.is_finished]
     code = done[0].folder.parent.name
-    labels = group_labels({work.label: work.folder.name for work in done})
+    labels = _group_labels({work.label: work.folder.name for work in done})
     with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
         _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
         for work in distinct_work(done):
@@ -295,11 +277,7 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder of the runs that `pack_records` wrote, named after their code digest.
-
-    Raises:
-        DataError: the file is not such an archive.
-    """
+    """Yield a temporary folder, named after a code digest, of what `pack_records` wrote; DataError for another file."""
     with TemporaryDirectory() as folder:
         try:
             # All of it is read: an archive without its last bytes would give its files all the same.

@@ -21,18 +21,6 @@ STORED: tuple[Suite, ...] = get_args(Suite)
 DATA_VERSION = 1
 """Version of the files in `data/`; figures of different versions are not to be compared."""
 
-FLAWS = {
-    "V1": "no isolation between program and evaluator",
-    "V2": "answers shipped with the test",
-    "V3": "execution of untrusted text in the evaluator",
-    "V4": "model judges without input sanitisation",
-    "V5": "weak string matching",
-    "V6": "gaps in the evaluation's logic",
-    "V7": "trusting what untrusted code says",
-    "V8": "unnecessary permissions",
-}
-"""The eight flaw classes of BenchJack (arXiv 2605.12673); V4 has no case: nothing here asks a model."""
-
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -42,7 +30,7 @@ class Case:
     suite: Suite
     title: str
     flaw: str
-    """A key of `FLAWS`: the flaw of a judge that answers wrongly."""
+    """The flaw of a judge that answers wrongly: V1 to V8 of BenchJack (arXiv 2605.12673), see docs/judges.md."""
     expect: bool
     """Whether the program must be accepted."""
     why: str

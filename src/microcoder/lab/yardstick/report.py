@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import microcoder
 from microcoder.lab.studies.effects import wilson_interval
 from microcoder.lab.yardstick.cases import DATA_VERSION
 from microcoder.lab.yardstick.session import Audit, CaseResult, YardstickPlan
 
+FRESH = "fresh"
 COLUMNS = {
     "forgery": "forged programs accepted",
     "fidelity": "right programs refused",
@@ -17,34 +19,36 @@ COLUMNS = {
     "right pairs": "right outputs refused",
     "isolation": "harm done",
     "timeouts": "endless programs without a verdict",
+    FRESH: "misses in cases made anew from the seed",
 }
 """Group of cases -> title of its column, which counts the misses."""
-OURS = "microcoder"
+OURS, NOTHING = "microcoder", "None in these cases.\n"
 Rate = dict[str, float]
 """`misses`, `asked`, `low` and `high` (95 % interval of the share of misses), and `unsteady`."""
 
 
-def _group_of(result: CaseResult) -> str:
-    """Return the column that a result counts in."""
-    if result.case.suite == "pairs":
-        return "right pairs" if result.case.expect else "wrong pairs"
-    return result.case.suite
+def _is_in(column: str, result: CaseResult) -> bool:
+    """Whether a result counts in a column."""
+    case = result.case
+    if column == FRESH:
+        return case.is_fresh
+    if case.suite == "pairs":
+        return column == ("right pairs" if case.expect else "wrong pairs")
+    return column == case.suite
 
 
-def _rate(results: Iterable[CaseResult]) -> Rate:
-    listed = list(results)
-    misses = sum(one.is_miss for one in listed)
-    low, high = wilson_interval(misses, len(listed))
-    unsteady = sum(one.is_unsteady for one in listed)
-    return {"misses": misses, "asked": len(listed), "low": low, "high": high, "unsteady": unsteady}
-
-
-def _by_suite(audit: Audit) -> dict[str, Rate]:
-    return {key: _rate(one for one in audit.results if _group_of(one) == key) for key in COLUMNS}
+def _rates(audit: Audit) -> dict[str, Rate]:
+    rates = {}
+    for column in COLUMNS:
+        asked = [one for one in audit.results if _is_in(column, one)]
+        misses, unsteady = sum(one.is_miss for one in asked), sum(one.is_unsteady for one in asked)
+        low, high = wilson_interval(misses, len(asked))
+        rates[column] = {"misses": misses, "asked": len(asked), "low": low, "high": high, "unsteady": unsteady}
+    return rates
 
 
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
-    """Return all results as JSON text."""
+    """Return all results as JSON text: of each judge an `Audit` with its rates, the cases with their programs."""
     record = {
         "microcoder": microcoder.__version__,
         "data_version": DATA_VERSION,
@@ -52,62 +56,43 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         "most": plan.most,
         "machine": plan.machine,
         "cases": len(plan.cases),
-        "judges": [
-            {
-                "judge": audit.judged.label,
-                "version": audit.judged.version,
-                "about": audit.about,
-                "problem": audit.problem,
-                "is_contained": not audit.containment and not audit.problem,
-                "not_asked": audit.num_not_asked,
-                "starts": audit.num_starts,
-                "seconds": audit.seconds,
-                "suites": {key: rate for key, rate in _by_suite(audit).items() if rate["asked"]},
-                "fresh": _rate(one for one in audit.results if one.case.is_fresh),
-                "results": [result.as_record() for result in audit.results],
-            }
-            for audit in audits
-        ],
+        "judges": [{**asdict(audit), "rates": _rates(audit)} for audit in audits],
     }
-    return json.dumps(record, indent=1) + "\n"
+    return json.dumps(record, indent=1, default=sorted) + "\n"
 
 
 def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     """Return the page as Markdown: MicroCoder's misses, all judges side by side, then the misses of each."""
     asked = [audit for audit in audits if not audit.problem]
-    own = [audit for audit in asked if audit.judged.name == OURS]
     most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
-    rates = [[*map(_cell, _by_suite(audit).values())] for audit in asked]
-    fresh = [[_cell(_rate(one for one in audit.results if one.case.is_fresh))] for audit in asked]
-    names = [audit.judged.label for audit in asked]
-    misses = [_list_misses(audit.results) for audit in asked]
+    rates, about, ours, others = [], [], [], []
+    for audit in asked:
+        rates.append([audit.judged.label, *map(_cell, _rates(audit).values())])
+        version = ", ".join(filter(None, (audit.judged.version, audit.about)))
+        about.append([audit.judged.label, version, audit.judged.about, str(audit.num_not_asked)])
+        is_own = audit.judged.name == OURS
+        title = "Our own misses" if is_own else f"What {audit.judged.label} got wrong"
+        (ours if is_own else others).append(f"## {title}\n\n{_list_misses(audit) or NOTHING}")
     parts = [
         "# How good are judges of programs?\n",
         f"`microcoder audit-judge`, data version {DATA_VERSION}, seed {plan.seed}, {most}; {plan.machine}. Every "
         "figure is misses / asked with the 95 % Wilson interval in per cent: fewer is better.\n",
-        *(["## Our own misses\n"] if own else []),
-        *(text or "None in these cases.\n" for audit, text in zip(asked, misses, strict=True) if audit in own),
+        *ours,
         "## Side by side\n",
-        _table(["judge", *COLUMNS.values()], names, rates),
-        "## Made anew from the seed\n",
-        _table(["judge", "misses in cases that nobody has seen"], names, fresh),
+        _table(["judge", *COLUMNS.values()], rates),
         "## Which judge is which\n",
-        _table(["judge", "version", "what was asked", "cases it cannot take", "starts"], names, map(_about, asked)),
+        _table(["judge", "version", "what was asked", "cases it cannot take"], about),
         *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
-        *(
-            f"## What {audit.judged.label} got wrong\n\n{text or 'Nothing.' + chr(10)}"
-            for audit, text in zip(asked, misses, strict=True)
-            if audit not in own
-        ),
+        *others,
     ]
     return "\n".join(parts)
 
 
-def _list_misses(results: Iterable[CaseResult]) -> str:
-    missed = [one for one in results if one.is_miss]
+def _list_misses(audit: Audit) -> str:
     lines = []
-    for group, title in COLUMNS.items():
-        found = [f"{_plain(one.case.title)} ({_plain(one.what)})" for one in missed if _group_of(one) == group]
+    for column, title in COLUMNS.items():
+        missed = [one for one in audit.results if one.is_miss and _is_in(column, one) and column != FRESH]
+        found = [f"{_plain(one.case.title)} ({_plain(one.what)})" for one in missed]
         lines += [f"- {title}, {len(found)}: {'; '.join(found)}\n"] if found else []
     return "".join(lines)
 
@@ -121,11 +106,5 @@ def _cell(rate: Rate) -> str:
     return f"{rate['misses']} / {rate['asked']} ({share})" if rate["asked"] else "-"
 
 
-def _about(audit: Audit) -> list[str]:
-    version = ", ".join(part for part in (audit.judged.version, audit.about) if part)
-    return [version, audit.judged.about, str(audit.num_not_asked), str(audit.num_starts)]
-
-
-def _table(head: Sequence[str], names: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *([name, *row] for name, row in zip(names, rows, strict=True))]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *rows))

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,45 +50,38 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
     """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME may be `adapters.py:function`. Raises ConfigError."""
     head, _, where = text.partition("=")
     name, _, version = head.partition("@")
+    for file in (given.rpartition(":")[0] for given in (name, where)):
+        if file.endswith(".py") and not Path(file).is_file():
+            raise ConfigError(f"--judge {text}: there is no {file}; give the path of a file")
     file, _, function = name.rpartition(":")
     if file.endswith(".py"):
-        if not Path(file).is_file():
-            raise ConfigError(f"--judge {text}: there is no {file}; type --judge FILE.py:FUNCTION=WHERE")
         # What peers share with ours, by the name that it has where they are asked.
         sys.modules[judges.MODULE] = judges
-        found = runpy.run_path(file)
+        found, name = runpy.run_path(file), _absolute(name)
         if not callable(found.get(function)):
             raise ConfigError(f"--judge {text}: {file} has no function {function!r}; see docs/judges.md")
-        name = f"{Path(file).absolute()}:{function}"
-        # An interpreter, a checkout or an address: the adapter knows.
-        where = str(Path(where).absolute()) if where and Path(where).exists() else where
     else:
         if name not in judges.JUDGES:
             hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or FILE.py:FUNCTION".lstrip()
             raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint}")
-        where = _check_place(text, name, where)
+        takes = judges.JUDGES[name]
+        if bool(where) != bool(takes) or (takes == judges.REFERENCE and not all(where.partition(":"))):
+            needed = f"{takes}; type --judge {name}=..." if takes else f"no path; type --judge {name}"
+            raise ConfigError(f"--judge {text}: {name} takes {needed}")
         found, function = vars(judges), name.replace("-", "_")
-    abilities = found.get("ABILITIES", {}).get(function, ["function", "packages"])
+    abilities = frozenset(found.get("ABILITIES", {}).get(function, ["function", "packages"]))
     about = (found[function].__doc__ or function).split("\n")[0].strip().rstrip(".")
     runs_here = function not in found.get("SERVICES", ())
     label = function.replace("_", "-")
-    return TestedJudge(label, name, where, python, frozenset(abilities), about, runs_here, version)
+    return TestedJudge(label, name, _absolute(where), python, abilities, about, runs_here, version)
 
 
-def _check_place(text: str, name: str, where: str) -> str:
-    needs = judges.JUDGES[name]
-    if needs and not where:
-        raise ConfigError(f"--judge {text}: its location is missing; type --judge {name}=... ({needs})")
-    if where and not needs:
-        raise ConfigError(f"--judge {text}: {name} takes no path; type --judge {name}")
-    if needs != judges.REFERENCE:
-        return where
-    file, _, attribute = where.rpartition(":")
-    if not file or not attribute:
-        raise ConfigError(f"--judge {text}: {where!r} names no function; it takes {needs}")
-    if file.endswith(".py") and not Path(file).exists():
-        raise ConfigError(f"--judge {text}: there is no {file}; it takes {needs}")
-    return f"{Path(file).absolute()}:{attribute}" if file.endswith(".py") else where
+def _absolute(place: str) -> str:
+    """Return what is found from any folder: a file and its function, a path; what is neither, as it is."""
+    file, _, function = place.rpartition(":")
+    if file.endswith(".py"):
+        return f"{Path(file).absolute()}:{function}"
+    return str(Path(place).absolute()) if place and Path(place).exists() else place
 
 
 _QUICK_SECONDS = 10.0
@@ -101,11 +94,17 @@ _WRONG = Case("canary-wrong", "isolation", "canary", "V1", False, "", "print(41)
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of a case."""
+    """A judge's answer to a case, and what was wrong with it."""
 
     case: Case
-    answer: Answer
-    what: str
+    accepted: bool | None = None
+    """The judge's answer; None if there was none, or it was undecided."""
+    error: str = ""
+    """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
+    seconds: float = 0.0
+    left: tuple[str, ...] = ()
+    """Processes without a parent and files in shared folders that were not there before."""
+    what: str = ""
     """What was wrong with the first answer; empty if nothing was."""
     is_unsteady: bool = False
     """Whether the judge was wrong at first and right on the second try; then it is not a miss."""
@@ -115,25 +114,14 @@ class CaseResult:
         """Whether the judge was wrong, on both tries."""
         return bool(self.what) and not self.is_unsteady
 
-    def as_record(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        of_case = ("id", "suite", "title", "flaw", "expect", "why", "is_fresh")
-        return {
-            **{name: getattr(self.case, name) for name in of_case},
-            **asdict(self.answer),
-            **{name: getattr(self, name) for name in ("is_miss", "what", "is_unsteady")},
-        }
-
 
 def put_case(lane: Lane, case: Case) -> CaseResult:
     """Run a case on a judge, again after a miss, so that a busy machine does not count against the judge."""
     first = _put_once(lane, case)
-    if not first.is_miss or first.answer.seconds > _QUICK_SECONDS or first.answer.error in ("killed", "ended"):
+    if not first.what or first.seconds > _QUICK_SECONDS or first.error in ("killed", "ended"):
         return first
     second = _put_once(lane, case)
-    if second.is_miss:
-        return first
-    return CaseResult(case, second.answer, first.what, is_unsteady=True)
+    return first if second.what else replace(second, what=first.what, is_unsteady=True)
 
 
 def _put_once(lane: Lane, case: Case) -> CaseResult:
@@ -141,10 +129,10 @@ def _put_once(lane: Lane, case: Case) -> CaseResult:
     what = _find_miss(case, answer)
     if case.suite == "isolation" and not what:
         what = _find_damage(lane, answer)
-    return CaseResult(case, answer, what)
+    return replace(answer, what=what)
 
 
-def _find_miss(case: Case, answer: Answer) -> str:
+def _find_miss(case: Case, answer: CaseResult) -> str:
     """Return what is wrong with an answer; empty if nothing is.
 
     Any way of not accepting counts as a refusal, also that the judge's process ended, unless the case is about that.
@@ -161,7 +149,7 @@ def _find_miss(case: Case, answer: Answer) -> str:
     return "the program says that it did harm" if case.suite == "isolation" else "accepted"
 
 
-def _find_damage(lane: Lane, answer: Answer) -> str:
+def _find_damage(lane: Lane, answer: CaseResult) -> str:
     """Return the damage that a program did: things left behind, or a judge that no longer judges rightly."""
     if answer.left:
         return f"left behind: {', '.join(answer.left[:3])}"
@@ -180,19 +168,6 @@ _ASKED = ("id", "title", "code", "tests", "fn_name", "time_limit_seconds", "prob
 _READ_BYTES, _LONGEST_BYTES = 1 << 16, 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A judge's answer to a case."""
-
-    accepted: bool | None
-    """The judge's answer; None if there was none, or it was undecided."""
-    error: str = ""
-    """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
-    seconds: float = 0.0
-    left: tuple[str, ...] = ()
-    """Processes without a parent and files in shared folders that were not there before."""
-
-
 class Lane:
     """One judge's process; a new one is started whenever the last was killed or ended."""
 
@@ -200,7 +175,6 @@ class Lane:
         """Start the judge.
 
         Args:
-            judged: the judge.
             contain: whether its process is isolated from this machine, if it runs programs itself.
             patience_seconds: how long it may take beyond twice the time limits of a case's tests.
 
@@ -208,29 +182,26 @@ class Lane:
             EvaluatorFault: it does not start, or cannot be isolated.
         """
         self.judged, self._contain, self._patience = judged, contain and judged.runs_here, patience_seconds
-        self.num_started, self.about, self.containment = 0, "", ""
+        self.about = self.containment = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._start()
 
-    def ask(self, case: Case) -> Answer:
+    def ask(self, case: Case) -> CaseResult:
         """Return the judge's answer to a case; a judge that takes too long is killed."""
         if self._process is None:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
         started = time.monotonic()
-        record = {name: getattr(case, name) for name in _ASKED}
-        assert self._process is not None
-        assert self._process.stdin is not None
         said = None
         with contextlib.suppress(OSError):
-            self._process.stdin.write(json.dumps(record).encode() + b"\n")
-            self._process.stdin.flush()
+            self._requests.write(json.dumps({name: getattr(case, name) for name in _ASKED}).encode() + b"\n")
+            self._requests.flush()
             said = self._read_answer(patience, case.id)
         if said is None:
             seconds = time.monotonic() - started
             self.close()
-            return Answer(None, "killed" if seconds >= patience else "ended", seconds)
-        return Answer(said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
+            return CaseResult(case, None, "killed" if seconds >= patience else "ended", seconds)
+        return CaseResult(case, said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
 
     def close(self) -> None:
         """End the judge and everything it started."""
@@ -253,7 +224,6 @@ class Lane:
             "keep": keep,
             "kernel": kernel.__file__,
             "token": self._token,
-            "log": str(log),
             "folder": os.path.join("/tmp", os.path.basename(self._folder)),
         }
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -263,12 +233,13 @@ class Lane:
         command = [self.judged.python, str(_WORKER), json.dumps(settings)]
         pipe = subprocess.PIPE
         with log.open("ab") as said_of_it:
-            self._process = subprocess.Popen(
+            self._process = process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=said_of_it, start_new_session=True, env=environment
             )
-        self._unread = b""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._requests, self._answers, self._unread = process.stdin, process.stdout.fileno(), b""
         said = self._read_answer(_START_SECONDS)
-        self.num_started += 1
         if said is None:
             words = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
             self.close()
@@ -284,11 +255,9 @@ class Lane:
 
     def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
         """Return the worker's next message, known by its token since programs may write too; None if none comes."""
-        assert self._process is not None
-        assert self._process.stdout is not None
         end = time.monotonic() + patience
-        while (rest := end - time.monotonic()) > 0 and select.select([self._process.stdout], [], [], rest)[0]:
-            if not (read := os.read(self._process.stdout.fileno(), _READ_BYTES)):
+        while (rest := end - time.monotonic()) > 0 and select.select([self._answers], [], [], rest)[0]:
+            if not (read := os.read(self._answers, _READ_BYTES)):
                 return None
             *lines, last = (self._unread + read).split(b"\n")
             self._unread = last[:_LONGEST_BYTES]
@@ -310,23 +279,17 @@ def _folders_of(judged: TestedJudge) -> list[str]:
     return [*folders, str(environment)] if (environment / "pyvenv.cfg").exists() else folders
 
 
-Note = Callable[[str], None]
-
-
 @dataclass(frozen=True, slots=True)
 class Audit:
     """The results of one judge."""
 
     judged: TestedJudge
-    about: str
-    containment: str
+    about: str = ""
+    containment: str = ""
     """Empty if it was isolated; else why not."""
     results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
     """Cases that need what this judge does not offer."""
-    num_starts: int = 0
-    """How often its process had to be started: once, and after each time it was killed or ended."""
-    seconds: float = 0.0
     problem: str = ""
     """Why it could not be started, and so has no results."""
 
@@ -348,30 +311,28 @@ def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> Yar
     return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
 
 
-def ask_judge(judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Note) -> Audit:
+def ask_judge(
+    judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Callable[[str], None]
+) -> Audit:
     """Run all cases that a judge supports, in `lanes` processes; if one does not start, or not again, `problem` says
     why."""
     started = time.monotonic()
     needs_function = "only-function" in judged.abilities
     able = [case for case in plan.cases if judged.abilities.issuperset(case.needs)]
     asked = [case for case in able if case.fn_name is not None or not needs_function]
-    opened: list[Lane] = []
+
+    def put(place: int) -> tuple[Lane, list[CaseResult]]:
+        with contextlib.closing(Lane(judged, contain=contain)) as lane:
+            return lane, [put_case(lane, case) for case in asked[place::lanes]]
+
     try:
-        for _ in range(lanes):
-            opened.append(Lane(judged, contain=contain))
         with ThreadPoolExecutor(lanes) as pool:
-            shares = pool.map(lambda n: [put_case(opened[n], case) for case in asked[n::lanes]], range(lanes))
-            found = {result.case.id: result for share in shares for result in share}
+            opened, shares = zip(*pool.map(put, range(lanes)), strict=True)
     except EvaluatorFault as fault:
         note(f"{judged.label}: left out: {fault}")
-        return Audit(judged, "", "", problem=str(fault))
-    finally:
-        for lane in opened:
-            lane.close()
+        return Audit(judged, problem=str(fault))
+    found = {result.case.id: result for share in shares for result in share}
     results = tuple(found[case.id] for case in asked)
-    seconds = time.monotonic() - started
-    note(f"{judged.label}: {sum(one.is_miss for one in results)} misses in {len(results)} cases, {seconds:.0f} s")
-    return Audit(
-        judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked),
-        sum(lane.num_started for lane in opened), seconds,
-    )  # fmt: skip
+    seconds, num_misses = time.monotonic() - started, sum(one.is_miss for one in results)
+    note(f"{judged.label}: {num_misses} misses in {len(results)} cases, {seconds:.0f} s")
+    return Audit(judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked))

@@ -62,12 +62,7 @@ CHAT_TEMPLATE = (
 
 
 def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Train the tokenizer on texts; the same texts give the same tokenizer.
-
-    Args:
-        texts: the training texts.
-        vocab_size: largest number of tokens.
-    """
+    """Train the tokenizer, of at most `vocab_size` tokens, on texts; the same texts give the same tokenizer."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -129,9 +129,9 @@ def load_function(reference: str) -> Callable[..., Any]:
     return getattr(import_file(where) if where.endswith(".py") else importlib.import_module(where), name)
 
 
-def import_file(path: str) -> types.ModuleType:
-    """Import a Python file by its path and return the module; raises ImportError."""
-    location = importlib.util.spec_from_file_location(os.path.basename(path).removesuffix(".py"), path)
+def import_file(path: str, name: str = "") -> types.ModuleType:
+    """Import a Python file by its path, under its own name or another, and return the module; raises ImportError."""
+    location = importlib.util.spec_from_file_location(name or os.path.basename(path).removesuffix(".py"), path)
     if not location or not location.loader:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(location)
