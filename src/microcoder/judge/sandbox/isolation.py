@@ -23,14 +23,14 @@ from typing import Any
 
 from microcoder.judge.sandbox import folders, kernel, limits, protocol, quota, runner, seccomp, warmup
 from microcoder.judge.sandbox.kernel import SeccompFilter, prctl
-from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE, Layer
 
 _NAMESPACES = {
-    protocol.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
-    protocol.PID_NAMESPACE: kernel.CLONE_NEWPID,
-    protocol.NETWORK_NAMESPACE: kernel.CLONE_NEWNET,
-    protocol.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
-    protocol.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
+    Layer.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
+    Layer.PID_NAMESPACE: kernel.CLONE_NEWPID,
+    Layer.NETWORK_NAMESPACE: kernel.CLONE_NEWNET,
+    Layer.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
+    Layer.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
 }
 _CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
@@ -54,8 +54,8 @@ def enter_namespaces(wanted: set[str]) -> tuple[dict[str, str], bool]:
     return _unshare_each(flags), True
 
 
-def _unshare_each(flags: dict[str, int]) -> dict[str, str]:
-    missing = {}
+def _unshare_each(flags: dict[Layer, int]) -> dict[str, str]:
+    missing: dict[str, str] = {}
     for layer, flag in flags.items():
         try:
             kernel.unshare(flag)
@@ -279,7 +279,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     # id would count against each other's limit on processes and, without that namespace, could signal each other.
     user = pick_user(os.getpid()) if is_root else None
     setup.missing, setup.in_user_namespace = enter_namespaces(setup.wanted)
-    if setup.has(protocol.PID_NAMESPACE):
+    if setup.has(Layer.PID_NAMESPACE):
         _become_init(control)
         setup.is_init = os.getpid() == 1
     elif config["builds"]:
@@ -294,12 +294,12 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
-        protocol.MOUNT_NAMESPACE,
+        Layer.MOUNT_NAMESPACE,
         lambda: enter_private_root(
             libraries, config["hidden"], packages, config["scratch_mib"], runtime["links"], runtime["texts"]
         ),
     )
-    if setup.has(protocol.MOUNT_NAMESPACE):
+    if setup.has(Layer.MOUNT_NAMESPACE):
         setup.scratch, setup.scratch_mode = scratch_folder(libraries), SCRATCH_MODE
         packages = packages and PACKAGES
     elif runtime["links"] or runtime["texts"]:
@@ -320,7 +320,7 @@ def _take_private_folder(setup: Setup, folder: str) -> None:
     """Without mounts, make a folder on the machine's disk to write to, to which Landlock confines programs."""
     problem = quota.find_problem()
     if problem:
-        setup.missing[protocol.RESOURCE_LIMITS] = problem
+        setup.missing[Layer.RESOURCE_LIMITS] = problem
     folders.make_private_folder(folder)
     setup.scratch = folder
     os.environ["TMPDIR"] = folder
@@ -328,9 +328,9 @@ def _take_private_folder(setup: Setup, folder: str) -> None:
 
 
 def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -> None:
-    is_private = setup.has(protocol.MOUNT_NAMESPACE)
+    is_private = setup.has(Layer.MOUNT_NAMESPACE)
     setup.attempt(
-        protocol.LANDLOCK,
+        Layer.LANDLOCK,
         lambda: kernel.restrict(
             readable=["/"] if is_private else readable,
             hidden=() if is_private else config["hidden"],
@@ -341,8 +341,8 @@ def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -
         ),
     )
     if not is_private:
-        has_landlock = setup.has(protocol.LANDLOCK)
-        can_ask = not config["builds"] and setup.has(protocol.RESOURCE_LIMITS)
+        has_landlock = setup.has(Layer.LANDLOCK)
+        can_ask = not config["builds"] and setup.has(Layer.RESOURCE_LIMITS)
         setup.file_rules = seccomp.FileRules(
             is_shared=True,
             can_write=has_landlock or bool(config["builds"]),
@@ -388,14 +388,14 @@ def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
     unreadable = [folder for folder in folders if not is_readable_by_others(folder)]
     # A namespace that could be made but not be given a map has left us without any id.
     if setup.in_user_namespace or user is None or os.geteuid() != 0:
-        setup.missing[protocol.UNPRIVILEGED_USER] = "the user namespace maps no other user"
+        setup.missing[Layer.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif unreadable:
-        setup.missing[protocol.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
-    elif problem := "" if setup.has(protocol.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
-        setup.missing[protocol.UNPRIVILEGED_USER] = problem
+        setup.missing[Layer.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
+    elif problem := "" if setup.has(Layer.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
+        setup.missing[Layer.UNPRIVILEGED_USER] = problem
     else:
-        setup.attempt(protocol.UNPRIVILEGED_USER, lambda: _become(setup, user))
-        setup.owns_uid = setup.has(protocol.UNPRIVILEGED_USER)
+        setup.attempt(Layer.UNPRIVILEGED_USER, lambda: _become(setup, user))
+        setup.owns_uid = setup.has(Layer.UNPRIVILEGED_USER)
 
 
 def _find_problem_with_giving(folder: str) -> str:
@@ -410,7 +410,7 @@ def _find_problem_with_giving(folder: str) -> str:
 
 def _become(setup: Setup, user: int) -> None:
     """Become an unprivileged user for good, and give a private folder to that user."""
-    if not setup.has(protocol.MOUNT_NAMESPACE):
+    if not setup.has(Layer.MOUNT_NAMESPACE):
         os.chown(setup.scratch, user, user)
     # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
     # left to return to.
@@ -423,23 +423,23 @@ def _become(setup: Setup, user: int) -> None:
 def _give_up_rights(setup: Setup) -> None:
     kernel.drop_bounding_capabilities()
     setup.owns_uid = setup.owns_uid or setup.in_user_namespace
-    setup.attempt(protocol.NO_CAPABILITIES, kernel.drop_capabilities)
+    setup.attempt(Layer.NO_CAPABILITIES, kernel.drop_capabilities)
     # No other process of the same user may trace us or read our memory.
-    setup.attempt(protocol.NOT_DUMPABLE, lambda: prctl(kernel.PR_SET_DUMPABLE, 0))
-    setup.attempt(protocol.NO_NEW_PRIVILEGES, lambda: prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))
+    setup.attempt(Layer.NOT_DUMPABLE, lambda: prctl(kernel.PR_SET_DUMPABLE, 0))
+    setup.attempt(Layer.NO_NEW_PRIVILEGES, lambda: prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))
     # Once more: the kernel forgets it when a process changes its user id.
     prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tuple[int, int]:
     """Rehearse by `run_test`, install seccomp, freeze the heap; return bytes of address space, KiB of a fork's peak."""
-    if protocol.SECCOMP in setup.wanted and not config["builds"]:
+    if Layer.SECCOMP in setup.wanted and not config["builds"]:
         setup.rehearse(lambda: warmup.rehearse(run_test))
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    if protocol.SECCOMP in setup.wanted:
+    if Layer.SECCOMP in setup.wanted:
         rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
-        setup.attempt(protocol.SECCOMP, SeccompFilter(rules).install)
+        setup.attempt(Layer.SECCOMP, SeccompFilter(rules).install)
         setup.prepare_filter()
     _forget_ourselves()
     gc.collect()
