@@ -185,10 +185,8 @@ def test_a_compiler_that_is_killed_is_started_once_more() -> None:
     language = Language(name="slow", source_file="main", compilers=("sh",), build=command, build_seconds=5)
 
     def kill() -> bool:
-        found = [one for one in descendants_of(sandbox.pid) if b"sleep" in Path(f"/proc/{one}/cmdline").read_bytes()]
-        for one in found[:1]:
-            os.kill(one, signal.SIGKILL)
-        return bool(found)
+        found = (one for one in descendants_of(sandbox.pid) if b"sleep" in Path(f"/proc/{one}/cmdline").read_bytes())
+        return any(os.kill(one, signal.SIGKILL) is None for one in found)
 
     with closing(Sandbox(toolchain=find_language("cpp").readable)) as sandbox, ThreadPoolExecutor(1) as pool:
         building = pool.submit(build_program, sandbox, language, "")

@@ -51,7 +51,6 @@ def test_verdicts_but_no_faults_are_kept_and_the_longest_unused_is_forgotten() -
     with Judge(workers=1, cache_size=2) as judging:
         first = judging.submit(Program(ADD), PROBLEM).result()
         assert judging.submit(Program(ADD), equal).result() is first
-        # What a client says of a response without a program is no program's text.
         assert judging.submit(Program(None, reason=f"={ADD}"), PROBLEM).result().outcome is Outcome.NO_CODE
         assert run(judging, ADD, make_problem(("1 2", "3"), time_limit_seconds=6)).is_accepted
         assert (judging.statistics.judged, judging.statistics.from_cache) == (3, 1)

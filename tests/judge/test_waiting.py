@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from queue import SimpleQueue
-from typing import Any
 
 import pytest
 
@@ -45,9 +44,9 @@ def landing(judging: Judge, programs: list[Program], **options: object) -> list[
 
 
 def test_where_no_more_threads_start_those_that_did_do_all() -> None:
-    posts: list[SimpleQueue[Any]] = []
+    posts: list[SimpleQueue[turns.Job | None]] = []
 
-    def start(post: SimpleQueue[Any]) -> None:
+    def start(post: SimpleQueue[turns.Job | None]) -> None:
         if posts:
             raise RuntimeError("can't start new thread")
         posts.append(post)

@@ -22,7 +22,7 @@ from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.screen import find_syntax_error, screen
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
-from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, TestTask
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
@@ -104,7 +104,7 @@ class Session:
                 else:
                     tries = self._judge_program(trial, is_wanted, tries)
                     level = self.sandboxes.level
-        except (SandboxDied, EvaluatorFault, OSError) as fault:
+        except (EvaluatorFault, OSError) as fault:
             tries = Tries([verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))], tries.uncounted)
         return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
 
@@ -186,7 +186,7 @@ class Session:
                 tries.is_doubtful = True
                 return
             first = self._judge_run(trial, run, tests[0])
-        except (SandboxDied, EvaluatorFault, OSError) as fault:
+        except (EvaluatorFault, OSError) as fault:
             self._note(verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault)), trial, tries)
             return
         self._note(first, trial, tries)
@@ -252,7 +252,7 @@ class Session:
         try:
             run = self.sandboxes.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
             return self._judge_run(trial, run, test)
-        except (SandboxDied, EvaluatorFault, OSError) as fault:
+        except (EvaluatorFault, OSError) as fault:
             return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 
     def _judge_run(self, trial: _Trial, run: Run, test: PreparedTest) -> TestResult:
@@ -286,7 +286,7 @@ class Session:
                 kind = self._kind(language, code, is_large=is_large)
                 run = self.sandboxes.run_once(kind, task, limits)
                 return executions.record_run(run, invocation, limits, loaded.rejection(), self.sandboxes.level)
-        except (SandboxDied, EvaluatorFault, OSError) as error:
+        except (EvaluatorFault, OSError) as error:
             return executions.fault(str(error))
 
     def close(self) -> None:

@@ -54,8 +54,8 @@ _ENVIRONMENT = {
 }
 
 
-class SandboxDied(Exception):
-    """The fork server is gone or does not answer."""
+class SandboxDied(EvaluatorFault):
+    """The fork server is gone or does not answer; another may do better."""
 
 
 class RoomLacked(SandboxDied):
