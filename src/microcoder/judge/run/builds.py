@@ -315,8 +315,6 @@ def find_room(language: Language) -> dict[str, Any]:
         # The only files that may be started: the runtime itself and the system's loader.
         "executables": (command, *_find_loader(command)),
         "environment": {name: runtime.fill(value, command) for name, value in runtime.environment.items()},
-        "links": {name: runtime.fill(target, command) for name, target in runtime.links.items()},
-        "texts": dict(runtime.texts),
         "address_space_bytes": runtime.address_space_mib << 20,
         "reserved_bytes": runtime.reserved_memory_mib << 20,
     }

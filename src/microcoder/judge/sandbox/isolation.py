@@ -17,7 +17,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,14 +112,7 @@ def scratch_folder(libraries: Iterable[str]) -> str:
     return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
 
 
-def enter_private_root(
-    libraries: Iterable[str],
-    hidden: Iterable[str],
-    packages: str,
-    scratch_mib: int,
-    links: Mapping[str, str],
-    texts: Mapping[str, str],
-) -> None:
+def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages: str, scratch_mib: int) -> None:
     """Build the private root in a mount namespace of our own and move into it.
 
     Args:
@@ -127,8 +120,6 @@ def enter_private_root(
         hidden: folders inside them that look empty.
         packages: folder of third-party packages, readable as `PACKAGES`; empty if there are none.
         scratch_mib: size of the scratch folder.
-        links: further symbolic links, path -> target.
-        texts: further files, path -> content.
     """
     libraries = sorted(set(libraries))
     scratch = scratch_folder(libraries)
@@ -158,28 +149,20 @@ def enter_private_root(
         kernel.mount(device, stage + device, None, _BIND)
         # What is written to a device does not care, but its mode, owner and times are the host's.
         _make_read_only(stage + device, has_devices=True)
-    _show_names(stage, scratch, links, texts)
+    _name_streams(stage, scratch)
     kernel.mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     kernel.pivot_into(stage)
     os.chdir(scratch)
 
 
-def _show_names(stage: str, scratch: str, links: Mapping[str, str], texts: Mapping[str, str]) -> None:
-    """Create the links and files in the root that are not files of the machine.
-
-    The usual names of the standard streams are links to files that a test has if its program names them; a runtime
-    reads links and texts of /proc about itself and the machine. There are no others.
-    """
+def _name_streams(stage: str, scratch: str) -> None:
+    """Link the usual names of the standard streams to the files that a test has if its program names them."""
     of_streams = {"/proc/self/fd": "/dev/fd"}
     for number, (name, file) in enumerate((("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))):
         of_streams[f"/dev/{name}"] = of_streams[f"/dev/fd/{number}"] = f"{scratch}/{file}"
-    for name in (*of_streams, *links, *texts):
+    for name, target in of_streams.items():
         os.makedirs(os.path.dirname(stage + name), exist_ok=True)
-    for name, target in (*of_streams.items(), *links.items()):
         os.symlink(target, stage + name)
-    for name, text in texts.items():
-        with open(stage + name, "w") as file:
-            file.write(text)
 
 
 def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
@@ -290,21 +273,15 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         limits.stand_back(config["nice"])
     except OSError as error:
         raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
-    libraries, packages, runtime = config["libraries"], config["packages"], config["runtime"]
+    libraries, packages = config["libraries"], config["packages"]
     # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
-        Layer.MOUNT_NAMESPACE,
-        lambda: enter_private_root(
-            libraries, config["hidden"], packages, config["scratch_mib"], runtime["links"], runtime["texts"]
-        ),
+        Layer.MOUNT_NAMESPACE, lambda: enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"])
     )
     if setup.has(Layer.MOUNT_NAMESPACE):
         setup.scratch, setup.scratch_mode = scratch_folder(libraries), SCRATCH_MODE
         packages = packages and PACKAGES
-    elif runtime["links"] or runtime["texts"]:
-        wanted = ", ".join((*runtime["links"], *runtime["texts"]))
-        raise RuntimeError(f"the language's file asks for {wanted}, which need a root of our own to be shown in")
     else:
         _take_private_folder(setup, config["folder"])
     own_folders = [folder for folder in (config["stdlib"], packages) if folder]

@@ -71,8 +71,6 @@ NO_RUNTIME: Mapping[str, Any] = {
     "readable": (),
     "executables": (),
     "environment": {},
-    "links": {},
-    "texts": {},
     "address_space_bytes": 0,
     "reserved_bytes": 0,
 }
