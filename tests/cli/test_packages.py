@@ -12,7 +12,7 @@ from microcoder.cli.doctor import describe
 from microcoder.judge import Judge
 from microcoder.judge.fleet.probes import PROBES, run_probes
 from microcoder.judge.languages.definition import CURRENT_VERSION
-from microcoder.judge.sandbox.protocol import LAYERS, SECCOMP
+from microcoder.judge.sandbox.protocol import LAYERS, Layer
 from wheels import keep_packages_in, make_wheel
 
 
@@ -75,7 +75,7 @@ def test_doctor_names_everything_and_what_is_missing(own_root: Path, capsys: pyt
 
 
 def test_a_hole_in_the_sandbox_is_found() -> None:
-    with Judge(workers=1, layers=set(LAYERS) - {SECCOMP}, unsafe=True) as judging:
+    with Judge(workers=1, layers=set(LAYERS) - {Layer.SECCOMP}, unsafe=True) as judging:
         findings = {finding.name: finding.is_ok for finding in run_probes(judging)}
     assert not findings["no other process starts"]
     assert findings["a right program is accepted"]

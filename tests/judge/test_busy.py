@@ -9,7 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,7 @@ from microcoder.judge.run.watch import Attendance
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 
 from .conftest import make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+from .processes import descendants_of, wait_until  # pyrefly: ignore[missing-import]
 
 ONE_TEST = ("", "3")
 
@@ -174,6 +177,21 @@ def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error(
     build("sh -c 'while :; do :; done'; true")
     with pytest.raises(SandboxDied, match="the compiler stood still"):
         build("sleep 99; true")
+
+
+@pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
+def test_a_compiler_that_is_killed_is_started_once_more() -> None:
+    command = ("{compiler}", "-c", "sleep 0.5; echo built > main")
+    language = Language(name="slow", source_file="main", compilers=("sh",), build=command, build_seconds=5)
+
+    def kill() -> bool:
+        found = (one for one in descendants_of(sandbox.pid) if b"sleep" in Path(f"/proc/{one}/cmdline").read_bytes())
+        return any(os.kill(one, signal.SIGKILL) is None for one in found)
+
+    with closing(Sandbox(toolchain=find_language("cpp").readable)) as sandbox, ThreadPoolExecutor(1) as pool:
+        building = pool.submit(build_program, sandbox, language, "")
+        assert wait_until(kill)
+        assert building.result(60).binary == b"built\n"
 
 
 def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:

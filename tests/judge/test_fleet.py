@@ -13,7 +13,6 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestC
 from microcoder.judge.fleet import fleet as fleets
 from microcoder.judge.fleet.fleet import Place
 from microcoder.judge.fleet.remote import RemoteJudge
-from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.turns import most_workers
 from microcoder.judge.run.workers import Work
 
@@ -181,20 +180,3 @@ def test_each_program_gets_one_verdict_whatever_happens(late: None, seed: int) -
         verdicts = [future.result(0) for future in futures]
     assert len(set(answers)) == len(answers)
     assert all(verdict.is_accepted or "it burnt down" in verdict.detail for verdict in verdicts)
-
-
-def test_the_least_recently_used_goes_first() -> None:
-    kept: Recent[int] = Recent(most=3, most_bytes=100)
-
-    def add(number: int, num_bytes: int = 10) -> bool:
-        if is_new := kept.find(number) is None:
-            kept.add(number, number, num_bytes)
-        return is_new
-
-    assert [add(n) for n in (1, 2, 1, 3)] == [True, True, False, True]
-    assert kept.trim() == []
-    assert add(4)
-    assert kept.trim() == [2]
-    assert add(5, 95)
-    assert kept.trim() == [1, 3, 4]
-    assert add(2)

@@ -232,6 +232,14 @@ def test_who_waits_for_a_build_gets_it_or_builds_where_it_failed() -> None:
     assert got == ["failed", "built", *[Build(b"binary")] * 3]
 
 
+def test_sources_that_do_not_compile_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builds, "_MAX_KEPT_BYTES", 100)
+    cache, asked = Builds(), list[str]()
+    for code in ("a" * 60, "b" * 60, "b" * 60, "a" * 60):
+        cache.get(CPP, code, lambda code=code: asked.append(code[0]) or Build(b"", "error"))
+    assert asked == ["a", "b", "a"]
+
+
 def test_no_more_builds_at_a_time_than_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("microcoder.judge.run.builds.count_processors", lambda: 2)
     cache, meets, running = Builds(), threading.Barrier(2), []

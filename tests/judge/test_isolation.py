@@ -11,14 +11,7 @@ import microcoder
 from microcoder.judge import Isolation, Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome
-from microcoder.judge.sandbox.protocol import (
-    LANDLOCK,
-    LAYERS,
-    MOUNT_NAMESPACE,
-    RESOURCE_LIMITS,
-    SECCOMP,
-    UNPRIVILEGED_USER,
-)
+from microcoder.judge.sandbox.protocol import LAYERS, Layer
 
 from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
 from .safety_suites import hostile_case  # pyrefly: ignore[missing-import]
@@ -27,10 +20,10 @@ NAMESPACES = {layer for layer in LAYERS if layer.endswith("namespace")}
 SET_UPS = {
     "no namespaces": set(LAYERS) - NAMESPACES,
     "no pid namespace": set(LAYERS) - {"pid_namespace"},
-    "no mount namespace": set(LAYERS) - {MOUNT_NAMESPACE},
-    "no landlock": set(LAYERS) - {LANDLOCK},
-    "no other user": set(LAYERS) - {UNPRIVILEGED_USER},
-    "no other user, no landlock": set(LAYERS) - {UNPRIVILEGED_USER, LANDLOCK},
+    "no mount namespace": set(LAYERS) - {Layer.MOUNT_NAMESPACE},
+    "no landlock": set(LAYERS) - {Layer.LANDLOCK},
+    "no other user": set(LAYERS) - {Layer.UNPRIVILEGED_USER},
+    "no other user, no landlock": set(LAYERS) - {Layer.UNPRIVILEGED_USER, Layer.LANDLOCK},
 }
 WORST = (
     "endless loop",
@@ -79,17 +72,17 @@ def test_weaker_set_ups_are_reported_and_still_hold(name: str, tmp_path: Path) -
 
 
 def test_required_layers_are_missed_on_the_users_word_only() -> None:
-    for missing in ({SECCOMP}, {RESOURCE_LIMITS}, {LANDLOCK, MOUNT_NAMESPACE}):
+    for missing in ({Layer.SECCOMP}, {Layer.RESOURCE_LIMITS}, {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE}):
         with pytest.raises(EvaluatorFault, match=r"missing .*unsafe=True \(--unsafe\)"):
             Judge(workers=1, layers=set(LAYERS) - missing)
-    with Judge(workers=1, layers=set(LAYERS) - {LANDLOCK, MOUNT_NAMESPACE}, unsafe=True) as judging:
+    with Judge(workers=1, layers=set(LAYERS) - {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE}, unsafe=True) as judging:
         assert judging.isolation.level == "unsafe"
         assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
 
 
 def test_levels_and_record() -> None:
     assert (Isolation(LAYERS).level, Isolation(LAYERS).unmet_requirements()) == ("full", ())
-    fallback = Isolation((SECCOMP, RESOURCE_LIMITS, LANDLOCK), {MOUNT_NAMESPACE: "refused"})
+    fallback = Isolation((Layer.SECCOMP, Layer.RESOURCE_LIMITS, Layer.LANDLOCK), {Layer.MOUNT_NAMESPACE: "refused"})
     assert fallback.level == "degraded"
-    assert json.loads(json.dumps(fallback.as_record()))["missing"] == {MOUNT_NAMESPACE: "refused"}
-    assert Isolation((SECCOMP, LANDLOCK)).unmet_requirements() == (RESOURCE_LIMITS,)
+    assert json.loads(json.dumps(fallback.as_record()))["missing"] == {Layer.MOUNT_NAMESPACE: "refused"}
+    assert Isolation((Layer.SECCOMP, Layer.LANDLOCK)).unmet_requirements() == (Layer.RESOURCE_LIMITS,)

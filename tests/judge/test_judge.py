@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import signal
@@ -17,7 +16,6 @@ import pytest
 from microcoder.judge import Invocation, Judge, JudgeOptions, judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Outcome, Program, Verdict
-from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
 from microcoder.judge.run.verdicts import fault_reason
@@ -164,18 +162,3 @@ def test_a_problem_is_let_go_of_with_its_verdict_where_few_tests_are_kept() -> N
             assert [one() is not None for one in held[:3]] == [False] * 3
     finally:
         gc.enable()
-
-
-def test_what_the_machine_refuses_once_is_asked_for_again_in_a_fresh_sandbox() -> None:
-    seen: list[int] = []
-
-    def use(sandbox: Sandbox) -> str:
-        seen.append(sandbox.pid)
-        if len(seen) == 1:
-            raise OSError(errno.EMFILE, "Too many open files")
-        return "done"
-
-    with closing(Sandboxes()) as sandboxes:
-        assert sandboxes.use(SandboxKind(), use) == "done"
-        assert len({*seen}) == 2
-        assert sandboxes.record.retries == 1

@@ -56,7 +56,7 @@ def pool_of(judging: Judge) -> Processes:
 
 
 def processes_of(judging: Judge) -> list[int]:
-    return [member.process.pid for member in pool_of(judging).members if member.process is not None]
+    return [member.process.pid for member in list(pool_of(judging)._places.values()) if member.process is not None]
 
 
 def essence(verdict: Verdict) -> tuple[object, ...]:
@@ -126,7 +126,7 @@ def test_a_program_whose_process_ends_twice_is_a_fault() -> None:
 
     def kill_whatever_works() -> None:
         while not stop.wait(0.2):
-            for member in pool_of(judging).members:
+            for member in list(pool_of(judging)._places.values()):
                 if member.held and member.process is not None:
                     member.process.kill()
 
@@ -180,7 +180,7 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
         sys.stdin.read()
         os._exit(0)
     else:
-        pids = [member.process.pid for member in pool.members if member.process]
+        pids = [member.process.pid for member in list(pool._places.values()) if member.process]
     print(*pids, flush=True)
     judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
 """

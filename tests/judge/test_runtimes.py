@@ -33,16 +33,13 @@ install = "apt install mawk"
 commands = ["mawk", "gawk"]
 program_file = "main.awk"
 run = ["{runtime}", "-f", "main.awk"]
-links = {"/proc/self/exe" = "{runtime}"}
-texts = {"/proc/cpuinfo" = "processor : 0\\n"}
 address_space_mib = 512
 """
 AWK_PROBES = """
 { sum = $1 + $2 }
 END {
-    if (getline line < "/proc/cpuinfo" != 1 || line != "processor : 0") print "HARM cpuinfo";
-    if (getline byte < "/proc/self/exe" != 1) print "HARM no link";
-    if (getline line < "/proc/1/status" == 1 || getline line < "/etc/passwd" == 1) print "HARM reads";
+    if (getline byte < "/proc/self/exe" == 1 || getline line < "/proc/1/status" == 1) print "HARM proc";
+    if (getline line < "/etc/passwd" == 1) print "HARM reads";
     if (system("true") == 0) print "HARM starts";
     print sum
 }
@@ -123,7 +120,7 @@ def test_a_language_file_adds_a_language(judge_one: Judge) -> None:
     assert find_language("rust").digest
 
 
-def test_a_runtime_sees_of_proc_what_its_file_puts_there(judge_one: Judge, tmp_path: Path) -> None:
+def test_a_runtime_of_ones_own_sees_nothing_of_the_machine(judge_one: Judge, tmp_path: Path) -> None:
     if not (shutil.which("mawk") or shutil.which("gawk")):
         pytest.skip("no awk")
     (tmp_path / "awk.toml").write_text(AWK)
@@ -134,9 +131,7 @@ def test_a_runtime_sees_of_proc_what_its_file_puts_there(judge_one: Judge, tmp_p
 def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path) -> None:
     for old, new, message in (
         ('"-f", "main.awk"]\n', '"-f", "{main}"]\n', r"awk.toml line 11: .*\{main\}.*run knows \{runtime\}"),
-        ("/proc/self/exe", "/proc/self/fd/0", r"awk.toml line 12: .*/proc/self/fd/0: use a path below"),
-        ("/proc/cpuinfo", "/usr/lib/x", r"awk.toml line 13: .*/usr/lib/x: use a path below"),
-        ("address_space_mib = 512", "address_space = 512", "awk.toml line 14: runtime.address_space"),
+        ("address_space_mib = 512", "address_space = 512", "awk.toml line 12: runtime.address_space"),
         ('name = "awk"', 'name = "py"', "py is a language already; use another name"),
         ('name = "awk"', "name = awk", "at line 1"),
         ('build = ["{compiler}", "-c", "cp main.awk main"]\n', "", "a runtime needs a `build`"),

@@ -93,7 +93,7 @@ def test_what_no_look_has_followed_is_run_again(
 class Dying(Sandbox):
     """Dies after each of some runs of programs."""
 
-    deaths: ClassVar[list[type[SandboxDied]]] = []
+    deaths: ClassVar[list[type[Exception]]] = []
 
     def run(self, *arguments: Any, **named: Any) -> Run:
         run = super().run(*arguments, **named)
@@ -112,6 +112,7 @@ def test_what_passes_after_its_sandbox_died_is_judged_anew(batch_tests: bool, mo
             (
                 ([RoomLacked], Outcome.ACCEPTED),
                 ([SandboxDied], Outcome.ACCEPTED),
+                ([OSError], Outcome.ACCEPTED),
                 # The first run is tried again, and that one fails: a fault that the ledger has a run of.
                 ([RoomLacked] * 2, Outcome.SANDBOX_FAULT),
             ),
@@ -121,7 +122,7 @@ def test_what_passes_after_its_sandbox_died_is_judged_anew(batch_tests: bool, mo
             (verdict,) = judge.judge([Program("print(input())")], [problem])
             assert verdict.outcome is outcome, verdict.detail
             assert verdict.uncounted[0] == UncountedRun(1, Repeat.SANDBOX_DIED)
-            assert judge.statistics.anew == min(number, 2)
+            assert judge.statistics.anew == min(number, 3)
 
 
 def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,13 +51,14 @@ def test_verdicts_but_no_faults_are_kept_and_the_longest_unused_is_forgotten() -
     with Judge(workers=1, cache_size=2) as judging:
         first = judging.submit(Program(ADD), PROBLEM).result()
         assert judging.submit(Program(ADD), equal).result() is first
+        assert judging.submit(Program(None, reason=f"={ADD}"), PROBLEM).result().outcome is Outcome.NO_CODE
         assert run(judging, ADD, make_problem(("1 2", "3"), time_limit_seconds=6)).is_accepted
-        assert (judging.statistics.judged, judging.statistics.from_cache) == (2, 1)
+        assert (judging.statistics.judged, judging.statistics.from_cache) == (3, 1)
         for code in (f"{ADD}# 1", ADD, f"{ADD}# 2", ADD, f"{ADD}# 1"):
             run(judging, code, PROBLEM)
-        assert (judging.statistics.judged, judging.statistics.from_cache) == (6, 2)
+        assert (judging.statistics.judged, judging.statistics.from_cache) == (7, 2)
         assert [run(judging, ADD, checked).outcome for _ in range(2)] == [Outcome.SANDBOX_FAULT] * 2
-        assert (judging.statistics.judged, judging.statistics.faults) == (8, 2)
+        assert (judging.statistics.judged, judging.statistics.faults) == (9, 2)
 
 
 def test_problems_that_took_long_start_first_the_next_time() -> None:

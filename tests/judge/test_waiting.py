@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from queue import SimpleQueue
 
 import pytest
 
@@ -11,7 +12,7 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.run import turns
-from microcoder.judge.run.turns import most_workers
+from microcoder.judge.run.turns import Places, most_workers
 
 from .conftest import ADD, make_problem  # pyrefly: ignore[missing-import]
 
@@ -40,6 +41,21 @@ def landing(judging: Judge, programs: list[Program], **options: object) -> list[
         programs, [problem] * len(programs), on_verdict=lambda number, verdict: landed.append((number, verdict.outcome))
     )
     return landed
+
+
+def test_where_no_more_threads_start_those_that_did_do_all() -> None:
+    posts: list[SimpleQueue[turns.Job | None]] = []
+
+    def start(post: SimpleQueue[turns.Job | None]) -> None:
+        if posts:
+            raise RuntimeError("can't start new thread")
+        posts.append(post)
+
+    places = Places(2, start)
+    jobs: list[turns.Job] = [lambda session: None, lambda session: None]
+    for job in jobs:
+        places.put(job)
+    assert [posts[0].get(), places.next(posts[0], has_place=True)] == jobs
 
 
 # On a busy machine the short ones take seconds: a sleeper ends by a clock that goes on, an endless one waits its turn.

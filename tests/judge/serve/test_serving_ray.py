@@ -22,6 +22,11 @@ ADD = "a, b = map(int, input().split())\nprint(a + b)"
 PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(input="4 5", output="9")))
 
 
+class Unreadable:
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return int, ("x",)
+
+
 def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
     """Return programs, each its own, every third of them wrong; and which are right."""
     numbers = range(40)
@@ -97,6 +102,10 @@ def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_onc
             assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
         assert 5 <= judge.num_problems_sent - sent_before <= 5 * len(judge.nodes)
         assert judge.num_losses == 0
+        other = PROBLEM.model_copy(update={"time_limit_seconds": 9.0})
+        judge._shelf.find(other).reference = ray.put(Unreadable())
+        assert judge.submit(Program(ADD), other).result(60).is_accepted
+        assert judge.num_losses == 1
         waiting = [judge.submit(Program(f"while True: pass  # {n}"), PROBLEM) for n in range(20)]
     assert {future.result(10).outcome for future in waiting} == {Outcome.SANDBOX_FAULT}
     with pytest.raises(EvaluatorFault, match="closed"):

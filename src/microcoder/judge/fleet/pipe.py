@@ -173,7 +173,8 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcod
 class _Process(Place):
     """The judge's side of one process."""
 
-    _channel: Channel
+    channel: Channel
+    """Once it starts; what is sent after its end is dropped."""
 
     def __init__(self, pool: Processes, name: str, size: int) -> None:
         """Start it in a thread that lives as long as it does: the kernel ends it with the thread that started it."""
@@ -198,15 +199,11 @@ class _Process(Place):
                 if known is not None and self._sent.find(number := known.number) is None:
                     self._sent.add(number, True, known.num_bytes)
                     problem = known.problem
-                self.tell("begin", item.number, item.program, number, problem, item.invocation)
+                self.channel.send("begin", item.number, item.program, number, problem, item.invocation)
                 for number in self._sent.trim():
-                    self.tell("forget", number)
+                    self.channel.send("forget", number)
             if not item.is_wanted():
-                self.tell("give_up", item.number)
-
-    def tell(self, *message: object) -> None:
-        """Send it a message, if it still runs."""
-        self._channel.send(*message)
+                self.channel.send("give_up", item.number)
 
     def end(self, latest: float) -> None:
         """Wait for its end until `latest` (`time.monotonic`), then kill it."""
@@ -220,7 +217,7 @@ class _Process(Place):
         failure: Exception | None = None
         try:
             ours, theirs = socket.socketpair()
-            self._channel = Channel(ours.detach())
+            self.channel = Channel(ours.detach())
             with theirs:
                 self.process = _spawn(theirs.fileno(), *self._pool.lock_files)
         except OSError as error:
@@ -228,12 +225,12 @@ class _Process(Place):
             return
         if self._pool.is_closed:
             self.process.kill()
-        self.tell(self.size, self._pool.options, self._pool.pace)
+        self.channel.send(self.size, self._pool.options, self._pool.pace)
         try:
-            while (message := self._channel.receive()) is not None:
+            while (message := self.channel.receive()) is not None:
                 failure = self._pool.note(self, *message) or failure
         finally:
-            self._channel.close()
+            self.channel.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_CLOSE_SECONDS)
             self.process.kill()
@@ -261,21 +258,16 @@ class Processes(Fleet[_Process]):
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
 
     @property
-    def members(self) -> list[_Process]:
-        """Processes that start or run."""
-        return list(self._places.values())
-
-    @property
     def counts(self) -> Statistics:
         """Counts so far, those of ended processes included."""
         with self._lock:
-            running = [member.counts for member in self.members]
+            running = [member.counts for member in self._places.values()]
             return sum_counts([Statistics(retries=self._num_again), self._past_counts, *running])
 
     @property
     def is_complete(self) -> bool:
         """Whether all processes have started and are ready."""
-        return not self._idle and all(member.workers for member in self.members)
+        return not self._idle and all(member.workers for member in self._places.values())
 
     def open(self) -> tuple[Isolation, float]:
         """Start the first process with its first sandbox; return the isolation and the factor on CPU limits."""
@@ -293,15 +285,15 @@ class Processes(Fleet[_Process]):
     def withdraw(self, work: Work) -> None:
         """Stop work after its current test if it runs; if it is queued, it is dropped when its turn comes."""
         with self._lock:
-            found = [member for member in self.members if work.number in member.held]
+            found = [member for member in self._places.values() if work.number in member.held]
         for member in found:
-            member.tell("give_up", work.number)
+            member.channel.send("give_up", work.number)
 
     def close(self) -> None:
         """End all processes with their sandboxes."""
         with self._lock:
             self.is_closed = True
-            members = self.members
+            members = list(self._places.values())
         for member in members:
             if member.process is not None:
                 member.process.terminate()
@@ -358,11 +350,11 @@ class Processes(Fleet[_Process]):
         with self._lock:
             if self.is_closed or not self._queue or self._start_another():
                 return
-        self._answer(lambda item: item.give_up(f"no judge process starts: {self._start_failure}"))
+        self._answer(lambda item: item.finish(item.fault(f"no judge process starts: {self._start_failure}")))
 
     def _start_another(self) -> bool:
         """Start a process if those that start have too few workers; return whether any starts or runs."""
-        starting = sum(member.size for member in self.members if not member.workers)
+        starting = sum(member.size for member in self._places.values() if not member.workers)
         rests = self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
         if len(self._queue) > starting and self._idle and not rests:
             self._start()

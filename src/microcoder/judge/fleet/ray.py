@@ -71,7 +71,7 @@ class NodeJudge:
         """Start the judge, with these options."""
         self._judge = Judge(**options)
         self._problems: dict[int, Problem] = {}
-        self._landed: SimpleQueue[tuple[int, Answer]] = SimpleQueue()
+        self._landed: SimpleQueue[tuple[int, Answer] | Exception] = SimpleQueue()
 
     def start(self) -> int:
         """Return the number of the judge's workers; an actor answers once its judge has started."""
@@ -80,7 +80,12 @@ class NodeJudge:
     @ray.method(concurrency_group="give")
     def give(self, programs: list[tuple[int, Program, int]], problems: dict[int, Any], forgotten: list[int]) -> None:
         """Begin programs (number, program, problem's number); new problems are references to Ray's object store."""
-        self._problems |= zip(problems, ray.get(list(problems.values())), strict=True)
+        try:
+            self._problems |= zip(problems, ray.get(list(problems.values())), strict=True)
+        except RayError as error:
+            # Nobody waits for this call: `collect` says that what was given is lost.
+            self._landed.put(error)
+            return
         for number, program, known in programs:
             try:
                 future = self._judge.submit(program, self._problems[known])
@@ -94,9 +99,12 @@ class NodeJudge:
     @ray.method(concurrency_group="collect")
     def collect(self) -> list[tuple[int, Answer]]:
         """Wait for verdicts, and return all that have landed."""
-        landed = [self._landed.get()]
-        while not self._landed.empty():
-            landed.append(self._landed.get_nowait())
+        landed: list[tuple[int, Answer]] = []
+        while not (landed and self._landed.empty()):
+            one = self._landed.get()
+            if isinstance(one, Exception):
+                raise one
+            landed.append(one)
         return landed
 
 
@@ -203,7 +211,7 @@ class RayJudge(RemoteJudge[_Node]):
                     able = time.monotonic()
                 elif time.monotonic() - able > _START_SECONDS:
                     why = f"no node of the Ray cluster judges any more {self._start_failure}".rstrip()
-                    self._answer(lambda item, why=why: item.give_up(why))
+                    self._answer(lambda item, why=why: item.finish(item.fault(why)))
         except Exception as error:
             self._fail(error)
 
@@ -219,7 +227,7 @@ class RayJudge(RemoteJudge[_Node]):
         with self._lock:
             self._is_closed = True
         why = f"judging on Ray ended: {type(error).__name__}: {error}"
-        self._answer(lambda item: item.give_up(why), *self._places.values())
+        self._answer(lambda item: item.finish(item.fault(why)), *self._places.values())
         for node in tuple(self._places.values()):
             self._drop(node)
         self._loop.stop()
@@ -248,13 +256,16 @@ class RayJudge(RemoteJudge[_Node]):
             self._resting[node.name] = time.monotonic() + _REST_SECONDS
 
     async def _stop(self) -> None:
-        self._answer(lambda item: item.give_up("the judge was closed"), *self._places.values())
+        self._answer(lambda item: item.finish(item.fault("the judge was closed")), *self._places.values())
         await super()._stop()
         for node in tuple(self._places.values()):
             self._drop(node)
 
     def _lose_node(self, node: _Node, why: str) -> None:
         self.num_losses += 1
+        for item in node.held.values():
+            # It may be what could not be read there.
+            item.problem.reference = None
         self._drop(node)
         self._lose(node, why)
 

@@ -190,7 +190,9 @@ class RemoteJudge(Fleet[PlaceT], Judging):
 
     async def _stop(self) -> None:
         """Answer all programs with a fault, and cancel the tasks."""
-        self._answer(lambda item: item.give_up(f"this {type(self).__name__} is closed"), *self._places.values())
+        self._answer(
+            lambda item: item.finish(item.fault(f"this {type(self).__name__} is closed")), *self._places.values()
+        )
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -65,8 +65,6 @@ def current_interpreter() -> Interpreter:
 
 
 _FLAGS, _HEADERS = "{flags}", "{headers}"
-_STAND_IN_PLACES = ("/proc/", "/sys/", "/etc/")
-_OWN_PLACES = ("/proc/self/fd", "/proc/self/fd/")
 _FILLED = {"build": ("compiler", "home"), "run": ("runtime", "home", "memory_mib"), "": ("runtime", "home")}
 
 
@@ -105,29 +103,17 @@ class Runtime(Record):
     """Environment variables besides those of a binary."""
     readable: tuple[str, ...] = ()
     """Paths that it may read besides the system's libraries; may hold wildcards."""
-    links: Mapping[str, str] = {}
-    """Names below /proc, /sys or /etc that lead to a file which can be read, such as /proc/self/exe."""
-    texts: Mapping[str, str] = {}
-    """Files below them with a fixed text, such as /proc/cpuinfo. The machine's own /proc is never shown."""
     address_space_mib: int = Field(ge=64, le=1 << 20)
     """Address space that it may reserve; memory in use is bounded by the problem's limit all the same."""
     reserved_memory_mib: int = Field(default=0, ge=0, le=1 << 14)
     """Writable memory that it asks for and hardly uses, such as the stacks of its own threads."""
 
-    @field_validator("run", "environment", "links", "readable")
+    @field_validator("run", "environment", "readable")
     @classmethod
     def _check_texts(cls, value: Any, info: ValidationInfo) -> Any:
         _check_fields(
             value.values() if isinstance(value, Mapping) else value, "run" if info.field_name == "run" else ""
         )
-        return value
-
-    @field_validator("links", "texts")
-    @classmethod
-    def _check_places(cls, value: Mapping[str, str]) -> Mapping[str, str]:
-        for name in value:
-            if not name.startswith(_STAND_IN_PLACES) or ".." in name.split("/") or name.startswith(_OWN_PLACES):
-                raise ValueError(f"{name}: use a path below {', '.join(_STAND_IN_PLACES)}, not below {_OWN_PLACES[0]}")
         return value
 
     def find_command(self) -> str | None:

@@ -21,6 +21,7 @@ import logging
 import os
 import platform
 import re
+import signal
 import struct
 import threading
 from collections import Counter
@@ -30,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.machine import count_processors
+from microcoder.judge.core.machine import count_processors, is_disk_full
 from microcoder.judge.languages import Language, Runtime
 from microcoder.judge.languages.definition import ask_version, expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
@@ -44,6 +45,8 @@ _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
 _MAX_KEPT_BYTES = 512 << 20
 _OUT_OF_TIME = "the compiler took more than {seconds:g} s of CPU time"
+_KILLED = "Killed"
+"""What the system calls the end by signal 9, and drivers that tell of a compiler's."""
 
 
 _Key = tuple[str, str, str]
@@ -105,7 +108,7 @@ class Builds:
             with self._places:
                 made = build()
             with self._lock:
-                self._builds.add(key, made, len(made.binary))
+                self._builds.add(key, made, len(made.binary) + len(code))
                 self._builds.trim()
             return made
         finally:
@@ -159,16 +162,16 @@ def build_program(sandbox: Sandbox, language: Language, code: str, headers: str 
     """Build a program; `headers` is the folder of a precompiled header, empty for none.
 
     The compiler's complaint about the program's own text is the same with the header as without. Any other failure may
-    be the header's, such as a file that was cut short, so the program is then built without it.
+    be the header's, such as a file that was cut short, so the program is then built without it; as it is if something
+    killed the compiler, once.
     """
     compiler = require_compiler(language)
-    if headers:
-        build = run_compiler(sandbox, language, language.build_command(compiler, headers), code)
-        is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
-        # Without the header it would take longer.
-        is_late = build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
-        if build.is_built or is_complaint or is_late:
-            return build
+    build = run_compiler(sandbox, language, language.build_command(compiler, headers), code)
+    is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
+    # Without the header it would take longer.
+    is_late = build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
+    if build.is_built or is_complaint or is_late or not (headers or _KILLED in build.message):
+        return build
     return run_compiler(sandbox, language, language.build_command(compiler), code)
 
 
@@ -191,7 +194,10 @@ def run_compiler(
     if run.result.expired == CPU_EXPIRED:
         return Build(b"", _OUT_OF_TIME.format(seconds=language.build_seconds))
     if run.result.exit_code or run.result.signal or not run.wire:
-        return Build(b"", _first_error(run.stderr) or f"the compiler ended with exit code {run.result.exit_code}")
+        if is_disk_full(OSError(run.stderr)):
+            sandbox.check_room()
+        ended = _KILLED if run.result.signal == signal.SIGKILL else f"exit code {run.result.exit_code}"
+        return Build(b"", _first_error(run.stderr) or f"the compiler ended: {ended}")
     return Build(run.wire)
 
 
@@ -309,8 +315,6 @@ def find_room(language: Language) -> dict[str, Any]:
         # The only files that may be started: the runtime itself and the system's loader.
         "executables": (command, *_find_loader(command)),
         "environment": {name: runtime.fill(value, command) for name, value in runtime.environment.items()},
-        "links": {name: runtime.fill(target, command) for name, target in runtime.links.items()},
-        "texts": dict(runtime.texts),
         "address_space_bytes": runtime.address_space_mib << 20,
         "reserved_bytes": runtime.reserved_memory_mib << 20,
     }

@@ -131,7 +131,7 @@ class Execution:
 
 def fault(message: str) -> Execution:
     """Return the record of a run that our machine could not do."""
-    return Execution(Outcome.SANDBOX_FAULT, verdicts.sandbox_fault(message).detail)
+    return Execution(Outcome.SANDBOX_FAULT, verdicts.shorten(message))
 
 
 def not_built(message: str, isolation: str) -> Execution:

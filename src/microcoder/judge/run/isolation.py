@@ -17,7 +17,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import lock_file
-from microcoder.judge.sandbox import protocol
+from microcoder.judge.sandbox.protocol import Layer
 
 PREFIX = "microcoder-sandbox-"
 _NEW_SECONDS = 60.0
@@ -80,8 +80,8 @@ def is_abandoned(path: str) -> bool:
     return True
 
 
-_FILE_PROTECTION = (protocol.MOUNT_NAMESPACE, protocol.LANDLOCK)
-_ALWAYS_REQUIRED = (protocol.SECCOMP, protocol.RESOURCE_LIMITS)
+_FILE_PROTECTION = (Layer.MOUNT_NAMESPACE, Layer.LANDLOCK)
+_ALWAYS_REQUIRED = (Layer.SECCOMP, Layer.RESOURCE_LIMITS)
 
 DEGRADED_MEANS = (
     "everything is judged, and no program reads or changes a file, signals a process or opens a socket that is not its "
@@ -108,7 +108,7 @@ class Isolation:
 
     def unmet_requirements(self) -> tuple[str, ...]:
         """Return the required layers that are missing: seccomp, resource limits, and one form of file protection."""
-        unmet = [layer for layer in _ALWAYS_REQUIRED if layer not in self.enforced]
+        unmet: list[str] = [layer for layer in _ALWAYS_REQUIRED if layer not in self.enforced]
         if not any(layer in self.enforced for layer in _FILE_PROTECTION):
             unmet.append(" or ".join(_FILE_PROTECTION))
         return tuple(unmet)

@@ -121,9 +121,6 @@ _MAX_CALL_BYTES, _MAX_ARGUMENTS_BYTES = 1 << 14, 1 << 15
 _TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
 """Memory of a test besides its text, and of a value read from JSON such as `[[],[]]` for each character."""
 
-Key = tuple[int, bytes]
-"""The number of a known problem, and a digest of the program: neither keeps anything alive."""
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedTest:
@@ -181,9 +178,10 @@ class PreparedProblem:
         tests = self.problem.tests
         return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in tests)
 
-    def key_of(self, program: Program) -> Key:
-        """Return the cache key of this program's verdict."""
-        text = program.reason if program.code is None else "=" + program.code
+    def key_of(self, program: Program) -> tuple[int, bytes]:
+        """Return the cache key of this program's verdict, which keeps neither of them alive."""
+        # A client's reason may be any text, also that of somebody's program.
+        text = f"-{program.reason}" if program.code is None else f"={program.code}"
         return self.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     def submit(self, code: str) -> str:

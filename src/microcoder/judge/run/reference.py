@@ -37,7 +37,7 @@ from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run.builds import find_room, load_built, require_compiler, run_compiler
 from microcoder.judge.run.problem import read_test
-from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox, SandboxDied
+from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, NO_RUNTIME, STDIN_FILE, WALL_EXPIRED
 
 OUTPUT_MIB, SCRATCH_MIB, LARGE_SCRATCH_MIB, SPARE_MEMORY_MIB = 16, 16, 256, 640
@@ -98,7 +98,7 @@ def judge_by_reference(
                 is_failure = stop == "first_failure" and result.verdict is not Outcome.ACCEPTED
                 if result.verdict is Outcome.COMPILE_ERROR or is_broken or is_limit or is_failure:
                     break
-    except (SandboxDied, EvaluatorFault, OSError) as fault:
+    except (EvaluatorFault, OSError) as fault:
         results.append(_without_run(Outcome.SANDBOX_FAULT, str(fault)))
     failed = next((number for number, one in enumerate(results) if one.verdict is not Outcome.ACCEPTED), None)
     if failed is None:

@@ -11,7 +11,7 @@ import math
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -181,7 +181,8 @@ class Sandboxes:
             self._repeat(f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, so it was timed again alone")
             with self.turn.alone():
                 again = self._run(kind, task, prepared.limits, slowdown)
-                again = again.slowed_by(self._measure_slowdown(again))
+                cpu_us = int(again.result.cpu_us / self._measure_slowdown(again))
+                again = replace(again, result=again.result._replace(cpu_us=cpu_us))
             self.losses.append(Loss(Repeat.NEAR_LIMIT, 0.0))
             ends = {(one.result.exit_code, one.result.signal, one.stdout, one.wire) for one in (run, again)}
             # Another output would be another try.

@@ -15,9 +15,6 @@ _ALL_SEALS = 0xF
 _MOST_QUESTIONS = 64
 """Maximum number of questions: one whenever there are four times as many tests."""
 
-IsRight = Callable[[int, int, bytes], bool]
-"""Judges a test by its number in the series, status and output."""
-
 
 def make_memory_file(data: bytes) -> int:
     """Return the descriptor of an anonymous file with this content, sealed: nobody can change it any more."""
@@ -43,14 +40,19 @@ class Series:
     """
 
     def __init__(
-        self, later_inputs: Sequence[bytes], cpu_seconds: float, is_right: IsRight, *, binds_constants: bool = False
+        self,
+        later_inputs: Sequence[bytes],
+        cpu_seconds: float,
+        is_right: Callable[[int, int, bytes], bool],
+        *,
+        binds_constants: bool = False,
     ) -> None:
         """Open nothing yet.
 
         Args:
             later_inputs: stdin of all tests but the first.
             cpu_seconds: CPU limit of these together, above 0.
-            is_right: judges a test.
+            is_right: judges a test by its number in the series, status and output.
             binds_constants: the program is a function's, and its module need not be made anew (see `screen`).
         """
         self.cpu_seconds = cpu_seconds

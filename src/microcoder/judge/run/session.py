@@ -14,7 +14,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.run import checkers, executions, verdicts
-from microcoder.judge.run.builds import Build, Builds, build_program, load_built, require_compiler
+from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import StopRule
@@ -22,7 +22,7 @@ from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.screen import find_syntax_error, screen
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
-from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, TestTask
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
@@ -35,6 +35,10 @@ files in the place of its output streams."""
 _MOST_LOGGED = 10
 """Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
 _LOG = logging.getLogger(__name__)
+_ANEW = (
+    "microcoder: a program is judged anew, a process a test, twice, since %s; unless its output is luck, please report "
+    "it, and judge with batch_tests = false: %r"
+)
 
 
 class Abandoned(Exception):
@@ -100,8 +104,8 @@ class Session:
                 else:
                     tries = self._judge_program(trial, is_wanted, tries)
                     level = self.sandboxes.level
-        except (SandboxDied, EvaluatorFault, OSError) as fault:
-            tries = Tries([verdicts.sandbox_fault(str(fault))], tries.uncounted)
+        except (EvaluatorFault, OSError) as fault:
+            tries = Tries([verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))], tries.uncounted)
         return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
 
     def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
@@ -112,17 +116,17 @@ class Session:
             checker, written = problem.checker, find_language(problem.checker.language)
             checking = self._load(opened, written, str(checker.code), checkers.MEMORY_MIB)
             if isinstance(checking, str):
-                return verdicts.sandbox_fault(f"{CHECKER_FAULT}was not built: {checking}")
+                return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
         language = language_of(problem)
         is_function = problem.fn_name is not None
         memory_mib = problem.memory_limit_mib
         loaded = self._load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
         if isinstance(loaded, str):
-            return verdicts.build_error(loaded)
+            return verdicts.without_run(Outcome.COMPILE_ERROR, loaded)
         # The same parse serves the screen of programs whose tests may share a process.
         is_screened = not language.is_built and self._options.batch_tests and len(prepared.tests) > 1
         if is_screened and (message := find_syntax_error(code)):
-            return verdicts.build_error(message)
+            return verdicts.without_run(Outcome.COMPILE_ERROR, message)
         reads_by_name, writes_by_name = bool(NAMES_INPUT.search(code)), bool(NAMES_OUTPUT.search(code))
         largest = max(len(test.stdin) for test in prepared.tests)
         is_large = writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES)
@@ -182,9 +186,8 @@ class Session:
                 tries.is_doubtful = True
                 return
             first = self._judge_run(trial, run, tests[0])
-        except (SandboxDied, EvaluatorFault, OSError) as fault:
-            self._lose(tries)
-            tries.add(verdicts.sandbox_fault(str(fault)))
+        except (EvaluatorFault, OSError) as fault:
+            self._note(verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault)), trial, tries)
             return
         self._note(first, trial, tries)
         if first.verdict is not Outcome.ACCEPTED:
@@ -218,13 +221,8 @@ class Session:
             return
         self.record.differences += 1
         if self.record.differences <= _MOST_LOGGED:
-            _LOG.warning(
-                "microcoder: test %d of a program was not accepted in a process that tests share, and then it was, so "
-                "the program is judged anew, a process a test, twice; unless its output is luck, please report it, and "
-                "judge with batch_tests = false: %r",
-                len(tries.results),
-                trial.code[:2000],
-            )
+            said = f"test {len(tries.results)} was not accepted in a process that tests share, and then it was"
+            _LOG.warning(_ANEW, said, trial.code[:2000])
 
     def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
         """Run tests of an accepted program again, each by itself, if any are chosen: are they accepted again?"""
@@ -245,13 +243,8 @@ class Session:
             if not is_alike:
                 self.record.unrepeated += 1
                 tries.is_doubtful = True
-                _LOG.warning(
-                    "microcoder: an accepted program was run again on test %d and not accepted (%s), so it is judged "
-                    "anew, a process a test, twice: %r",
-                    place + 1,
-                    result.detail,
-                    trial.code[:2000],
-                )
+                said = f"it was accepted, run again on test {place + 1} and not accepted ({result.detail})"
+                _LOG.warning(_ANEW, said, trial.code[:2000])
                 return
 
     def _judge_test(self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False) -> TestResult:
@@ -259,8 +252,8 @@ class Session:
         try:
             run = self.sandboxes.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
             return self._judge_run(trial, run, test)
-        except (SandboxDied, EvaluatorFault, OSError) as fault:
-            return verdicts.sandbox_fault(str(fault))
+        except (EvaluatorFault, OSError) as fault:
+            return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 
     def _judge_run(self, trial: _Trial, run: Run, test: PreparedTest) -> TestResult:
         rejection = trial.loaded.rejection()
@@ -293,7 +286,7 @@ class Session:
                 kind = self._kind(language, code, is_large=is_large)
                 run = self.sandboxes.run_once(kind, task, limits)
                 return executions.record_run(run, invocation, limits, loaded.rejection(), self.sandboxes.level)
-        except (SandboxDied, EvaluatorFault, OSError) as error:
+        except (EvaluatorFault, OSError) as error:
             return executions.fault(str(error))
 
     def close(self) -> None:
@@ -327,7 +320,6 @@ class Session:
         return opened.enter_context(contextlib.closing(load_built(language, build.binary, memory_mib)))
 
     def _build(self, language: Language, code: str) -> Build:
-        require_compiler(language)
         build = SandboxKind(builds=language.name)
         with self.sandboxes.turn.shared():
             limited = self._builds.limit(language)
@@ -359,7 +351,7 @@ class Session:
         if works[id(test)]:
             detail = f"the checker crashed on this output: it {found}"
             return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
-        return verdicts.sandbox_fault(f"{CHECKER_FAULT}{found}")
+        return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{found}")
 
     def _ask_checker(
         self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes | None = None

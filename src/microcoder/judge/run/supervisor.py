@@ -9,12 +9,13 @@ import array
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from microcoder.judge.run.timing import Limits, WorkerRecord
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import QUESTIONS, Attendance
 from microcoder.judge.sandbox import protocol
-from microcoder.judge.sandbox.protocol import NO_RUNTIME, Request, Result, pack_seconds
+from microcoder.judge.sandbox.protocol import NO_RUNTIME, Layer, Request, Result, pack_seconds
 
 _SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
@@ -53,8 +54,8 @@ _ENVIRONMENT = {
 }
 
 
-class SandboxDied(Exception):
-    """The fork server is gone or does not answer."""
+class SandboxDied(EvaluatorFault):
+    """The fork server is gone or does not answer; another may do better."""
 
 
 class RoomLacked(SandboxDied):
@@ -93,10 +94,6 @@ class Run:
     def cpu_seconds(self) -> float:
         """CPU time of all its threads."""
         return self.result.cpu_us / 1e6
-
-    def slowed_by(self, factor: float) -> Run:
-        """Return the run with its CPU time divided by a factor, by which neighbours slowed it."""
-        return replace(self, result=self.result._replace(cpu_us=int(self.result.cpu_us / factor)))
 
 
 class Loaded:
@@ -184,8 +181,14 @@ class Sandbox:
         self.nothing = self._log
         """A descriptor to name if a task has no source."""
         interpreter = current_interpreter()
-        self._folder = isolation.reserve_name()
-        self._process, self._socket = _spawn(interpreter.executable, self._log)
+        self._folder, self._scratch_mib = isolation.reserve_name(), scratch_mib
+        where = os.path.dirname(self._folder)
+        self._full_disk = f"the file system of {where} was full before a test had written what it may"
+        try:
+            self._process, self._socket = _spawn(interpreter.executable, self._log)
+        except EvaluatorFault:
+            os.close(self._log)
+            raise
         config = {
             "layers": [layer for layer in protocol.LAYERS if layer in layers],
             "libraries": [*interpreter.libraries, *filter(os.path.exists, (*(toolchain or ()), *runtime["readable"]))],
@@ -204,16 +207,16 @@ class Sandbox:
             answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
             message = f"the sandbox did not start: {died}; {self._last_words()}"
-            self._kill()
+            self.close()
             raise EvaluatorFault(message) from None
         if answer[:1] == protocol.FAILED:
-            self._kill()
+            self.close()
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
         report = json.loads(answer.removeprefix(protocol.READY))
         missing = report["missing"]
         enforced = tuple(layer for layer in protocol.LAYERS if layer not in missing)
         self.isolation = Isolation(enforced, missing, str(report["call_stack"]))
-        if protocol.MOUNT_NAMESPACE in missing:
+        if Layer.MOUNT_NAMESPACE in missing:
             isolation.sweep(os.path.dirname(self._folder))
 
     @property
@@ -280,6 +283,12 @@ class Sandbox:
             if series is not None:
                 series.close()
 
+    def check_room(self) -> None:
+        """Raise RoomLacked if what runs here writes to the machine's disk, which has less room than that may take."""
+        is_on_disk = Layer.MOUNT_NAMESPACE in self.isolation.missing
+        if is_on_disk and shutil.disk_usage(os.path.dirname(self._folder)).free < self._scratch_mib << 20:
+            raise RoomLacked(self._full_disk)
+
     def _exchange(
         self, request: Request, descriptors: Sequence[int], attendance: Attendance, series: Series | None
     ) -> Result:
@@ -294,8 +303,7 @@ class Sandbox:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
             result = Result.unpack(answer)
             if result.expired == protocol.ROOM_LACKED:
-                where = os.path.dirname(self._folder)
-                raise RoomLacked(f"the file system of {where} was full before a test had written what it may")
+                raise RoomLacked(self._full_disk)
             return attendance.conclude(result)
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.

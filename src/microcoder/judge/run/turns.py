@@ -71,6 +71,7 @@ class Places:
         self._lock = threading.Lock()
         self._num_free = size
         self._num_startable = most_workers(size)
+        self._has_thread = False
         self._resting: list[SimpleQueue[Job | None]] = []
         """Threads without a program; the one that worked last works next, so that few have sandboxes."""
         self._new: deque[Job] = deque()
@@ -129,9 +130,18 @@ class Places:
             is_overdue = bool(self._aside) and time.monotonic() - self._aside[0][1] > _PATIENCE_SECONDS
             if self._can_begin() and not is_overdue:
                 if not self._resting:
+                    post: SimpleQueue[Job | None] = SimpleQueue()
+                    try:
+                        self._start(post)
+                    except RuntimeError:
+                        # The machine gives us no more threads.
+                        self._num_startable = 0
+                        if not self._has_thread:
+                            raise
+                        continue
+                    self._has_thread = True
                     self._num_startable -= 1
-                    self._resting.append(SimpleQueue())
-                    self._start(self._resting[0])
+                    self._resting.append(post)
                 self._resting.pop().put(self._new.popleft())
             elif self._aside:
                 self._aside.popleft()[0].set()

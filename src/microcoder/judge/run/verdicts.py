@@ -89,14 +89,9 @@ def find_failure(
     return None
 
 
-def build_error(message: str) -> TestResult:
-    """Return the result of a program that could not be built, before any test was run."""
-    return TestResult(Outcome.COMPILE_ERROR, 0.0, 0.0, 0.0, "", shorten(message))
-
-
-def sandbox_fault(detail: str) -> TestResult:
-    """Return the result of a test that our machine could not run."""
-    return TestResult(Outcome.SANDBOX_FAULT, 0.0, 0.0, 0.0, "", shorten(detail))
+def without_run(outcome: Outcome, detail: str) -> TestResult:
+    """Return the result of a program that could not be built, or of a test that our machine could not run."""
+    return TestResult(outcome, 0.0, 0.0, 0.0, "", shorten(detail))
 
 
 _FAULT_REASONS = {
@@ -118,12 +113,6 @@ _FAULT_REASONS = {
 def fault_reason(detail: str) -> str:
     """Return a short name, such as `full_disk`, for a fault's detail; `other` if the detail is none of those known."""
     return next((reason for words, reason in _FAULT_REASONS.items() if words in detail), "other")
-
-
-def unjudged(detail: str, num_tests: int) -> Verdict:
-    """Return the verdict on a program that our machine could not judge."""
-    result = sandbox_fault(detail)
-    return Verdict(Outcome.SANDBOX_FAULT, (result,), num_tests, result.detail)
 
 
 def conclude(

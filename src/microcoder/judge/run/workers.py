@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.signatures import judged_by
-from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.languages.packages import ProvidedPackages
 from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import Builds
@@ -135,11 +135,8 @@ class Work:
         """Return the answer for an error of our machines, not of the program."""
         if self.problem is None:
             return executions.fault(message)
-        return verdicts.unjudged(message, len(self.problem.problem.tests))
-
-    def give_up(self, why: str) -> None:
-        """Answer with such a fault."""
-        self.finish(self.fault(why))
+        result = verdicts.without_run(Outcome.SANDBOX_FAULT, message)
+        return Verdict(result.verdict, (result,), len(self.problem.problem.tests), result.detail)
 
 
 class Workers:
@@ -227,8 +224,8 @@ class Workers:
     def _start(self, post: SimpleQueue[Job | None]) -> None:
         number = len(self._threads)
         thread = threading.Thread(target=self._serve, args=(number, post), name=f"judge-{number}", daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _serve(self, number: int, post: SimpleQueue[Job | None]) -> None:
         session = self.sessions[number]

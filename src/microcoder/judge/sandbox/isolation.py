@@ -17,20 +17,20 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from microcoder.judge.sandbox import folders, kernel, limits, protocol, quota, runner, seccomp, warmup
 from microcoder.judge.sandbox.kernel import SeccompFilter, prctl
-from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE, Layer
 
 _NAMESPACES = {
-    protocol.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
-    protocol.PID_NAMESPACE: kernel.CLONE_NEWPID,
-    protocol.NETWORK_NAMESPACE: kernel.CLONE_NEWNET,
-    protocol.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
-    protocol.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
+    Layer.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
+    Layer.PID_NAMESPACE: kernel.CLONE_NEWPID,
+    Layer.NETWORK_NAMESPACE: kernel.CLONE_NEWNET,
+    Layer.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
+    Layer.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
 }
 _CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
@@ -54,8 +54,8 @@ def enter_namespaces(wanted: set[str]) -> tuple[dict[str, str], bool]:
     return _unshare_each(flags), True
 
 
-def _unshare_each(flags: dict[str, int]) -> dict[str, str]:
-    missing = {}
+def _unshare_each(flags: dict[Layer, int]) -> dict[str, str]:
+    missing: dict[str, str] = {}
     for layer, flag in flags.items():
         try:
             kernel.unshare(flag)
@@ -112,14 +112,7 @@ def scratch_folder(libraries: Iterable[str]) -> str:
     return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
 
 
-def enter_private_root(
-    libraries: Iterable[str],
-    hidden: Iterable[str],
-    packages: str,
-    scratch_mib: int,
-    links: Mapping[str, str],
-    texts: Mapping[str, str],
-) -> None:
+def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages: str, scratch_mib: int) -> None:
     """Build the private root in a mount namespace of our own and move into it.
 
     Args:
@@ -127,8 +120,6 @@ def enter_private_root(
         hidden: folders inside them that look empty.
         packages: folder of third-party packages, readable as `PACKAGES`; empty if there are none.
         scratch_mib: size of the scratch folder.
-        links: further symbolic links, path -> target.
-        texts: further files, path -> content.
     """
     libraries = sorted(set(libraries))
     scratch = scratch_folder(libraries)
@@ -158,28 +149,20 @@ def enter_private_root(
         kernel.mount(device, stage + device, None, _BIND)
         # What is written to a device does not care, but its mode, owner and times are the host's.
         _make_read_only(stage + device, has_devices=True)
-    _show_names(stage, scratch, links, texts)
+    _name_streams(stage, scratch)
     kernel.mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     kernel.pivot_into(stage)
     os.chdir(scratch)
 
 
-def _show_names(stage: str, scratch: str, links: Mapping[str, str], texts: Mapping[str, str]) -> None:
-    """Create the links and files in the root that are not files of the machine.
-
-    The usual names of the standard streams are links to files that a test has if its program names them; a runtime
-    reads links and texts of /proc about itself and the machine. There are no others.
-    """
+def _name_streams(stage: str, scratch: str) -> None:
+    """Link the usual names of the standard streams to the files that a test has if its program names them."""
     of_streams = {"/proc/self/fd": "/dev/fd"}
     for number, (name, file) in enumerate((("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))):
         of_streams[f"/dev/{name}"] = of_streams[f"/dev/fd/{number}"] = f"{scratch}/{file}"
-    for name in (*of_streams, *links, *texts):
+    for name, target in of_streams.items():
         os.makedirs(os.path.dirname(stage + name), exist_ok=True)
-    for name, target in (*of_streams.items(), *links.items()):
         os.symlink(target, stage + name)
-    for name, text in texts.items():
-        with open(stage + name, "w") as file:
-            file.write(text)
 
 
 def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
@@ -279,7 +262,7 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
     # id would count against each other's limit on processes and, without that namespace, could signal each other.
     user = pick_user(os.getpid()) if is_root else None
     setup.missing, setup.in_user_namespace = enter_namespaces(setup.wanted)
-    if setup.has(protocol.PID_NAMESPACE):
+    if setup.has(Layer.PID_NAMESPACE):
         _become_init(control)
         setup.is_init = os.getpid() == 1
     elif config["builds"]:
@@ -290,21 +273,15 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         limits.stand_back(config["nice"])
     except OSError as error:
         raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
-    libraries, packages, runtime = config["libraries"], config["packages"], config["runtime"]
+    libraries, packages = config["libraries"], config["packages"]
     # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
-        protocol.MOUNT_NAMESPACE,
-        lambda: enter_private_root(
-            libraries, config["hidden"], packages, config["scratch_mib"], runtime["links"], runtime["texts"]
-        ),
+        Layer.MOUNT_NAMESPACE, lambda: enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"])
     )
-    if setup.has(protocol.MOUNT_NAMESPACE):
+    if setup.has(Layer.MOUNT_NAMESPACE):
         setup.scratch, setup.scratch_mode = scratch_folder(libraries), SCRATCH_MODE
         packages = packages and PACKAGES
-    elif runtime["links"] or runtime["texts"]:
-        wanted = ", ".join((*runtime["links"], *runtime["texts"]))
-        raise RuntimeError(f"the language's file asks for {wanted}, which need a root of our own to be shown in")
     else:
         _take_private_folder(setup, config["folder"])
     own_folders = [folder for folder in (config["stdlib"], packages) if folder]
@@ -320,7 +297,7 @@ def _take_private_folder(setup: Setup, folder: str) -> None:
     """Without mounts, make a folder on the machine's disk to write to, to which Landlock confines programs."""
     problem = quota.find_problem()
     if problem:
-        setup.missing[protocol.RESOURCE_LIMITS] = problem
+        setup.missing[Layer.RESOURCE_LIMITS] = problem
     folders.make_private_folder(folder)
     setup.scratch = folder
     os.environ["TMPDIR"] = folder
@@ -328,9 +305,9 @@ def _take_private_folder(setup: Setup, folder: str) -> None:
 
 
 def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -> None:
-    is_private = setup.has(protocol.MOUNT_NAMESPACE)
+    is_private = setup.has(Layer.MOUNT_NAMESPACE)
     setup.attempt(
-        protocol.LANDLOCK,
+        Layer.LANDLOCK,
         lambda: kernel.restrict(
             readable=["/"] if is_private else readable,
             hidden=() if is_private else config["hidden"],
@@ -341,8 +318,8 @@ def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -
         ),
     )
     if not is_private:
-        has_landlock = setup.has(protocol.LANDLOCK)
-        can_ask = not config["builds"] and setup.has(protocol.RESOURCE_LIMITS)
+        has_landlock = setup.has(Layer.LANDLOCK)
+        can_ask = not config["builds"] and setup.has(Layer.RESOURCE_LIMITS)
         setup.file_rules = seccomp.FileRules(
             is_shared=True,
             can_write=has_landlock or bool(config["builds"]),
@@ -388,14 +365,14 @@ def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
     unreadable = [folder for folder in folders if not is_readable_by_others(folder)]
     # A namespace that could be made but not be given a map has left us without any id.
     if setup.in_user_namespace or user is None or os.geteuid() != 0:
-        setup.missing[protocol.UNPRIVILEGED_USER] = "the user namespace maps no other user"
+        setup.missing[Layer.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif unreadable:
-        setup.missing[protocol.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
-    elif problem := "" if setup.has(protocol.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
-        setup.missing[protocol.UNPRIVILEGED_USER] = problem
+        setup.missing[Layer.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
+    elif problem := "" if setup.has(Layer.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
+        setup.missing[Layer.UNPRIVILEGED_USER] = problem
     else:
-        setup.attempt(protocol.UNPRIVILEGED_USER, lambda: _become(setup, user))
-        setup.owns_uid = setup.has(protocol.UNPRIVILEGED_USER)
+        setup.attempt(Layer.UNPRIVILEGED_USER, lambda: _become(setup, user))
+        setup.owns_uid = setup.has(Layer.UNPRIVILEGED_USER)
 
 
 def _find_problem_with_giving(folder: str) -> str:
@@ -410,7 +387,7 @@ def _find_problem_with_giving(folder: str) -> str:
 
 def _become(setup: Setup, user: int) -> None:
     """Become an unprivileged user for good, and give a private folder to that user."""
-    if not setup.has(protocol.MOUNT_NAMESPACE):
+    if not setup.has(Layer.MOUNT_NAMESPACE):
         os.chown(setup.scratch, user, user)
     # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
     # left to return to.
@@ -423,23 +400,23 @@ def _become(setup: Setup, user: int) -> None:
 def _give_up_rights(setup: Setup) -> None:
     kernel.drop_bounding_capabilities()
     setup.owns_uid = setup.owns_uid or setup.in_user_namespace
-    setup.attempt(protocol.NO_CAPABILITIES, kernel.drop_capabilities)
+    setup.attempt(Layer.NO_CAPABILITIES, kernel.drop_capabilities)
     # No other process of the same user may trace us or read our memory.
-    setup.attempt(protocol.NOT_DUMPABLE, lambda: prctl(kernel.PR_SET_DUMPABLE, 0))
-    setup.attempt(protocol.NO_NEW_PRIVILEGES, lambda: prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))
+    setup.attempt(Layer.NOT_DUMPABLE, lambda: prctl(kernel.PR_SET_DUMPABLE, 0))
+    setup.attempt(Layer.NO_NEW_PRIVILEGES, lambda: prctl(kernel.PR_SET_NO_NEW_PRIVS, 1))
     # Once more: the kernel forgets it when a process changes its user id.
     prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tuple[int, int]:
     """Rehearse by `run_test`, install seccomp, freeze the heap; return bytes of address space, KiB of a fork's peak."""
-    if protocol.SECCOMP in setup.wanted and not config["builds"]:
+    if Layer.SECCOMP in setup.wanted and not config["builds"]:
         setup.rehearse(lambda: warmup.rehearse(run_test))
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    if protocol.SECCOMP in setup.wanted:
+    if Layer.SECCOMP in setup.wanted:
         rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
-        setup.attempt(protocol.SECCOMP, SeccompFilter(rules).install)
+        setup.attempt(Layer.SECCOMP, SeccompFilter(rules).install)
         setup.prepare_filter()
     _forget_ourselves()
     gc.collect()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
@@ -41,34 +42,25 @@ STDIN_FILE = "stdin"
 STDOUT_FILE, STDERR_FILE = ".stdout", ".stderr"
 """The scratch files that /dev/stdout and /dev/stderr lead to."""
 
-MOUNT_NAMESPACE = "mount_namespace"
-PID_NAMESPACE = "pid_namespace"
-NETWORK_NAMESPACE = "network_namespace"
-IPC_NAMESPACE = "ipc_namespace"
-UTS_NAMESPACE = "uts_namespace"
-UNPRIVILEGED_USER = "unprivileged_user"
-NO_CAPABILITIES = "no_capabilities"
-NO_NEW_PRIVILEGES = "no_new_privileges"
-NOT_DUMPABLE = "not_dumpable"
-LANDLOCK = "landlock"
-SECCOMP = "seccomp"
-RESOURCE_LIMITS = "resource_limits"
 
-LAYERS = (
-    MOUNT_NAMESPACE,
-    PID_NAMESPACE,
-    NETWORK_NAMESPACE,
-    IPC_NAMESPACE,
-    UTS_NAMESPACE,
-    UNPRIVILEGED_USER,
-    NO_CAPABILITIES,
-    NO_NEW_PRIVILEGES,
-    NOT_DUMPABLE,
-    LANDLOCK,
-    SECCOMP,
-    RESOURCE_LIMITS,
-)
-"""The layers of isolation, in the order in which they are put on."""
+class Layer(StrEnum):
+    """The layers of isolation, in the order in which they are put on."""
+
+    MOUNT_NAMESPACE = "mount_namespace"
+    PID_NAMESPACE = "pid_namespace"
+    NETWORK_NAMESPACE = "network_namespace"
+    IPC_NAMESPACE = "ipc_namespace"
+    UTS_NAMESPACE = "uts_namespace"
+    UNPRIVILEGED_USER = "unprivileged_user"
+    NO_CAPABILITIES = "no_capabilities"
+    NO_NEW_PRIVILEGES = "no_new_privileges"
+    NOT_DUMPABLE = "not_dumpable"
+    LANDLOCK = "landlock"
+    SECCOMP = "seccomp"
+    RESOURCE_LIMITS = "resource_limits"
+
+
+LAYERS = tuple(Layer)
 
 _REQUEST = struct.Struct("<ddQQ")
 _RESULT = struct.Struct("<iiQQQB")
@@ -79,8 +71,6 @@ NO_RUNTIME: Mapping[str, Any] = {
     "readable": (),
     "executables": (),
     "environment": {},
-    "links": {},
-    "texts": {},
     "address_space_bytes": 0,
     "reserved_bytes": 0,
 }

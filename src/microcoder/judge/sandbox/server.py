@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 from microcoder.judge.sandbox import batch, folders, functions, isolation, protocol, runner, seccomp
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
 from microcoder.judge.sandbox.limits import LimitSetter
-from microcoder.judge.sandbox.protocol import BUILT_FILE, NO_LIMITS, PLAIN, WIRE_FD, Request
+from microcoder.judge.sandbox.protocol import BUILT_FILE, NO_LIMITS, PLAIN, WIRE_FD, Layer, Request
 from microcoder.judge.sandbox.quota import Quota
 from microcoder.judge.sandbox.runner import CallStack
 from microcoder.judge.sandbox.watch import wait_with_limits
@@ -63,7 +63,7 @@ class ForkServer:
             self._builds = bool(config["builds"])
             self._scratch_bytes = config["scratch_mib"] << 20
             self._redirects = self._setup.scratch != runner.USUAL
-            self._has_limits = self._setup.has(protocol.RESOURCE_LIMITS)
+            self._has_limits = self._setup.has(Layer.RESOURCE_LIMITS)
             runtime = config["runtime"]
             self._environment = runtime["environment"]
             self._limits = LimitSetter(
@@ -75,7 +75,7 @@ class ForkServer:
             base_bytes, self._base_kib = isolation.finish(self._setup, config, self._rehearse)
             # After the heap was settled: what is in a program's module must be seen by the garbage collector.
             self._renew_modules()
-            self._has_filter, self._first_own = self._setup.has(protocol.SECCOMP), WIRE_FD
+            self._has_filter, self._first_own = self._setup.has(Layer.SECCOMP), WIRE_FD
             self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
         except Exception as error:
             self._control.send(protocol.FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
@@ -163,7 +163,7 @@ class ForkServer:
 
     def _name_streams(self) -> list[int]:
         """Return new named files for stdout and stderr; none without a private root, where streams have names."""
-        if not self._setup.has(protocol.MOUNT_NAMESPACE):
+        if not self._setup.has(Layer.MOUNT_NAMESPACE):
             return []
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         return [
@@ -325,12 +325,11 @@ def _copy(name: str, target: int) -> None:
     # A link of that name gains nothing: this process is confined as the compiler was, and reads no more than it could.
     with contextlib.suppress(OSError), open(name, "rb") as file:
         if not os.path.islink(name):
-            for block in iter(lambda: file.read(1 << 20), b""):
-                os.write(target, block)
+            _copy_content(file.fileno(), target)
 
 
 def _copy_content(source: int, target: int) -> None:
-    """Copy a file that a test wrote, however long, to where the supervisor reads it."""
+    """Copy a file, however long, to where the supervisor reads it."""
     offset = 0
     while block := os.pread(source, 1 << 20, offset):
         offset += os.pwrite(target, block, offset)
