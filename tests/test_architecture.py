@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2540,
+    "judge/core": 2570,
     "judge/sandbox": 3750,
     "judge/compare": 1210,
     "judge/languages": 960,
@@ -44,10 +44,10 @@ BUDGETS = {
     "train/trl": 1090,
     "train/verl": 1650,
     "lab": 10,
-    "lab/studies": 2630,
+    "lab/studies": 2635,
     "lab/yardstick": 990,
-    "eval": 980,
-    "view": 1710,
+    "eval": 1000,
+    "view": 1670,
     "integrations": 920,
     "integrations/lm_eval_tasks": 10,
     "cli": 1985,

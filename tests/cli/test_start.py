@@ -162,7 +162,7 @@ MISTAKES = {
     "audit-judge --judge no/such.py:rllm=x": "there is no no/such.py; type --judge FILE.py:FUNCTION=WHERE",
     "audit-judge --judge function=mine.py": "'mine.py' names no function; it takes module:attribute or ",
     "audit-judge --judge subprocess=here": "subprocess takes no path; type --judge subprocess",
-    "audit-judge --most 0": "--most 0: give 1 or more",
+    "audit-judge --most 0": 'Invalid value "0" for --most. Must be > 0.',
     "audit-judge --python /no/python": "does not exist; pass an interpreter",
     "audit-judge --out {file}": "cannot be written (File exists); choose another folder",
     "view": "no run; type: microcoder view",

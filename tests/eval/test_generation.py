@@ -66,10 +66,11 @@ def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limi
 
 
 def test_a_busy_server_is_asked_again_and_one_whose_reply_cannot_be_unpacked() -> None:
-    first = {1: BUSY, 2: BUSY, 4: (200, {"Content-Encoding": "gzip"}, b"no gzip")}
+    late = (524, {"Retry-After": "0"}, b"a proxy gave up")
+    first = {1: BUSY, 2: late, 4: (200, {"Content-Encoding": "gzip"}, b"no gzip"), 6: completion("\ud800")}
     with serve(lambda body, number: first.get(number) or echo(body, number)) as server:
         answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(3), SAMPLING))
-    assert (len(answers), len(server.requests)) == (3, 6)
+    assert (len(server.requests), [answer.text for _, answer in answers]) == (6, ["ASK 0", "ASK 1", "?"])
 
 
 def test_a_server_that_stays_busy_or_is_not_there_or_has_no_address_ends_it_with_what_to_do() -> None:

@@ -67,6 +67,7 @@ USUAL_KEYS = {"train": (
 """Command -> the keys that `--help` lists; `--help-all` lists all."""
 
 _NUMBERS = {int: "a whole number", float: "a number"}
+_UNUSABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
 USER_ERROR = 2
 INTERRUPTED = 130
 CLOSED_PIPE = 141
@@ -105,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
         where = f" ({error.filename})" if error.filename else ""
         if is_disk_full(error):
             sys.exit(_fail(f"{error.strerror}{where}; free some space and type the same command again to resume"))
-        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR):
+        if error.errno not in _UNUSABLE:
             raise
         sys.exit(
             _fail(f"{error.strerror}{where}; make it writable or choose another place, and type the command again")

@@ -170,7 +170,7 @@ def _judge_responses(
     digest = sha256("".join([digest_config(config), *contents]).encode()).hexdigest()[:16]
     folder = output or Path("runs") / f"judged-{digest}"
     if overwrite and folder.exists():
-        EvaluationFolder(folder).check_place()
+        EvaluationFolder(folder).check_ours()
         shutil.rmtree(folder)
     with StepDisplay() as display:
         results = run_evaluation(config, run_directory=folder, observer=display, command=["microcoder", *sys.argv[1:]])

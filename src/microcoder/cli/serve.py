@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.types import UInt16
 
 from microcoder.cli.display import Flag
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
@@ -27,7 +28,7 @@ _DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()
 def serve(
     *,
     host: str = "127.0.0.1",
-    port: int = 8077,
+    port: UInt16 = 8077,
     token_file: Path | None = None,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
@@ -102,8 +103,6 @@ def serve(
 
 
 def _check_port(host: str, port: int) -> None:
-    if not 0 <= port <= 65535:
-        raise ConfigError(f"port = {port}; use 1 to 65535, or 0 for a free one")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.create_server(address[:2], family=family):

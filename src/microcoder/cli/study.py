@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from cyclopts.types import PositiveInt
 
 from microcoder.cli.display import Flag, Json, StepDisplay
 from microcoder.cli.train import require_training
@@ -55,7 +56,7 @@ def study(
     /,
     *,
     chosen: Choice = _DEFAULTS,
-    jobs: int | None = None,
+    jobs: PositiveInt | None = None,
     dry_run: Flag = False,
     report: Flag = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,

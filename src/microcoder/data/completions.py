@@ -22,14 +22,17 @@ from microcoder.judge.core.machine import how_to_install
 if TYPE_CHECKING:
     import httpx
 
-_RETRIED_STATUS = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
+_RETRIED_STATUS = frozenset((408, 409, 429, *range(500, 600)))
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
 _MAX_SHOWN = 300
 _HINTS = {
     403: "the key may not use this model",
     404: "check the address (it ends in /v1 for most servers) and the name of the model",
 }
-_OTHERWISE = "the server refuses the request: check the name of the model and the sampling options"
+_OTHERWISE = (
+    "the server refuses the request: check the name of the model and the sampling options; what can be sent otherwise, "
+    "or not at all: docs/reference.md"
+)
 
 
 class EndpointConfig(Config):
@@ -200,6 +203,8 @@ class Endpoint:
                 f"{self._url} answered something else than a chat completion ({type(error).__name__}: {error}): "
                 f"{_shorten(reply.text)}; check the address (it ends in /v1 for most servers)"
             ) from None
+        # Half of a surrogate pair, which JSON can hold and no file can.
+        text = text.encode("utf-8", "replace").decode("utf-8")
         return Completion(text, reason == "length", num_tokens if isinstance(num_tokens, int) else None)
 
 
