@@ -16,7 +16,7 @@ from microcoder.cli.display import Flag
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.machine import how_to_install, require_linux
+from microcoder.judge.core.machine import require_linux
 from microcoder.judge.fleet.probes import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
@@ -66,11 +66,8 @@ def serve(
         Judge programs with known verdicts first, and do not start if one comes out wrong.
     """
     require_linux()
-    try:
-        from microcoder.judge.serve.app import JudgeServer
-        from microcoder.judge.serve.service import Service
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
+    from microcoder.judge.serve.app import JudgeServer
+    from microcoder.judge.serve.service import Service
 
     _check_port(host, port)
     tokens = read_tokens(token_file) if token_file else frozenset()

@@ -16,7 +16,6 @@ from cyclopts.types import PositiveInt
 from microcoder.cli.display import Flag, Json, StepDisplay
 from microcoder.cli.train import require_training
 from microcoder.judge.core.errors import ConfigError, TrainingError
-from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.design import Study
@@ -178,11 +177,8 @@ def _report(
 
 
 def _require_insights() -> None:
-    try:
-        for package in ("scipy", "matplotlib", "pyarrow"):
-            import_module(package)
-    except ImportError as error:
-        raise ConfigError(f"this needs {error.name}; type: {how_to_install('insights')}") from None
+    for package in ("scipy", "matplotlib", "pyarrow"):
+        import_module(package)
 
 
 def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> Iterator[str]:

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveInt, UInt16
 
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.machine import how_to_install
 
 DEFAULT_PORT = 8642
 
@@ -41,10 +40,7 @@ def view(
     """
     if not runs:
         raise ConfigError("no run; type: microcoder view RUN [RUN...]")
-    try:
-        from microcoder.view import ViewerServer, open_collection, write_bundle
-    except ImportError as error:
-        raise ConfigError(f"the viewer needs {error.name}; type: {how_to_install('insights')}") from None
+    from microcoder.view import ViewerServer, open_collection, write_bundle
 
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
@@ -89,10 +85,7 @@ def report(
     if missing := next((run for run in (run_directory, *against) if not (run / "manifest.json").exists()), None):
         wants = "pass a folder that `microcoder train` or `microcoder eval` wrote"
         raise ConfigError(f"{missing} is no run: it has no manifest.json; {wants}")
-    try:
-        from microcoder.view import write_report
-    except ImportError as error:
-        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
+    from microcoder.view import write_report
 
     print(write_report(run_directory, against=against))
 

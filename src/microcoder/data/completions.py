@@ -17,7 +17,6 @@ from pydantic import BaseModel, Field, ValidationError
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
     import httpx
@@ -95,10 +94,8 @@ class Endpoint:
 
     @cached_property
     def _http(self) -> httpx.Client:
-        try:
-            import httpx
-        except ModuleNotFoundError:
-            raise ConfigError(f"asking an endpoint needs httpx; type: {how_to_install('insights')}") from None
+        import httpx
+
         try:
             httpx.URL(self._url)
         except httpx.InvalidURL as fault:
@@ -126,9 +123,9 @@ class Endpoint:
             may_be_filtered: whether a reply without choices, which some servers send for filtered content, counts as an
                 empty text; else it is an error.
         """
-        http = self._http  # says what to type where httpx is missing
         from httpx import RequestError
 
+        http = self._http
         wait_seconds = _FIRST_WAIT_SECONDS
         for attempt in range(1, self.settings.max_retries + 2):
             stated_seconds: float | None = None

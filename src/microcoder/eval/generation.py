@@ -12,7 +12,6 @@ An answer file has one row or several for a problem, in the fields that samplers
 
 from __future__ import annotations
 
-import importlib.util
 import queue
 import threading
 from collections import Counter
@@ -25,11 +24,10 @@ from microcoder.data.completions import Completion, Endpoint
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import shorten, text_of
 from microcoder.data.rowfiles import placed, read_file
-from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling, Transformers
+from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extract import USUAL, Extractor, is_response
-from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
 from microcoder.judge.core.types import Program, Prompt, Turn
@@ -261,36 +259,3 @@ def ask_endpoint(
     finally:
         stopped.set()
         client.close()
-
-
-def generate_locally(
-    config: Transformers,
-    requests: Sequence[ResponseRequest],
-    sampling: ResponseSampling,
-    *,
-    chat_template_options: Mapping[str, Any],
-    note: Callable[[str], None],
-) -> Iterator[tuple[ResponseRequest, Completion]]:
-    """Load the model, and yield each request with its response, batch by batch."""
-    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
-        raise ConfigError(
-            "generating with a local model needs torch and transformers, which are not installed; "
-            f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
-        )
-    from microcoder.train.run.weights import respond
-
-    note(f"loading {config.model}")
-    answers = respond(
-        config.model,
-        [request.messages for request in requests],
-        seeds=[request.seed for request in requests],
-        batch_size=config.batch_size,
-        revision=config.revision,
-        dtype=config.dtype,
-        template_options=chat_template_options,
-        note=note,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        max_tokens=sampling.max_tokens,
-    )
-    yield from zip(requests, answers, strict=True)
