@@ -164,11 +164,13 @@ MISTAKES = {
     "audit-judge --judge subprocess=here": "subprocess takes no path; type --judge subprocess",
     "audit-judge --most 0": 'Invalid value "0" for --most. Must be > 0.',
     "audit-judge --python /no/python": "does not exist; pass an interpreter",
-    "audit-judge --out {file}": "cannot be written (File exists); choose another folder",
+    "audit-judge --out {file}": "empty.toml); make it writable or choose another place",
     "view": "no run; type: microcoder view",
     "view nowhere": "nowhere is not a run",
     "view run --problems nofile": "--problems nofile does not exist; check the path",
     "study": "name one study, or pass --all",
+    "study 001 --jobs -2": 'Invalid value "-2" for --jobs. Must be > 0.',
+    "train -c micro --dry-run --gpu-memory-gib -4": 'Invalid value "-4.0" for --gpu-memory-gib. Must be > 0.',
 }
 """Of every verb: what is typed, and what stands in the line that comes of it."""
 

@@ -69,7 +69,8 @@ USUAL_KEYS = {"train": (
 _EXTRAS = {"data": "data", "serve": "serve", "train": "train"}
 """Verb -> the extra with the packages that it may lack; of the others `insights`."""
 _NUMBERS = {int: "a whole number", float: "a number"}
-_UNUSABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
+_UNUSABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+"""Errors of the system that another path, or its owner, mends."""
 USER_ERROR = 2
 INTERRUPTED = 130
 CLOSED_PIPE = 141

@@ -64,10 +64,7 @@ def audit_judge(
     interpreter = str(python.absolute()) if python else sys.executable
     judges = [read_judge(text, python=interpreter) for text in judge]
     plan = make_plan(seed=seed, most=None if all else most, suites=suite)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out {out} cannot be written ({error.strerror}); choose another folder") from None
+    out.mkdir(parents=True, exist_ok=True)
     audits = []
     note = partial(print, file=sys.stderr)
     for judged in judges:

@@ -142,6 +142,8 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
         raise DataError(
             f"{run_directory} is an evaluation, not a training run; type: microcoder report {run_directory}"
         )
+    if not (history.steps or history.evaluations or "config" in history.manifest):
+        raise DataError(f"{run_directory} is no run: its manifest.json is another program's; name a training run")
     for other in against:
         check_alike(history, read_history(other))
     collection = open_collection([run_directory, *against])
