@@ -137,7 +137,7 @@ MISTAKES = {
     "init": "--model is missing.",
     "report run extra": "unexpected argument 'extra'. Type `microcoder report --help`",
     "report run --pass-at 5": "--pass-at is for evaluations, and run is none",
-    "report {folder}": "has no manifest.json; pass a folder that `microcoder train` or `microcoder eval` wrote",
+    "report {folder}": "manifest.json does not exist; pass a folder that `microcoder train` or `eval` wrote",
     f"view {'y' * 300}": "File name too long (yyy",
     "train": "no recipe; type: microcoder train -c RECIPE",
     "train recipe.toml": "no recipe; type: microcoder train -c recipe.toml",

@@ -50,13 +50,6 @@ def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]
         assert (one.program, one.completion) == ("print(2)\n", fenced)
 
 
-def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, questions: list[Question]) -> None:
-    found = read(tmp_path / "out.json", [["1"], ["2", "3"]], questions)
-    assert [(s.problem_id, s.program) for s in found] == [("a", "1"), ("b", "2"), ("b", "3")]
-    with pytest.raises(DataError, match="holds 1 lists for 2 problems"):
-        read(tmp_path / "out.json", [["1"]], questions)
-
-
 def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions: list[Question]) -> None:
     lines = [{"task_id": "a", "solution": CODE}, {"task_id": "b", "completion": "    return a"}]
     lines.append({"task_id": "a", "solution": "print(2)", "completion": "thoughts"})
@@ -125,6 +118,7 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
         ("{", "line 1 is not JSON"),
         ("", r"is empty; it needs lines of \{problem_id, response\}"),
         ('{"x": 1}', "line 1: problem_id is missing"),
+        ([["a", CODE]], "line 1: list, not an object; write lines of"),
         ([{"question_id": "a", "code_list": [1]}], "line 1: an item of code_list is int, not text"),
         ([{"id": "a", "messages": [{"role": "user", "content": "x"}]}], "an item of messages is dict, not text"),
         ([{"id": "a", "code": "x", "language": "c++"}], "line 1: its answer is in 'c\\+\\+', problem a wants"),

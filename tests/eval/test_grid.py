@@ -35,14 +35,6 @@ def test_cells_sum_over_their_platform_and_difficulty() -> None:
     assert whole["num_problems"] == 8
 
 
-def test_a_difference_is_paired_and_over_what_both_runs_judged() -> None:
-    before = {question["problem_id"]: [index % 2 == 0] for index, question in enumerate(QUESTIONS)}
-    after = {name: [True] for name in list(before)[:6]}
-    cells = accuracy_grid(QUESTIONS, after, before=before, ks=[1])
-    whole = find(cells, "all", "all")
-    assert (whole["value"], whole["num_problems"]) == (0.5, 6)
-
-
 def test_a_fault_is_unscored_and_a_benchmark_without_platforms_is_one_row() -> None:
     rows = {("p", 0): {"verdict": "accepted"}, ("p", 1): {"verdict": "sandbox_fault"}, ("q", 0): {"verdict": "no_code"}}
     solved = solved_from(rows)

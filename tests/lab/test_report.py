@@ -159,7 +159,7 @@ def test_a_folder_that_is_no_run_or_is_damaged_is_one_clear_line(copied: Path, t
         with pytest.raises(DataError, match="pass a folder that `microcoder train` wrote"):
             read_history(path)
     append_row(copied / "metrics.jsonl", {"step": 9})
-    with pytest.raises(DataError, match=r"metrics\.jsonl line 7 lacks reward_mean"):
+    with pytest.raises(DataError, match=r"metrics\.jsonl line 7: reward_mean is missing"):
         read_history(copied)
 
 

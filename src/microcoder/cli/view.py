@@ -82,9 +82,6 @@ def report(
         return
     if pass_at:
         raise ConfigError(f"--pass-at is for evaluations, and {run_directory} is none; leave it out")
-    if missing := next((run for run in (run_directory, *against) if not (run / "manifest.json").exists()), None):
-        wants = "pass a folder that `microcoder train` or `microcoder eval` wrote"
-        raise ConfigError(f"{missing} is no run: it has no manifest.json; {wants}")
     from microcoder.view import write_report
 
     print(write_report(run_directory, against=against))

@@ -115,13 +115,11 @@ class Endpoint:
         if "_http" in self.__dict__:
             self._http.close()
 
-    def complete(self, body: Mapping[str, Any], *, may_be_filtered: bool = False) -> Completion:
-        """Return the reply to a request, after retries; ConfigError if none succeeds or the server refuses it.
+    def complete(self, body: Mapping[str, Any]) -> Completion:
+        """Return the reply to a request in OpenAI's form, after retries.
 
-        Args:
-            body: the request, in OpenAI's form.
-            may_be_filtered: whether a reply without choices, which some servers send for filtered content, counts as an
-                empty text; else it is an error.
+        Raises:
+            ConfigError: none succeeds, the server refuses it, or the reply is no chat completion.
         """
         from httpx import RequestError
 
@@ -135,7 +133,7 @@ class Endpoint:
                 failure = f"{type(error).__name__}: {error}"
             else:
                 if reply.is_success:
-                    return self._read(reply, may_be_filtered=may_be_filtered)
+                    return self._read(reply)
                 failure = f"status {reply.status_code}: {_shorten(reply.text)}"
                 if reply.status_code not in _RETRIED_STATUS:
                     hints = {401: f"set the key in the environment variable {self.settings.api_key_env}", **_HINTS}
@@ -175,8 +173,7 @@ class Endpoint:
                     "type": "json_schema",
                     "json_schema": {"name": "reply", "schema": schema, "strict": True},
                 },
-            },
-            may_be_filtered=True,
+            }
         ).text
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,12 +182,11 @@ class Endpoint:
             partial.replace(path)
         return _read_object(reply, kind)
 
-    def _read(self, reply: httpx.Response, *, may_be_filtered: bool) -> Completion:
+    def _read(self, reply: httpx.Response) -> Completion:
         try:
             answer = reply.json()
-            if may_be_filtered and not answer["choices"]:
-                return Completion("", False, None)
-            choice = answer["choices"][0]
+            # Some servers send no choice where the content was filtered: an empty answer, not a broken server.
+            choice = (answer["choices"] or [{"message": {}}])[0]
             text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
             num_tokens = (answer.get("usage") or {}).get("completion_tokens")
             if not isinstance(text, str):

@@ -131,14 +131,6 @@ def _read_answers(
     in_rows = [(name, one) for one in questions for name in {one.id.partition("/")[2], *one.names}]
     in_their_rows = Counter(name for name, _ in in_rows)
     by_name = dict(in_rows) | by_id
-    if rows and all(isinstance(row, list) for row in rows):
-        # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
-        if len(rows) != len(by_id):
-            raise DataError(
-                f"{config.path} holds {len(rows)} lists for {len(by_id)} problems; lists without question_id must "
-                "answer exactly the selected problems, in the order of their ids"
-            )
-        rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
     if not rows:
         raise DataError(f"generation file {config.path} is empty; it needs {_FORMS}")
     steps = [str(row.get("step") if isinstance(row, Mapping) else config.step) for row in rows]

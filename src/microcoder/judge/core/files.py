@@ -185,7 +185,9 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{what} {path} does not exist; pass a folder that `microcoder train` wrote") from None
+        raise DataError(
+            f"{what} {path} does not exist; pass a folder that `microcoder train` or `eval` wrote"
+        ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} is not JSON: {error}") from None
     if not isinstance(value, dict):
