@@ -102,7 +102,11 @@ class EvaluationFolder(WorkFolder):
         if not self.manifest.exists():
             raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
         match read_json(self.manifest, what="manifest"):
-            case {"benchmark": {"num_problems": _}, "config": {"generation": {}, "benchmark": {}}} as manifest:
+            case {
+                "digest": _,
+                "benchmark": {"num_problems": _},
+                "config": {"generation": {"kind": _}, "benchmark": {"kind": _}},
+            } as manifest:
                 return manifest
         raise DataError(f"{self.manifest} is no evaluation's, or damaged; pass a folder of `microcoder eval`")
 
