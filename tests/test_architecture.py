@@ -46,7 +46,7 @@ BUDGETS = {
     "lab": 10,
     "lab/studies": 2635,
     "lab/yardstick": 990,
-    "eval": 970,
+    "eval": 975,
     "view": 1670,
     "integrations": 920,
     "integrations/lm_eval_tasks": 10,
