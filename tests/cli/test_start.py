@@ -137,7 +137,7 @@ MISTAKES = {
     "init": "--model is missing.",
     "report run extra": "unexpected argument 'extra'. Type `microcoder report --help`",
     "report run --pass-at 5": "--pass-at is for evaluations, and run is none",
-    "report {folder}": "has no manifest.json; pass a folder that `microcoder train` or `microcoder eval` wrote",
+    "report {folder}": "manifest.json does not exist; pass a folder that `microcoder train` or `eval` wrote",
     f"view {'y' * 300}": "File name too long (yyy",
     "train": "no recipe; type: microcoder train -c RECIPE",
     "train recipe.toml": "no recipe; type: microcoder train -c recipe.toml",
@@ -162,13 +162,15 @@ MISTAKES = {
     "audit-judge --judge no/such.py:rllm=x": "there is no no/such.py; give the path of a file",
     "audit-judge --judge function=mine.py": "function takes module:attribute or file.py:function; type",
     "audit-judge --judge subprocess=here": "subprocess takes no path; type --judge subprocess",
-    "audit-judge --most 0": "--most 0: give 1 or more",
+    "audit-judge --most 0": 'Invalid value "0" for --most. Must be > 0.',
     "audit-judge --python /no/python": "does not exist; pass an interpreter",
-    "audit-judge --out {file}": "cannot be written (File exists); choose another folder",
+    "audit-judge --out {file}": "empty.toml); make it writable or choose another place",
     "view": "no run; type: microcoder view",
     "view nowhere": "nowhere is not a run",
     "view run --problems nofile": "--problems nofile does not exist; check the path",
     "study": "name one study, or pass --all",
+    "study 001 --jobs -2": 'Invalid value "-2" for --jobs. Must be > 0.',
+    "train -c micro --dry-run --gpu-memory-gib -4": 'Invalid value "-4.0" for --gpu-memory-gib. Must be > 0.',
 }
 """Of every verb: what is typed, and what stands in the line that comes of it."""
 

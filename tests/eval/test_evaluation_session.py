@@ -87,7 +87,7 @@ def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_
 def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path: Path, bench_file: Path) -> None:
     answers = {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}
     config = file_config(tmp_path, bench_file, answers)
-    run(config, tmp_path / "run")
+    results = run(config, tmp_path / "run")
     path = {"generation.path": str(tmp_path / "answers0.json")}
     other = file_config(tmp_path, bench_file, answers, **path, **{"benchmark.time_limit_seconds": "3.0"})
     with pytest.raises(DataError, match=r"another config \(benchmark\.time_limit_seconds: 6\.0 -> 3\.0\)"):
@@ -98,6 +98,22 @@ def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path
     with pytest.raises(DataError, match="began with generations"):
         run(config, tmp_path / "run")
     (tmp_path / "answers0.json").write_text(written)
+    folder = EvaluationFolder(tmp_path / "run")
+    for damaged, text, why in (
+        (folder.questions, "", "was edited or damaged; type the evaluation's command again"),
+        (folder.questions, "[]\n", "line 1 is list, not an object"),
+        (folder.samples, '{"problem_id": 3}\n', "problem_id = 3: must be text"),
+        (folder.samples, "", "holds no verdict yet"),
+        (folder.verdicts, '{"problem_id": "a"}\n', "a line is no verdict on a sample"),
+        (folder.manifest, '{"kind": "evaluation", "config": 3}', "is no evaluation's, or damaged"),
+    ):
+        kept = damaged.read_bytes()
+        damaged.write_text(text)
+        with pytest.raises(DataError, match=why):
+            summarise(folder)
+        if not text:
+            assert run(config, folder.root) == results
+        damaged.write_bytes(kept)
     write_rows(bench_file, [make_row("a"), make_row("b"), make_call_row("c")])
     with pytest.raises(DataError, match="began with benchmark"):
         run(config, tmp_path / "run")
@@ -127,7 +143,7 @@ def test_two_runs_are_compared_problem_by_problem_and_shown(
     assert "+33.3" in shown
     with pytest.raises(SystemExit, match="2"):
         main(["report", str(tmp_path / "new"), "--pass-at", "0"])
-    assert "--pass-at 0: use 1 or more" in capsys.readouterr().err
+    assert 'Invalid value "0" for --pass-at. Must be > 0.' in capsys.readouterr().err
 
 
 def answer_right(body: dict[str, Any], number: int) -> Reply:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 import pytest
 from completions_server import Reply, completion, serve
 
-from microcoder.data.completions import Endpoint, EndpointConfig
 from microcoder.eval.config import EndpointGeneration, ResponseSampling
 from microcoder.eval.generation import ResponseRequest, ask_endpoint
 from microcoder.judge.core.errors import ConfigError
 
+FILTERED: Reply = (200, {}, b'{"choices": []}')
 BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
 
 
@@ -66,10 +65,11 @@ def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limi
 
 
 def test_a_busy_server_is_asked_again_and_one_whose_reply_cannot_be_unpacked() -> None:
-    first = {1: BUSY, 2: BUSY, 4: (200, {"Content-Encoding": "gzip"}, b"no gzip")}
+    late = (524, {"Retry-After": "0"}, b"a proxy gave up")
+    first = {1: BUSY, 2: late, 4: (200, {"Content-Encoding": "gzip"}, b"no gzip"), 6: completion("\ud800"), 7: FILTERED}
     with serve(lambda body, number: first.get(number) or echo(body, number)) as server:
-        answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(3), SAMPLING))
-    assert (len(answers), len(server.requests)) == (3, 6)
+        answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(4), SAMPLING))
+    assert (len(server.requests), [answer.text for _, answer in answers]) == (7, ["ASK 0", "ASK 1", "?", ""])
 
 
 def test_a_server_that_stays_busy_or_is_not_there_or_has_no_address_ends_it_with_what_to_do() -> None:
@@ -91,7 +91,7 @@ def test_a_server_that_stays_busy_or_is_not_there_or_has_no_address_ends_it_with
         ((404, {}, b"no such model"), r"status 404: no such model; check the address"),
         ((400, {}, b"bad top_p"), r"status 400: bad top_p; .* check the name of the model and the sampling options"),
         ((200, {}, b"<html>"), r"something else than a chat completion .*<html>"),
-        ((200, {}, b'{"choices": []}'), r"something else than a chat completion \(IndexError"),
+        ((200, {}, b'{"choices": [1]}'), r"something else than a chat completion \(TypeError"),
         ((200, {}, b'{"choices": [{"message": {"content": [1]}}]}'), r"content is list"),
     ],
 )
@@ -107,10 +107,3 @@ def test_what_came_before_an_error_is_kept() -> None:
         assert len([next(answers) for _ in range(3)]) == 3
         with pytest.raises(ConfigError, match="status 401"):
             next(answers)
-
-
-def test_a_reply_without_a_choice_is_an_empty_text_for_a_corpus() -> None:
-    with serve(lambda body, number: (200, {}, b'{"choices": []}')) as server:
-        client = Endpoint(EndpointConfig(base_url=server.url, model="m", max_retries=0))
-        with closing(client):
-            assert client.complete({"model": "m"}, may_be_filtered=True).text == ""

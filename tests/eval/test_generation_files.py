@@ -12,7 +12,8 @@ from published import make_call_row, make_row, write_rows
 
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.eval.config import GenerationFile
-from microcoder.eval.generation import Generations, read_samples
+from microcoder.eval.generation import read_samples
+from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.train.runs import write_rollouts
 
@@ -24,43 +25,45 @@ def questions(tmp_path: Path) -> list[Question]:
     return LiveCodeBench(path=write_rows(tmp_path / "test.jsonl", [make_row("a"), make_call_row("b")])).read()
 
 
-def read(path: Path, content: object, questions: list[Question], **options: Any) -> Generations:
+def read(path: Path, content: object, questions: list[Question], *, num_ignored: int = 0, **keys: Any) -> list[Sample]:
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return read_samples(GenerationFile(kind="file", path=path, **options), questions)
+    samples, others = read_samples(GenerationFile(kind="file", path=path, **keys), questions)
+    assert others == num_ignored
+    return samples
 
 
 def test_livecodebench_lists_are_taken(tmp_path: Path, questions: list[Question]) -> None:
     fenced = "```python\nprint(2)\n```"
     content: list[dict[str, Any]] = [{"question_id": "b", "code_list": [CODE, ""]}]
     content += [{"question_id": "a", "code_list": [fenced]}, {"question_id": "other", "code_list": [CODE, CODE]}]
-    found = read(tmp_path / "out.json", content, questions)
-    assert [(s.problem_id, s.sample_index, s.program, s.extraction) for s in found.samples] == [
+    found = read(tmp_path / "out.json", content, questions, num_ignored=2)
+    assert [(s.problem_id, s.sample_index, s.program, s.extraction) for s in found] == [
         ("b", 0, CODE, "given_as_code"),
         ("b", 1, None, "empty_code"),
         ("a", 0, "print(2)\n", "last_closed_code_block"),
     ]
-    assert found.num_ignored == 2
     chat = [{"role": "user", "content": "Write it."}, {"role": "assistant", "content": fenced}]
     forms = {"response": chat, "completions": [chat], "messages": chat, "output": fenced, "generation": fenced}
     for field, said in forms.items():
         rows = [{"id": "a", "language": "Python3", field: said}]
-        (one,) = read(tmp_path / "out.json", rows, questions, allow_missing=True).samples
+        (one,) = read(tmp_path / "out.json", rows, questions, allow_missing=True)
         assert (one.program, one.completion) == ("print(2)\n", fenced)
 
 
 def test_livecodebench_lists_alone_are_in_the_order_of_ids(tmp_path: Path, questions: list[Question]) -> None:
     found = read(tmp_path / "out.json", [["1"], ["2", "3"]], questions)
-    assert [(s.problem_id, s.program) for s in found.samples] == [("a", "1"), ("b", "2"), ("b", "3")]
-    with pytest.raises(DataError, match="holds 1 lists for 2 problems"):
-        read(tmp_path / "out.json", [["1"]], questions)
+    assert [(s.problem_id, s.program) for s in found] == [("a", "1"), ("b", "2"), ("b", "3")]
+    for wrong in ([["1"]], [["a", CODE], ["b", CODE]]):
+        with pytest.raises(DataError, match=f"holds {len(wrong)} lists for 2 problems"):
+            read(tmp_path / "out.json", wrong, questions)
 
 
 def test_evalplus_solutions_and_completions_are_taken(tmp_path: Path, questions: list[Question]) -> None:
     lines = [{"task_id": "a", "solution": CODE}, {"task_id": "b", "completion": "    return a"}]
     lines.append({"task_id": "a", "solution": "print(2)", "completion": "thoughts"})
     found = read(tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions)
-    assert [(s.problem_id, s.sample_index) for s in found.samples] == [("a", 0), ("b", 0), ("a", 1)]
-    assert [s.program for s in found.samples[1:]] == [f"{questions[1].problem.statement}    return a", "print(2)"]
+    assert [(s.problem_id, s.sample_index) for s in found] == [("a", 0), ("b", 0), ("a", 1)]
+    assert [s.program for s in found[1:]] == [f"{questions[1].problem.statement}    return a", "print(2)"]
 
 
 def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions: list[Question]) -> None:
@@ -71,23 +74,24 @@ def test_our_rollouts_are_taken_from_parquet_and_jsonl(tmp_path: Path, questions
         {"step": 2, "problem_id": "a", "completion": "none", "num_tokens": 1, "is_truncated": False},
     ]
     write_rollouts(tmp_path / "step.parquet", rows)
-    found = read_samples(GenerationFile(kind="file", path=tmp_path / "step.parquet", step=1), questions)
-    assert [(s.problem_id, s.program, s.is_truncated, s.num_tokens) for s in found.samples] == [
+    found, _ = read_samples(GenerationFile(kind="file", path=tmp_path / "step.parquet", step=1), questions)
+    assert [(s.problem_id, s.program, s.is_truncated, s.num_tokens) for s in found] == [
         ("a", f"{CODE}\n", False, 7),
         ("b", None, True, 9),
     ]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
-    assert read(tmp_path / "step.jsonl", lines, questions, step=1).samples == found.samples
-    with pytest.raises(ConfigError, match=r"rollouts of 2 steps; choose one by --generation\.step"):
-        read(tmp_path / "step.jsonl", lines, questions)
+    assert read(tmp_path / "step.jsonl", lines, questions, step=1) == found
+    for step, why in ((None, "rollouts of 2 steps; choose one by"), (7, "no rollouts of step 7; choose another")):
+        with pytest.raises(ConfigError, match=rf"{why} --generation\.step"):
+            read(tmp_path / "step.jsonl", lines, questions, step=step)
 
 
 def test_a_response_is_read_in_the_problem_s_language(tmp_path: Path, questions: list[Question]) -> None:
     text = "```python\nprint(1)\n```\n```cpp\nint main() {}\n```\n"
     row = {"step": 1, "problem_id": "a", "completion": text}
     asked = [replace(questions[0], problem=questions[0].problem.model_copy(update={"language": "cpp"}))]
-    assert read(tmp_path / "step.jsonl", json.dumps(row), asked).samples[0].program == "int main() {}\n"
-    assert read(tmp_path / "a.jsonl", '{"problem_id": "a", "response": null}', asked).samples[0].program is None
+    assert read(tmp_path / "step.jsonl", json.dumps(row), asked)[0].program == "int main() {}\n"
+    assert read(tmp_path / "a.jsonl", '{"problem_id": "a", "response": null}', asked)[0].program is None
 
 
 def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, questions: list[Question]) -> None:
@@ -98,7 +102,7 @@ def test_a_problem_is_known_by_the_id_that_its_own_row_has(tmp_path: Path, quest
 
     named = [rename(question, f"deepcoder/{question.id}") for question in questions]
     content = [{"problem_id": name, "code": CODE, "language": "en"} for name in ("a", "deepcoder/a", "b")]
-    found = read(tmp_path / "out.json", content, named).samples
+    found = read(tmp_path / "out.json", content, named)
     ids = [f"{one.problem_id} {one.sample_index}" for one in found]
     assert ids == ["deepcoder/a 0", "deepcoder/a 1", "deepcoder/b 0"]
     with pytest.raises(DataError, match="line 1: 2 problems have the id 'a' in their rows; name one whole"):
@@ -109,7 +113,7 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
     content = [{"question_id": "a", "code_list": [CODE]}]
     with pytest.raises(DataError, match=r"no answer to 1 of 2 problems \(first: 'b'\)"):
         read(tmp_path / "out.json", content, questions)
-    assert len(read(tmp_path / "out.json", content, questions, allow_missing=True).samples) == 1
+    assert len(read(tmp_path / "out.json", content, questions, allow_missing=True)) == 1
     with pytest.raises(
         DataError, match="none of the 2 problems; check the ids: its first is 'c', that of the problems 'a'"
     ):
@@ -122,10 +126,13 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(tmp_path: Path, 
         ("{", "line 1 is not JSON"),
         ("", r"is empty; it needs lines of \{problem_id, response\}"),
         ('{"x": 1}', "line 1: problem_id is missing"),
+        ([["a", CODE]], "lists without question_id hold programs alone"),
         ([{"question_id": "a", "code_list": [1]}], "line 1: an item of code_list is int, not text"),
         ([{"id": "a", "messages": [{"role": "user", "content": "x"}]}], "an item of messages is dict, not text"),
         ([{"id": "a", "code": "x", "language": "c++"}], "line 1: its answer is in 'c\\+\\+', problem a wants"),
         ('{"task_id": "a", "solution": 1}', "line 1: solution is int, not text"),
+        ([{"id": "a", "code": "x", "is_truncated": "false"}], "line 1: is_truncated is str, not true or false"),
+        ([{"id": "a", "responses": []}], "holds no answer: the lists of its rows are empty"),
         ('{"problem_id": "a", "reply": "x"}', r"line 1: response \(or code; it has problem_id, reply\) is missing"),
     ],
 )

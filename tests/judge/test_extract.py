@@ -19,7 +19,8 @@ def fenced(code: str) -> str:
     return f"```python\n{code}```\n"
 
 
-REASONS = {
+REASONS: dict[str | None, str] = {
+    None: "no_code_block",
     **dict.fromkeys(["Just text.", "", "Inline ```print(1)``` is no block.", "`print(1)`"], "no_code_block"),
     f"<think>{fenced('draft()')}</think>\nNo idea.": "no_code_block",
     **dict.fromkeys([fenced(""), fenced("\n"), fenced("  \n\t\n")], "empty_code_block"),
@@ -31,7 +32,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize("response", REASONS)
-def test_no_program_has_a_reason_and_is_incomplete_where_it_was_cut_off(response: str) -> None:
+def test_no_program_has_a_reason_and_is_incomplete_where_it_was_cut_off(response: str | None) -> None:
     for is_truncated in (False, True):
         program = extract_program(response, is_truncated=is_truncated)
         assert (program.code, program.reason) == (None, REASONS[response])

@@ -85,7 +85,7 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
 def test_a_folder_or_file_that_is_no_run_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for place in (tmp_path, tmp_path / "file"):
-        with pytest.raises(DataError, match="does not exist; pass a folder that `microcoder train` wrote"):
+        with pytest.raises(DataError, match="does not exist; pass a folder that `microcoder train` or"):
             RunDirectory(place).read_manifest()
     for text, problem in (("{", "is not JSON"), ("[1]", "holds list, not an object")):
         (tmp_path / "manifest.json").write_text(text)

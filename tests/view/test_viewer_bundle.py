@@ -70,4 +70,7 @@ def test_what_is_no_training_run_has_no_report(shelf: Path, tmp_path: Path) -> N
     run = write_training(tmp_path / "run", num_steps=1, manifest={"problems": {"digest": "aa"}})
     with pytest.raises(DataError, match="asked other problems"):
         write_report(run, against=[shelf / "one"])
+    (tmp_path / "manifest.json").write_text('{"icons": []}')
+    with pytest.raises(DataError, match="is no run: its manifest"):
+        write_report(tmp_path)
     assert not (run / "report").exists()

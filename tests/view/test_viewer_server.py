@@ -63,6 +63,7 @@ def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
         "/api/index?run=nobody",
         "/api/search?run=one&text=(&regex=yes",
         "/api/search?run=one&text=x&field=nothing",
+        "/api/quotes?run=one&text=x&field=nothing&places=0",
         "/api/search?run=one&text=" + "x" * 600,
         "/api/test?run=one&problem=train/001&test=-1",
         "/api/rollout?run=one&id=train/1/999",

@@ -139,6 +139,10 @@ def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_
     assert show_pulse(collection, {}) == before
     (folder / "results.json").write_text("{}")
     assert show_pulse(collection, {}) != before
+    (folder / "samples.jsonl").write_text("[]\n")
+    (damaged,) = list_runs(collection, {})[0]["notices"]
+    assert damaged == show_pulse(collection, {})["eval"]  # And each time.
+    assert damaged.endswith("samples.jsonl line 1 is list, not an object; the file was edited or damaged")
 
 
 def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> None:

@@ -66,7 +66,11 @@ USUAL_KEYS = {"train": (
 )}  # fmt: skip
 """Command -> the keys that `--help` lists; `--help-all` lists all."""
 
+_EXTRAS = {"data": "data", "serve": "serve", "train": "train"}
+"""Verb -> the extra with the packages that it may lack; of the others `insights`."""
 _NUMBERS = {int: "a whole number", float: "a number"}
+_UNUSABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+"""Errors of the system that another path, or its owner, mends."""
 USER_ERROR = 2
 INTERRUPTED = 130
 CLOSED_PIPE = 141
@@ -89,6 +93,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout.flush()
     except MicroCoderError as error:
         sys.exit(_fail(str(error)))
+    except ModuleNotFoundError as error:
+        sys.exit(_fail(_name_extra(error, words)))
     except CycloptsError as error:
         command = " ".join(["microcoder", *(error.command_chain or ())])
         sys.exit(_fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options."))
@@ -105,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
         where = f" ({error.filename})" if error.filename else ""
         if is_disk_full(error):
             sys.exit(_fail(f"{error.strerror}{where}; free some space and type the same command again to resume"))
-        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR):
+        if error.errno not in _UNUSABLE:
             raise
         sys.exit(
             _fail(f"{error.strerror}{where}; make it writable or choose another place, and type the command again")
@@ -149,16 +155,22 @@ def _print_keys(given: Sequence[str]) -> None:
     module, _, name = place.partition(":")
     try:
         config = getattr(importlib.import_module(module), name)
-    except ImportError as error:
-        from microcoder.judge.core.machine import how_to_install
-
-        extra = "data" if command.startswith("data") else "train"
-        print(f"Its keys can be listed once {error.name} is installed; type: {how_to_install(extra)}")
+    except ModuleNotFoundError as error:
+        print(f"To list its keys {_name_extra(error, given)}")
         return
     usual = () if "--help-all" in given else USUAL_KEYS.get(command, ())
     print(describe_keys(config, width=shutil.get_terminal_size().columns, usual=usual))
     if usual:
         print(f"\nEvery key: microcoder {command} --help-all, docs/reference.md")
+
+
+def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
+    """Return what to install for the package that is missing; raises the error if it is no other's."""
+    from microcoder.judge.core.machine import how_to_install
+
+    if (error.name or "microcoder").partition(".")[0] == "microcoder":
+        raise error
+    return f"this needs {error.name}; type: {how_to_install(_EXTRAS.get(words[0], 'insights'))}"
 
 
 def _explain(error: CycloptsError, given: Sequence[str]) -> str:

@@ -6,6 +6,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from cyclopts.types import PositiveInt
+
 from microcoder.cli.display import Flag
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import require_linux
@@ -19,11 +21,11 @@ def audit_judge(
     judge: tuple[str, ...] = ("microcoder",),
     out: Path = Path("judge-audit"),
     seed: int = 0,
-    most: int = _MOST,
+    most: PositiveInt = _MOST,
     all: Flag = False,
     suite: tuple[Suite, ...] = (),
     python: Path | None = None,
-    lanes: int = 2,
+    lanes: PositiveInt = 2,
     uncontained: Flag = False,
 ) -> None:
     """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.
@@ -57,18 +59,12 @@ def audit_judge(
     from microcoder.lab.yardstick.report import write_json, write_page
     from microcoder.lab.yardstick.session import ask_judge, make_plan, read_judge
 
-    for name, value in (("most", most), ("lanes", lanes)):
-        if value < 1:
-            raise ConfigError(f"--{name} {value}: give 1 or more")
     if python is not None and not python.is_file():
         raise ConfigError(f"--python {python} does not exist; pass an interpreter, such as .venv/bin/python")
     interpreter = str(python.absolute()) if python else sys.executable
     judges = [read_judge(text, python=interpreter) for text in judge]
     plan = make_plan(seed=seed, most=None if all else most, suites=suite)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out {out} cannot be written ({error.strerror}); choose another folder") from None
+    out.mkdir(parents=True, exist_ok=True)
     audits = []
     note = partial(print, file=sys.stderr)
     for judged in judges:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
+from cyclopts.types import PositiveInt
 
 from microcoder.cli.display import Flag, Json, Overrides, Recipes, StepDisplay, parse_overrides, print_resolved
 from microcoder.judge.core.config import load_config
@@ -32,7 +33,7 @@ def audit(
     config: Recipes = (),
     inside: str = "",
     benchmark: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    limit: int | None = None,
+    limit: PositiveInt | None = None,
     seed: int = 0,
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("data-audit"),
     static: Flag = False,
@@ -84,8 +85,6 @@ def audit(
 
         print("\n".join(f"{name:24} {known.about}" for name, known in sorted(FORMATS.items())))
         return
-    if limit is not None and limit < 1:
-        raise ConfigError(f"--limit {limit}: use 1 or more, or leave it out for all rows")
     named = tuple(_read_benchmark(text) for text in benchmark)
     if config:
         if form or inside:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json as json_module
 import os
 import platform
@@ -21,6 +20,7 @@ from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.definition import current_interpreter
 from microcoder.judge.run.isolation import DEGRADED_MEANS
 from microcoder.judge.sandbox.protocol import LAYERS
+from microcoder.train.run.manifest import read_packages
 
 _DEFAULTS = SandboxFlags()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
@@ -41,6 +41,7 @@ def doctor(*, json: Json = False, options: Annotated[SandboxFlags, Parameter(nam
 
 def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
     """Return versions, languages, isolation and self-test of this machine as JSON values; `ok` if all is well."""
+    versions = read_packages()
     found: dict[str, Any] = {
         "microcoder": microcoder.__version__,
         "python": platform.python_version(),
@@ -56,7 +57,7 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
             name: [version for version in language.versions if not find_language(name, version).find_problem()]
             for name, language in LANGUAGES.items()
         },
-        "training": {name: _version(name) for name in _TRAINING},
+        "training": {name: versions.get(name) for name in _TRAINING},
     }
     try:
         with options.open(workers=1) as judge:
@@ -68,13 +69,6 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
     except EvaluatorFault as fault:
         found |= {"ok": False, "fault": str(fault)}
     return found
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def describe(found: dict[str, Any]) -> list[str]:

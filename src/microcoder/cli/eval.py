@@ -30,12 +30,14 @@ def evaluate(*overrides: Overrides, config: Recipes = (), run_dir: Path | None =
     resolved = load_config(EvalConfig, config, parse_overrides(overrides))
     # Pulls in what reads benchmarks, which `--help` does without.
     from microcoder.eval.report import render_results
-    from microcoder.eval.session import digest_config, run_evaluation
+    from microcoder.eval.session import digest_config, plan_evaluation, run_evaluation
 
     target = run_dir or Path("runs") / f"eval-{digest_config(resolved)}"
     if dry_run:
         print_resolved(resolved.model_dump(mode="json"))
-        print(f"the evaluation would be written to {target}")
+        plan = plan_evaluation(resolved, run_directory=target, observer=StepDisplay())
+        num_answers = len(plan.saved) or len(plan.questions) * resolved.sampling.num_samples
+        print(f"{len(plan.questions)} problems, {num_answers} answers; the evaluation would be written to {target}")
         return
     with StepDisplay() as display:
         results = run_evaluation(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json as json_module
-import os
 import shutil
 import sys
 import time
@@ -88,11 +87,6 @@ def judge(
         return
     if output is None:
         raise DataError(f"-o is missing; type: microcoder judge {input_path} -o VERDICTS.jsonl")
-    nearest = next(folder for folder in output.absolute().parents if folder.exists())
-    if output.is_dir():
-        raise DataError(f"{output} is a folder; choose a file with -o")
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise DataError(f"{output} cannot be written: {nearest} is not a writable folder; choose another -o")
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
     origin = {
@@ -170,7 +164,7 @@ def _judge_responses(
     digest = sha256("".join([digest_config(config), *contents]).encode()).hexdigest()[:16]
     folder = output or Path("runs") / f"judged-{digest}"
     if overwrite and folder.exists():
-        EvaluationFolder(folder).check_place()
+        EvaluationFolder(folder).check_ours()
         shutil.rmtree(folder)
     with StepDisplay() as display:
         results = run_evaluation(config, run_directory=folder, observer=display, command=["microcoder", *sys.argv[1:]])

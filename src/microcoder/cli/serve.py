@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.types import UInt16
 
 from microcoder.cli.display import Flag
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.machine import how_to_install, require_linux
+from microcoder.judge.core.machine import require_linux
 from microcoder.judge.fleet.probes import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
@@ -27,7 +28,7 @@ _DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()
 def serve(
     *,
     host: str = "127.0.0.1",
-    port: int = 8077,
+    port: UInt16 = 8077,
     token_file: Path | None = None,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
@@ -65,11 +66,8 @@ def serve(
         Judge programs with known verdicts first, and do not start if one comes out wrong.
     """
     require_linux()
-    try:
-        from microcoder.judge.serve.app import JudgeServer
-        from microcoder.judge.serve.service import Service
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
+    from microcoder.judge.serve.app import JudgeServer
+    from microcoder.judge.serve.service import Service
 
     _check_port(host, port)
     tokens = read_tokens(token_file) if token_file else frozenset()
@@ -102,8 +100,6 @@ def serve(
 
 
 def _check_port(host: str, port: int) -> None:
-    if not 0 <= port <= 65535:
-        raise ConfigError(f"port = {port}; use 1 to 65535, or 0 for a free one")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.create_server(address[:2], family=family):

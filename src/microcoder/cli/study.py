@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from cyclopts.types import PositiveInt
 
 from microcoder.cli.display import Flag, Json, StepDisplay
 from microcoder.cli.train import require_training
 from microcoder.judge.core.errors import ConfigError, TrainingError
-from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.design import Study
@@ -55,7 +55,7 @@ def study(
     /,
     *,
     chosen: Choice = _DEFAULTS,
-    jobs: int | None = None,
+    jobs: PositiveInt | None = None,
     dry_run: Flag = False,
     report: Flag = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
@@ -177,11 +177,8 @@ def _report(
 
 
 def _require_insights() -> None:
-    try:
-        for package in ("scipy", "matplotlib", "pyarrow"):
-            import_module(package)
-    except ImportError as error:
-        raise ConfigError(f"this needs {error.name}; type: {how_to_install('insights')}") from None
+    for package in ("scipy", "matplotlib", "pyarrow"):
+        import_module(package)
 
 
 def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from cyclopts.types import PositiveFloat
 
 from microcoder.cli.display import (
     Flag,
@@ -52,7 +53,7 @@ def train(
     config: Recipes = (),
     run_dir: Path | None = None,
     dry_run: Flag = False,
-    gpu_memory_gib: float | None = None,
+    gpu_memory_gib: PositiveFloat | None = None,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
 

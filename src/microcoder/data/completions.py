@@ -17,19 +17,21 @@ from pydantic import BaseModel, Field, ValidationError
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.machine import how_to_install
 
 if TYPE_CHECKING:
     import httpx
 
-_RETRIED_STATUS = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
+_RETRIED_STATUS = frozenset((408, 409, 429, *range(500, 600)))
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
 _MAX_SHOWN = 300
 _HINTS = {
     403: "the key may not use this model",
     404: "check the address (it ends in /v1 for most servers) and the name of the model",
 }
-_OTHERWISE = "the server refuses the request: check the name of the model and the sampling options"
+_OTHERWISE = (
+    "the server refuses the request: check the name of the model and the sampling options; what can be sent otherwise, "
+    "or not at all: docs/reference.md"
+)
 
 
 class EndpointConfig(Config):
@@ -92,10 +94,8 @@ class Endpoint:
 
     @cached_property
     def _http(self) -> httpx.Client:
-        try:
-            import httpx
-        except ModuleNotFoundError:
-            raise ConfigError(f"asking an endpoint needs httpx; type: {how_to_install('insights')}") from None
+        import httpx
+
         try:
             httpx.URL(self._url)
         except httpx.InvalidURL as fault:
@@ -115,17 +115,15 @@ class Endpoint:
         if "_http" in self.__dict__:
             self._http.close()
 
-    def complete(self, body: Mapping[str, Any], *, may_be_filtered: bool = False) -> Completion:
-        """Return the reply to a request, after retries; ConfigError if none succeeds or the server refuses it.
+    def complete(self, body: Mapping[str, Any]) -> Completion:
+        """Return the reply to a request in OpenAI's form, after retries.
 
-        Args:
-            body: the request, in OpenAI's form.
-            may_be_filtered: whether a reply without choices, which some servers send for filtered content, counts as an
-                empty text; else it is an error.
+        Raises:
+            ConfigError: none succeeds, the server refuses it, or the reply is no chat completion.
         """
-        http = self._http  # says what to type where httpx is missing
         from httpx import RequestError
 
+        http = self._http
         wait_seconds = _FIRST_WAIT_SECONDS
         for attempt in range(1, self.settings.max_retries + 2):
             stated_seconds: float | None = None
@@ -135,7 +133,7 @@ class Endpoint:
                 failure = f"{type(error).__name__}: {error}"
             else:
                 if reply.is_success:
-                    return self._read(reply, may_be_filtered=may_be_filtered)
+                    return self._read(reply)
                 failure = f"status {reply.status_code}: {_shorten(reply.text)}"
                 if reply.status_code not in _RETRIED_STATUS:
                     hints = {401: f"set the key in the environment variable {self.settings.api_key_env}", **_HINTS}
@@ -175,8 +173,7 @@ class Endpoint:
                     "type": "json_schema",
                     "json_schema": {"name": "reply", "schema": schema, "strict": True},
                 },
-            },
-            may_be_filtered=True,
+            }
         ).text
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,12 +182,11 @@ class Endpoint:
             partial.replace(path)
         return _read_object(reply, kind)
 
-    def _read(self, reply: httpx.Response, *, may_be_filtered: bool) -> Completion:
+    def _read(self, reply: httpx.Response) -> Completion:
         try:
             answer = reply.json()
-            if may_be_filtered and not answer["choices"]:
-                return Completion("", False, None)
-            choice = answer["choices"][0]
+            # Some servers send no choice where the content was filtered: an empty answer, not a broken server.
+            choice = (answer["choices"] or [{"message": {}}])[0]
             text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
             num_tokens = (answer.get("usage") or {}).get("completion_tokens")
             if not isinstance(text, str):
@@ -200,6 +196,8 @@ class Endpoint:
                 f"{self._url} answered something else than a chat completion ({type(error).__name__}: {error}): "
                 f"{_shorten(reply.text)}; check the address (it ends in /v1 for most servers)"
             ) from None
+        # Half of a surrogate pair, which JSON can hold and no file can.
+        text = text.encode("utf-8", "replace").decode("utf-8")
         return Completion(text, reason == "length", num_tokens if isinstance(num_tokens, int) else None)
 
 

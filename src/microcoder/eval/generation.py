@@ -12,31 +12,27 @@ An answer file has one row or several for a problem, in the fields that samplers
 
 from __future__ import annotations
 
-import importlib.util
 import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.data.completions import Completion, Endpoint
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.text import shorten, text_of
-from microcoder.data.rowfiles import placed
-from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling, Transformers
+from microcoder.data.rowfiles import placed, read_file
+from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extract import USUAL, Extractor, is_response
-from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
 from microcoder.judge.core.types import Program, Prompt, Turn
 from microcoder.judge.languages import check_language, known_language
 from microcoder.train.recipe import judge as shared
-from microcoder.train.runs import read_rollouts
 
 Messages = list[dict[str, str]]
 """A chat: roles and contents."""
@@ -94,53 +90,40 @@ _ANSWERS = (*_CODES[:2], *_RESPONSES, *_CODES[2:], "generation", "output", "mess
 _FORMS = "lines of {problem_id, response} or {problem_id, code}, or another form of docs/evaluation.md#answers"
 
 
-@dataclass(frozen=True, slots=True)
-class Generations:
-    """The answers of a file."""
+def read_samples(
+    config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL
+) -> tuple[list[Sample], int]:
+    """Return the answers to the questions, and how many others there are; DataError if some are missing.
 
-    samples: list[Sample]
-    num_ignored: int
-    """Number of answers to problems outside the selection."""
-
-
-def read_samples(config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL) -> Generations:
-    """Read the answers to the questions; `extract` takes programs out of responses. DataError if some are missing."""
-    rows = _read_rows(config.path)
+    `extract` takes programs out of responses.
+    """
+    path, what = config.path, "generation file"
+    is_table = path.suffix == ".parquet"
+    rows = [row.values for row in read_file(path, what)] if is_table else [row for _, row in read_values(path, what)]
     found = list(_read_answers(rows, questions, config, extract))
     samples = [sample for sample in found if sample is not None]
+    if not found:
+        raise DataError(f"{what} {path} holds no answer: the lists of its rows are empty")
     if not samples:
         named = next((row[key] for row in rows if isinstance(row, Mapping) for key in _IDS if key in row), None)
         raise DataError(
-            f"generation file {config.path} answers none of the {len(questions)} problems; check the ids: "
+            f"{what} {path} answers none of the {len(questions)} problems; check the ids: "
             f"its first is {named!r}, that of the problems {questions[0].id!r}"
         )
     answered = {sample.problem_id for sample in samples}
     missing = [question.id for question in questions if question.id not in answered]
     if missing and not config.allow_missing:
         raise DataError(
-            f"generation file {config.path} has no answer to {len(missing)} of {len(questions)} problems (first: "
+            f"{what} {path} has no answer to {len(missing)} of {len(questions)} problems (first: "
             f"{missing[0]!r}); narrow the benchmark to what was asked, or pass --generation.allow-missing true"
         )
-    return Generations(samples, len(found) - len(samples))
-
-
-def _read_rows(path: Path) -> list[Any]:
-    if path.suffix == ".parquet":
-        if not path.exists():
-            raise DataError(f"generation file {path} does not exist; check the path")
-        try:
-            return read_rollouts(path)
-        except ImportError:
-            raise ConfigError(f"Parquet needs pyarrow; type: {how_to_install('insights')}") from None
-        except (OSError, ValueError) as error:
-            raise DataError(f"generation file {path} is not a Parquet file ({error}); check the file") from None
-    return [value for _, value in read_values(path, "generation file")]
+    return samples, len(found) - len(samples)
 
 
 def _read_answers(
     rows: Sequence[Any], questions: Sequence[Question], config: GenerationFile, extract: Extractor
 ) -> Iterator[Sample | None]:
-    """Yield the samples in order; None for an answer to a problem outside the selection, or of another step.
+    """Yield the samples in order; None for an answer to a problem outside the selection.
 
     A problem that was read from another format's row is also known by the ids of that row: `p1` for `deepcoder/p1`.
     """
@@ -148,21 +131,25 @@ def _read_answers(
     in_rows = [(name, one) for one in questions for name in {one.id.partition("/")[2], *one.names}]
     in_their_rows = Counter(name for name, _ in in_rows)
     by_name = dict(in_rows) | by_id
-    if rows and all(isinstance(row, list) for row in rows):
-        # LiveCodeBench's other form: lists alone, in the order of the sorted ids.
-        if len(rows) != len(by_id):
-            raise DataError(
-                f"{config.path} holds {len(rows)} lists for {len(by_id)} problems; lists without question_id must "
-                "answer exactly the selected problems, in the order of their ids"
-            )
-        rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
-    steps = {row.get("step") for row in rows if isinstance(row, Mapping)}
-    if config.step is None and len(steps) > 1:
-        raise ConfigError(f"{config.path} holds rollouts of {len(steps)} steps; choose one by --generation.step")
     if not rows:
         raise DataError(f"generation file {config.path} is empty; it needs {_FORMS}")
+    if all(isinstance(row, list) for row in rows):
+        # LiveCodeBench's other form: lists of programs alone, in the order of the sorted ids.
+        if len(rows) != len(by_id) or any(row and str(row[0]) in by_name for row in rows):
+            raise DataError(
+                f"{config.path} holds {len(rows)} lists for {len(by_id)} problems; lists without question_id hold "
+                "programs alone, and answer exactly the selected problems, in the order of their ids"
+            )
+        rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
+    steps = [str(row.get("step") if isinstance(row, Mapping) else config.step) for row in rows]
+    if config.step is None and len(set(steps)) > 1:
+        raise ConfigError(f"{config.path} holds rollouts of {len(set(steps))} steps; choose one by --generation.step")
+    if (step := steps[0] if config.step is None else str(config.step)) not in steps:
+        raise ConfigError(f"{config.path} holds no rollouts of step {step}; choose another --generation.step")
     counts: Counter[str] = Counter()
-    for number, values in enumerate(rows, 1):
+    for number, (of_step, values) in enumerate(zip(steps, rows, strict=True), 1):
+        if of_step != step:
+            continue
         where = f"generation file {config.path} line {number}"
         with placed(where, f"write {_FORMS}"):
             if not isinstance(values, Mapping):
@@ -189,11 +176,14 @@ def _read_answers(
             question, language = by_name.get(name), row.get("language")
             if question is not None and known_language(language):  # Another word may be a natural language.
                 check_language(Program("", str(language)), question.problem, "its answer")
+            is_truncated, num_tokens = row.get("is_truncated") or False, row.number("num_tokens")
+            if not isinstance(is_truncated, int):
+                raise Malformed("wrong_type", f"is_truncated is {type(is_truncated).__name__}, not true or false")
         if name not in by_id and in_their_rows[name] > 1:
             raise DataError(
                 f"{where}: {in_their_rows[name]} problems have the id {name!r} in their rows; name one whole"
             )
-        if question is None or (config.step is not None and row.get("step") != config.step):
+        if question is None:
             yield from (None for _ in texts)
             continue
         for text in texts:
@@ -203,9 +193,10 @@ def _read_answers(
             code = f"{question.problem.statement}{text}" if continues else text
             if continues or (field in _CODES and not is_response(text, question.problem.language)):
                 given = code if code.strip() else None
-                yield Sample(question.id, index, None, given, "given_as_code" if given else "empty_code")
+                why = "given_as_code" if given else "empty_code"
+                yield Sample(problem_id=question.id, sample_index=index, completion=None, program=given, extraction=why)
             else:
-                response = Completion(text, bool(row.get("is_truncated")), row.get("num_tokens"))
+                response = Completion(text, bool(is_truncated), None if num_tokens is None else int(num_tokens))
                 yield Sample.from_response(question, index, response, extract)
 
 
@@ -268,36 +259,3 @@ def ask_endpoint(
     finally:
         stopped.set()
         client.close()
-
-
-def generate_locally(
-    config: Transformers,
-    requests: Sequence[ResponseRequest],
-    sampling: ResponseSampling,
-    *,
-    chat_template_options: Mapping[str, Any],
-    note: Callable[[str], None],
-) -> Iterator[tuple[ResponseRequest, Completion]]:
-    """Load the model, and yield each request with its response, batch by batch."""
-    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
-        raise ConfigError(
-            "generating with a local model needs torch and transformers, which are not installed; "
-            f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
-        )
-    from microcoder.train.run.weights import respond
-
-    note(f"loading {config.model}")
-    answers = respond(
-        config.model,
-        [request.messages for request in requests],
-        seeds=[request.seed for request in requests],
-        batch_size=config.batch_size,
-        revision=config.revision,
-        dtype=config.dtype,
-        template_options=chat_template_options,
-        note=note,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        max_tokens=sampling.max_tokens,
-    )
-    yield from zip(requests, answers, strict=True)

@@ -21,17 +21,19 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from microcoder.data.benchmarks import Question
 from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import USUAL, Extractor
-from microcoder.judge.core.files import WorkFolder, check_writable, read_json, read_rows
+from microcoder.judge.core.files import WorkFolder, read_json, read_rows
+from microcoder.judge.core.records import explain_faults
 from microcoder.judge.core.suspicions import Judged, find_suspicions
-from microcoder.judge.core.types import Outcome
+from microcoder.judge.core.types import Outcome, Record
 from microcoder.lab.studies.effects import Solved, estimate_accuracy, estimate_difference
 
 Key = tuple[str, int]
@@ -39,9 +41,8 @@ Key = tuple[str, int]
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A response, or an answer from a file, with its program."""
+class Sample(Record):
+    """A response, or an answer from a file, with its program: a line of samples.jsonl."""
 
     problem_id: str
     sample_index: int
@@ -60,13 +61,13 @@ class Sample:
         """Extract the program from a response."""
         program = extract(response.text, is_truncated=response.is_truncated, language=question.problem.language)
         return cls(
-            question.id,
-            sample_index,
-            response.text,
-            program.code,
-            program.reason,
-            response.is_truncated,
-            response.num_tokens,
+            problem_id=question.id,
+            sample_index=sample_index,
+            completion=response.text,
+            program=program.code,
+            extraction=program.reason,
+            is_truncated=response.is_truncated,
+            num_tokens=response.num_tokens,
         )
 
 
@@ -89,41 +90,52 @@ class EvaluationFolder(WorkFolder):
     @property
     def is_evaluation(self) -> bool:
         """Whether the folder's manifest is an evaluation's."""
-        return self.manifest.exists() and self.read_manifest().get("kind") == "evaluation"
+        return self.manifest.exists() and read_json(self.manifest, what="manifest").get("kind") == "evaluation"
 
-    def check_place(self) -> None:
-        """Raise DataError unless the folder is writable, and empty or an evaluation's."""
-        check_writable(self.root, DataError)
-        files = (self.manifest, self.questions, self.lock_file)
-        # And what a kill left while one was written.
-        ours = {name for one in files for name in (one.name, f".{one.name}.partial")}
-        if self.root.exists() and not self.is_evaluation and any(path.name not in ours for path in self.root.iterdir()):
-            raise DataError(f"{self.root} is not empty and holds no evaluation; use another folder")
+    def check_ours(self) -> None:
+        """Raise DataError unless the folder is an evaluation's, or empty and writable."""
+        if not self.is_evaluation:
+            self.check_place("evaluation", self.questions)
 
     def read_manifest(self) -> Row:
-        """Return the manifest; raises DataError if the folder has none."""
+        """Return the manifest; raises DataError if the folder has none, or one without what results are made of."""
         if not self.manifest.exists():
             raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
-        return read_json(self.manifest, what="manifest")
+        match read_json(self.manifest, what="manifest"):
+            case {
+                "digest": _,
+                "benchmark": {"num_problems": _},
+                "config": {"generation": {"kind": _}, "benchmark": {"kind": _}},
+            } as manifest:
+                return manifest
+        raise DataError(f"{self.manifest} is no evaluation's, or damaged; pass a folder of `microcoder eval`")
 
     def read_questions(self) -> list[Row]:
-        """Return the rows of questions.jsonl, one per problem."""
-        return read_rows(self.questions)
+        """Return the rows of questions.jsonl, one per problem; DataError unless they are those of the manifest."""
+        rows = read_rows(self.questions)
+        texts = [row.get(name) for row in rows for name in ("problem_id", "platform", "difficulty")]
+        if len(rows) != self.read_manifest()["benchmark"]["num_problems"] or not all(isinstance(t, str) for t in texts):
+            raise DataError(f"{self.questions} was edited or damaged; type the evaluation's command again to mend it")
+        return rows
 
     def read_samples(self) -> dict[Key, Sample]:
         """Return the responses by problem and sample."""
         try:
-            samples = [Sample(**{name: row[name] for name in Sample.__slots__}) for row in read_rows(self.samples)]
-        except (KeyError, TypeError):
-            raise DataError(f"{self.samples} was edited or damaged: a line lacks a field") from None
-        return {(sample.problem_id, sample.sample_index): sample for sample in samples}
+            samples = map(Sample.model_validate, read_rows(self.samples))
+            return {(sample.problem_id, sample.sample_index): sample for sample in samples}
+        except ValidationError as error:
+            raise DataError(f"{self.samples} was edited or damaged: {explain_faults(error, Sample)}") from None
 
     def read_verdicts(self) -> dict[Key, Row]:
         """Return the latest verdict of each sample, sandbox errors included."""
-        try:
-            return {(row["problem_id"], row["sample_index"]): row for row in read_rows(self.verdicts)}
-        except (KeyError, TypeError):
-            raise DataError(f"{self.verdicts} was edited or damaged: a line names no sample") from None
+        found = {}
+        for row in read_rows(self.verdicts):
+            match row:
+                case {"problem_id": str(name), "sample_index": int(index), "verdict": str()}:
+                    found[name, index] = row
+                case _:
+                    raise DataError(f"{self.verdicts} was edited or damaged: a line is no verdict on a sample")
+        return found
 
     def judged(self) -> set[Key]:
         """Return the samples with a final verdict; those with a sandbox error are judged again."""
@@ -190,15 +202,16 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     Raises:
         DataError: the folder holds no evaluation, or no verdict yet.
     """
-    manifest, questions = folder.read_manifest(), folder.read_questions()
-    verdicts, samples = folder.read_verdicts(), folder.read_samples()
+    manifest, samples = folder.read_manifest(), folder.read_samples()
+    # A verdict whose sample is gone is of an answer that a later command gives anew.
+    verdicts = {key: row for key, row in folder.read_verdicts().items() if key in samples}
     if not verdicts:
         raise DataError(f"{folder.root} holds no verdict yet; type its command again to resume it")
-    solved = solved_from(verdicts)
+    questions, solved = folder.read_questions(), solved_from(verdicts)
     counts = Counter(row["verdict"] for row in verdicts.values())
     num_samples = [len(values) for values in solved.values()]
     ks = sorted({1, min(num_samples), *pass_at})
-    judged = [Judged(key[0], samples[key].program, row["verdict"]) for key, row in verdicts.items() if key in samples]
+    judged = [Judged(key[0], samples[key].program, row["verdict"]) for key, row in verdicts.items()]
     asks = manifest["config"]["generation"]["kind"] != "file"
     num_asked = len(questions) if asks else len({name for name, _ in samples})
     lengths = [sample.num_tokens for sample in samples.values() if sample.num_tokens is not None]
@@ -296,7 +309,8 @@ def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = Fal
         difficulties = [name for name in dict.fromkeys(d for _, d in mine) if name != ALL] + [ALL]
         rows = [["", *difficulties]]
         for platform in dict.fromkeys(platform for platform, _ in mine):
-            rows.append([platform, *(_cell_text(mine.get((platform, name)), is_change) for name in difficulties)])
+            cells_here = (mine.get((platform, name)) for name in difficulties)
+            rows.append([platform, *(describe_cell(cell, is_change=is_change) for cell in cells_here)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows]
         table.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
@@ -306,7 +320,8 @@ def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = Fal
     return "\n\n".join(parts)
 
 
-def _cell_text(cell: Row | None, is_change: bool) -> str:
+def describe_cell(cell: Row | None, *, is_change: bool = False) -> str:
+    """Return a row of `accuracy_grid` as text: per cent with interval, and the number of problems or a sign."""
     if cell is None or cell["value"] is None:
         return "-"
     value, sign = 100 * cell["value"], "+" if is_change else ""

@@ -8,34 +8,36 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
-from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile
+from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile, Transformers
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
     build_asker,
     build_messages,
-    generate_locally,
     load_questions,
     question_record,
     read_samples,
 )
 from microcoder.eval.report import EvaluationFolder, Sample, render_results, summarise
 from microcoder.judge import Judge
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extensions import describe_file
+from microcoder.judge.core.extract import Extractor
 from microcoder.judge.core.files import append_row, check_unchanged, write_json, write_rows, write_text
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
-from microcoder.train.run.checkpoints import Observer
+from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
@@ -53,23 +55,41 @@ def run_evaluation(
         EvaluatorFault: there is no sandbox on this machine.
         KeyboardInterrupt: stopped by the user; the same call resumes.
     """
-    folder = EvaluationFolder(run_directory)
-    folder.check_place()
-    if folder.has_begun:
-        check_same_config(folder, config, neutral=NEUTRAL_KEYS)
-    observer.phase("reading the benchmark")
-    ask = build_asker(config)
-    run = _Evaluation(folder, config, load_questions(config, note=observer.note), ask, observer)
-    # Before there is a folder: a mistake in the file leaves none.
-    saved = [] if folder.has_begun else run.read_answers()
+    # Before there is a folder: a mistake in a file leaves none.
+    run = plan_evaluation(config, run_directory=run_directory, observer=observer)
+    folder = run.folder
     with folder.lock():
         run.open_folder(command)
-        run.collect_samples(saved or run.read_answers())
+        run.collect_samples()
         run.judge_samples()
         results = summarise(folder, pass_at=config.pass_at)
         write_json(folder.results, results)
         write_text(folder.report, f"# {results['name']}\n\n{render_results(results)}\n")
     return results
+
+
+def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observer) -> Evaluation:
+    """Read what an evaluation needs, and write nothing; raises ConfigError and DataError as `run_evaluation`."""
+    folder, generation = EvaluationFolder(run_directory), config.generation
+    folder.check_ours()
+    if folder.has_begun:
+        check_same_config(folder, config, neutral=NEUTRAL_KEYS)
+    observer.phase("reading the benchmark")
+    ask, extract = build_asker(config), build_extractor(config.extractor)
+    questions, saved = load_questions(config, note=observer.note), []
+    if isinstance(generation, GenerationFile):
+        saved, num_ignored = read_samples(generation, questions, extract)
+        if num_ignored:
+            observer.note(f"{num_ignored} answers to problems outside the selection were ignored")
+    elif isinstance(generation, Transformers):
+        if find_spec("torch") is None or find_spec("transformers") is None:
+            raise ConfigError(
+                "generating with a local model needs torch and transformers, which are not installed; "
+                f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
+            )
+        if place := model_folder(generation.model):
+            check_model_folder(place)
+    return Evaluation(folder, config, questions, saved, ask, extract, observer)
 
 
 def digest_config(config: EvalConfig) -> str:
@@ -78,11 +98,16 @@ def digest_config(config: EvalConfig) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluation:
+class Evaluation:
+    """An evaluation whose inputs are read; its methods do one pass each, and resume it."""
+
     folder: EvaluationFolder
     config: EvalConfig
     questions: list[Question]
+    saved: list[Sample]
+    """The answers of the config's file; empty if a model generates them."""
     ask: Asker
+    extract: Extractor
     observer: Observer
 
     def open_folder(self, command: Sequence[str]) -> None:
@@ -96,44 +121,34 @@ class _Evaluation:
             "benchmark": {"num_problems": len(self.questions), "digest": _shorten_digest(named)},
             "generations": digest_input(generation.path) if is_file else None,
             "prompt": {"digest": _shorten_digest(json.dumps(asked))},
-            **_digest_extensions(config),
+            **self._digest_extensions(),
         }
         if folder.has_begun:
             # Another process may have come first.
             check_same_config(folder, config, neutral=NEUTRAL_KEYS)
             check_unchanged(folder.root, folder.read_manifest(), origin, DataError)
-            return
-        # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
-        with Judge(workers=1, **config.judging.judge_options()) as judge:
-            isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
-        manifest = {
-            **describe_start(config, name=folder.root.name, command=command),
-            "kind": "evaluation",
-            "digest": digest_config(config),
-            **origin,
-            "isolation": isolation,
-            "environment": environment,
-        }
-        write_json(folder.manifest, manifest)
+        else:
+            # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
+            with Judge(workers=1, **config.judging.judge_options()) as judge:
+                isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
+            manifest = {
+                **describe_start(config, name=folder.root.name, command=command),
+                "kind": "evaluation",
+                "digest": digest_config(config),
+                **origin,
+                "isolation": isolation,
+                "environment": environment,
+            }
+            write_json(folder.manifest, manifest)
         write_rows(folder.questions, map(question_record, self.questions))
 
-    def read_answers(self) -> list[Sample]:
-        """Return the answers of the config's file; empty if a model generates them."""
-        generation = self.config.generation
-        if not isinstance(generation, GenerationFile):
-            return []
-        found = read_samples(generation, self.questions, build_extractor(self.config.extractor))
-        if found.num_ignored:
-            self.observer.note(f"{found.num_ignored} answers to problems outside the selection were ignored")
-        return found.samples
-
-    def collect_samples(self, saved: list[Sample]) -> None:
+    def collect_samples(self) -> None:
         """Write the saved answers, or generate and write those that are still missing."""
         folder, config, sampling = self.folder, self.config, self.config.sampling
-        done, extract = folder.read_samples(), build_extractor(config.extractor)
+        done = folder.read_samples()
         if isinstance(config.generation, GenerationFile):
-            if len(done) < len(saved):
-                write_rows(folder.samples, map(asdict, saved))
+            if len(done) < len(self.saved):
+                write_rows(folder.samples, (sample.model_dump() for sample in self.saved))
             return
         requests = [
             ResponseRequest(
@@ -149,14 +164,25 @@ class _Evaluation:
         if isinstance(config.generation, EndpointGeneration):
             responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
         else:
-            responses = generate_locally(
-                config.generation, requests, sampling, chat_template_options=options, note=self.observer.note
+            # Pulls in torch.
+            from microcoder.train.run.weights import respond
+
+            self.observer.note(f"loading {config.generation.model}")
+            answers = respond(
+                config.generation.model,
+                [request.messages for request in requests],
+                seeds=[request.seed for request in requests],
+                template_options=options,
+                note=self.observer.note,
+                **config.generation.model_dump(include={"batch_size", "revision", "dtype"}),
+                **sampling.model_dump(include={"temperature", "top_p", "max_tokens"}),
             )
+            responses = zip(requests, answers, strict=True)
         by_id = {question.id: question for question in self.questions}
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
         for request, response in responses:
-            sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, extract)
-            append_row(folder.samples, asdict(sample))
+            sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, self.extract)
+            append_row(folder.samples, sample.model_dump())
             self.observer.advance(sample.extraction)
 
     def judge_samples(self) -> None:
@@ -167,17 +193,16 @@ class _Evaluation:
             if key not in judged:
                 pending.setdefault(sample.problem_id, []).append(sample)
         self.observer.phase("judging", done=len(judged), total=len(samples))
-        group: list[tuple[Problem, Sample]] = []
-        num_bytes = 0
-        for question in (one for one in self.questions if one.id in pending):
-            problem = question.load()
-            num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
-            group += [(problem, sample) for sample in pending[question.id]]
-            if num_bytes > _TESTS_AT_ONCE_BYTES:
-                self._judge_group(group)
-                group, num_bytes = [], 0
-        if group:
-            self._judge_group(group)
+        if pending:
+            judging = self.config.judging
+            with Judge(workers=judging.workers, **judging.judge_options()) as judge:
+                began, now = (
+                    {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
+                    for each in (self.folder.read_manifest()["environment"], judge.environment.as_record())
+                )
+                check_unchanged(self.folder.root, began, now, DataError)
+                for group in self._cut_groups(pending):
+                    self._judge_group(judge, group)
         counts = Counter(row["verdict"] for row in self.folder.read_verdicts().values())
         if num_faults := counts.get("sandbox_fault", 0):
             self.observer.note(
@@ -185,38 +210,44 @@ class _Evaluation:
                 "type the same command again to judge only these"
             )
 
-    def _judge_group(self, group: Sequence[tuple[Problem, Sample]]) -> None:
-        folder, judging = self.folder, self.config.judging
+    def _cut_groups(self, pending: Mapping[str, Sequence[Sample]]) -> Iterator[list[tuple[Problem, Sample]]]:
+        group: list[tuple[Problem, Sample]] = []
+        num_bytes = 0
+        for question in (one for one in self.questions if one.id in pending):
+            problem = question.load()
+            num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
+            group += [(problem, sample) for sample in pending[question.id]]
+            if num_bytes > _TESTS_AT_ONCE_BYTES:
+                yield group
+                group, num_bytes = [], 0
+        if group:
+            yield group
 
+    def _judge_group(self, judge: Judge, group: Sequence[tuple[Problem, Sample]]) -> None:
         def keep(index: int, verdict: Verdict) -> None:
             sample = group[index][1]
             row = verdict_record("", verdict) | {"problem_id": sample.problem_id, "sample_index": sample.sample_index}
             del row["id"]
-            append_row(folder.verdicts, row)
+            append_row(self.folder.verdicts, row)
             self.observer.advance(verdict.outcome.value)
 
-        with Judge(workers=judging.workers, **judging.judge_options()) as judge:
-            began, now = (
-                {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
-                for each in (folder.read_manifest()["environment"], judge.environment.as_record())
-            )
-            check_unchanged(folder.root, began, now, DataError)
-            programs = [Program(sample.program, problem.language, sample.extraction) for problem, sample in group]
-            judge.judge(programs, [problem for problem, _ in group], on_verdict=keep)
+        programs = [Program(sample.program, problem.language, sample.extraction) for problem, sample in group]
+        judge.judge(programs, [problem for problem, _ in group], on_verdict=keep)
+
+    def _digest_extensions(self) -> dict[str, Any]:
+        benchmark = self.config.benchmark
+        named = benchmark.format if isinstance(benchmark, ProblemFile) else None
+        brought = [
+            *(describe_file("language", str(path)) for path in self.config.judging.languages),
+            self.extract.extension.source,
+            find_source(named) if named is not None else None,
+        ]
+        digests = {f"{one.noun} {one.reference}": one.digest for one in brought if one is not None}
+        return {"extensions": digests} if digests else {}
 
 
 def _shorten_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _digest_extensions(config: EvalConfig) -> dict[str, Any]:
-    extractor = build_extractor(config.extractor).extension.source
-    brought = [describe_file("language", str(path)) for path in config.judging.languages]
-    brought += [extractor] if extractor else []
-    named = config.benchmark.format if isinstance(config.benchmark, ProblemFile) else None
-    if named is not None and (reader := find_source(named)):
-        brought.append(reader)
-    return {"extensions": {f"{one.noun} {one.reference}": one.digest for one in brought}} if brought else {}
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

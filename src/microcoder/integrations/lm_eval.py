@@ -28,7 +28,7 @@ def ask(doc: Mapping[str, Any]) -> str:
 def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dict[str, float]:
     """Return `pass_at_1` (nan, which `nanmean` ignores, if the sandbox failed on all) and shares of unscored etc."""
     problem = to_problem(doc)
-    responses = [text for result in results for text in ([result] if isinstance(result, str) else result)]
+    responses = [text for result in results for text in (result if isinstance(result, list | tuple) else [result])]
     programs = [extract_program(text, language=problem.language) for text in responses]
     verdicts = shared_judge().judge(programs, [problem] * len(programs))
     known = [value for value in (score(verdict, "all") for verdict in verdicts) if value is not None]

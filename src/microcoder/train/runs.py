@@ -22,7 +22,6 @@ cut back to the step that is resumed from.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from microcoder.judge.core.errors import DataError, TrainingError
+from pydantic import TypeAdapter, ValidationError
+
+from microcoder.judge.core.errors import DataError, TrainingError, explain_fault
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 
@@ -246,14 +247,15 @@ def read_steps(run: RunDirectory) -> list[StepMetrics]:
 
 def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> list[RowT]:
     """Turn rows into metrics: keys of a later version are ignored, a missing key is an error; ascending by step."""
-    fields = dataclasses.fields(row_type)
-    required = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
+    read = TypeAdapter(row_type).validate_python
     parsed: dict[int, RowT] = {}
     for number, row in enumerate(rows, 1):
-        lacking = [name for name in required if name not in row] if isinstance(row, dict) else ["all keys"]
-        if lacking:
-            raise DataError(f"{path} line {number} lacks {', '.join(lacking)}; it was not written by this version")
-        parsed[row["step"]] = row_type(**{f.name: row[f.name] for f in fields if f.name in row})
+        try:
+            found = read(row)
+        except ValidationError as error:
+            faults = "; ".join(explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors())
+            raise DataError(f"{path} line {number}: {faults}; it was not written by this version") from None
+        parsed[found.step] = found
     return [parsed[step] for step in sorted(parsed)]
 
 

@@ -22,6 +22,7 @@ from microcoder.data.formats.rows import read_problem
 from microcoder.data.micro import generate_problems
 from microcoder.data.rowfiles import read_file
 from microcoder.judge.core.errors import DataError, MicroCoderError
+from microcoder.judge.core.files import read_lines
 from microcoder.judge.core.types import Problem
 
 Row = dict[str, Any]
@@ -52,46 +53,17 @@ def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in held]
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield the JSON lines of a file, none if it is missing, each with the byte it begins at.
-
-    A damaged line is an error; a last one without line end is still being written, and left out.
-    """
-    if not path.exists():
-        return
-    begin = 0
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            yield begin, _parse(line, path)
-            begin += len(line)
-
-
 def line_at(path: Path, begin: int) -> Row:
     """Return the JSON line that begins at byte `begin`; raises DataError."""
-    try:
-        with path.open("rb") as file:
-            file.seek(begin)
-            return _parse(file.readline(), path)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror})") from None
+    if (found := next(read_lines(path, begin), None)) is None:
+        raise DataError(f"{path} has no line at byte {begin} any more; reload the page")
+    return found[1]
 
 
 def stamp_of(*paths: Path) -> list[tuple[int, int]]:
     """Return the modification time (ns) and size of each file, to detect changes; zeros for a missing one."""
     known = [path.stat() if path.exists() else None for path in paths]
     return [(status.st_mtime_ns, status.st_size) if status else (0, 0) for status in known]
-
-
-def _parse(line: bytes, path: Path) -> Row:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} holds a line that is not JSON ({error}); it was edited or damaged") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{path} holds a line that is not an object; it was edited or damaged")
-    return row
 
 
 _MICRO_KEYS = ("seed", "tiers", "styles")

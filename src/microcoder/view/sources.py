@@ -16,7 +16,7 @@ import json
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from microcoder.eval.report import EvaluationFolder
+from microcoder.eval.report import EvaluationFolder, describe_cell
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import read_json
+from microcoder.judge.core.files import read_json, read_lines, read_rows
 from microcoder.judge.core.types import Outcome
 from microcoder.view.files import (
     ROWS_AT_ONCE,
     ProblemTests,
     line_at,
     present,
-    read_lines,
     read_row,
     stamp_of,
     tests_of_evaluation,
@@ -118,19 +117,15 @@ _ROWS_A_PART = 256
 
 
 class LineSource(RunSource):
-    """A run with one rollout per line or row; a subclass defines the files, and how a line is read."""
+    """A run with one rollout per line or row of some files; a subclass defines how a line is read."""
 
     split: str
     """The split of all its rollouts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *files: Path) -> None:
         super().__init__()
-        self._lights: list[Row] = []
+        self._files = files
         self._stamp: object = None
-
-    def _is_unchanged(self, *paths: Path) -> bool:
-        before, self._stamp = self._stamp, stamp_of(*paths)
-        return self._stamp == before
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the texts of all rollouts, in parts of some lines each."""
@@ -150,13 +145,17 @@ class LineSource(RunSource):
         return {field: pa.array(column, pa.string()) for field, column in texts.items()}
 
     def _refresh(self) -> bool:
-        if is_changed := self._take_lines():
-            self._builder.put_rows("lines", self._lights)
-        return is_changed
+        if (stamp := stamp_of(*self._files)) == self._stamp:
+            return False
+        rows = [{"split": self.split, "step": 0, "row": place, **light} for place, light in enumerate(self._lights())]
+        self._builder.put_rows("lines", rows)
+        # Last: files that cannot be read are an error each time.
+        self._stamp = stamp
+        return True
 
     @abstractmethod
-    def _take_lines(self) -> bool:
-        """Read the rows of the files into `_lights` if the files changed; return whether they did."""
+    def _lights(self) -> Iterable[Row]:
+        """Read the files; return the small columns of each row, without split, step and row."""
 
 
 def light_verdict(row: Row) -> Row:
@@ -183,22 +182,26 @@ class CorpusSource(LineSource):
     split = "corpus"
 
     def __init__(self, root: Path) -> None:
-        super().__init__()
+        super().__init__(*sorted(root.glob("problems-*.parquet")), *sorted(root.glob("rejected-*.parquet")))
         manifest = read_json(root / "manifest.json", what="corpus manifest")
         self.name = str(manifest.get("name") or root.resolve().name)
         self.tests = tests_of_files([root])
         self._root = root
-        self._files: list[tuple[Path, int]] = []
-        """Files, each with the number of rows in the files before it."""
+        self._num_rows: list[int] = []
+        """Of each file."""
 
     def read(self, record: Row) -> Row:
         """Return a problem's texts."""
-        path, first = next((path, first) for path, first in reversed(self._files) if record["row"] >= first)
-        return _as_rollout(read_row(path, record["row"] - first, _HEAVY))
+        row = record["row"]
+        for path, num_rows in zip(self._files, self._num_rows, strict=True):
+            if row < num_rows:
+                return _as_rollout(read_row(path, row, _HEAVY))
+            row -= num_rows
+        raise DataError(f"{self._root} has no row {record['row']} any more; reload the page")
 
     def read_all(self, index: Any) -> Iterator[Row]:
         """Yield every problem's texts, file by file."""
-        for path, _ in self._files:
+        for path in self._files:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
                     yield from map(_as_rollout, batch.to_pylist())
@@ -208,30 +211,23 @@ class CorpusSource(LineSource):
         table = tabulate_counts("Rows by what became of them", "reason", "rows", self.index().count("verdict"))
         return RunInfo("finished", [("folder", str(self._root))], (), (), [table])
 
-    def _take_lines(self) -> bool:
-        if self._files:
-            return False
-        for path in (*sorted(self._root.glob("problems-*.parquet")), *sorted(self._root.glob("rejected-*.parquet"))):
-            self._files.append((path, len(self._lights)))
+    def _lights(self) -> Iterator[Row]:
+        self._num_rows = []
+        for path in self._files:
             try:
                 with pq.ParquetFile(path) as file:
                     rows = file.read(columns=present(file, _LIGHT)).to_pylist()
             except (OSError, ValueError) as error:
                 raise DataError(f"{path} cannot be read ({error}); build the corpus again") from None
+            self._num_rows.append(len(rows))
             for row in rows:
-                self._lights.append(
-                    {
-                        "split": self.split,
-                        "step": 0,
-                        "row": len(self._lights),
-                        "problem_id": row["id"],
-                        "tier": row.get("platform_difficulty") or row.get("dataset") or "",
-                        "verdict": row.get("reason") or KEPT,
-                        "reward": row.get("pass_rate"),
-                        "tests_total": row.get("num_tests"),
-                    }
-                )
-        return True
+                yield {
+                    "problem_id": row["id"],
+                    "tier": row.get("platform_difficulty") or row.get("dataset") or "",
+                    "verdict": row.get("reason") or KEPT,
+                    "reward": row.get("pass_rate"),
+                    "tests_total": row.get("num_tests"),
+                }
 
 
 def _as_rollout(row: Row) -> Row:
@@ -274,20 +270,19 @@ class EvaluationSource(LineSource):
     split = "evaluation"
 
     def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
-        super().__init__()
         self._folder, self._manifest = EvaluationFolder(root), manifest
+        super().__init__(self._folder.samples, self._folder.verdicts)
         self.name = str(manifest.get("name") or root.resolve().name)
         self.tests = tests or tests_of_evaluation((manifest.get("config") or {}).get("benchmark") or {})
-        self._samples, self._verdicts = self._folder.samples, self._folder.verdicts
         self._questions: dict[str, Row] = {}
         self._sample_begins: list[int] = []
         self._verdict_begins: dict[int, int] = {}
 
     def read(self, record: Row) -> Row:
         """Return a sample's response, program and tests; the prompt is the statement, if the benchmark can be read."""
-        sample = line_at(self._samples, self._sample_begins[record["row"]])
+        sample = line_at(self._folder.samples, self._sample_begins[record["row"]])
         begin = self._verdict_begins.get(record["row"])
-        verdict = line_at(self._verdicts, begin) if begin is not None else {}
+        verdict = line_at(self._folder.verdicts, begin) if begin is not None else {}
         question = self._questions.get(record["problem_id"], {})
         facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
         asked = self.tests.find(record["problem_id"])
@@ -303,7 +298,10 @@ class EvaluationSource(LineSource):
         """Return state, config and tables: accuracy by platform and difficulty, samples by verdict."""
         path = self._folder.results
         results = read_json(path, what="results") if path.exists() else None
-        tables = [_grid(results)] if results else []
+        columns = ["platform", "difficulty", "figure", "%, with 95 % interval (n: problems)"]
+        cells = (results or {}).get("cells") or ()
+        rows = [[one["platform"], one["difficulty"], f"pass@{one['k']}", describe_cell(one)] for one in cells]
+        tables = [{"title": "Accuracy", "columns": columns, "rows": rows}] if rows else []
         counts = (results or {}).get("outcomes") or self.index().count("verdict")
         tables.append(tabulate_counts("Samples by verdict", "verdict", "samples", counts))
         waiting = f"{counts[_UNJUDGED]} samples are not judged yet." if counts.get(_UNJUDGED) else ""
@@ -312,45 +310,29 @@ class EvaluationSource(LineSource):
         shown = [(key, str(value)) for key, value in facts.items()]
         return RunInfo("finished" if results else "not finished", shown, notices, (), tables)
 
-    def _take_lines(self) -> bool:
-        if self._is_unchanged(self._samples, self._verdicts):
-            return False
-        self._questions = {row["problem_id"]: row for row in self._folder.read_questions() if "problem_id" in row}
-        self._lights, self._sample_begins, self._verdict_begins = [], [], {}
+    def _lights(self) -> list[Row]:
+        self._questions = {row["problem_id"]: row for row in read_rows(self._folder.questions) if "problem_id" in row}
+        self._sample_begins, self._verdict_begins = [], {}
+        lights: list[Row] = []
         places: dict[tuple[Any, Any], int] = {}
-        for place, (begin, row) in enumerate(read_lines(self._samples)):
+        for place, (begin, row) in enumerate(read_lines(self._folder.samples)):
             if not {"problem_id", "sample_index"} <= row.keys():
-                raise DataError(f"{self._samples} was edited or damaged: a line names no sample")
+                raise DataError(f"{self._folder.samples} was edited or damaged: a line names no sample")
             places[row["problem_id"], row["sample_index"]] = place
             self._sample_begins.append(begin)
             question = self._questions.get(row["problem_id"], {})
             tier = " ".join(filter(None, (question.get("platform"), question.get("difficulty"))))
-            light = {"split": self.split, "step": 0, "row": place, "tier": tier, "verdict": _UNJUDGED}
-            self._lights.append({**{name: row.get(name) for name in _SAMPLE_KEYS}, **light})
-        for begin, row in read_lines(self._verdicts):
+            lights.append({**{name: row.get(name) for name in _SAMPLE_KEYS}, "tier": tier, "verdict": _UNJUDGED})
+        for begin, row in read_lines(self._folder.verdicts):
             place = places.get((row.get("problem_id"), row.get("sample_index")))
             if place is not None:
                 self._verdict_begins[place] = begin
-                self._lights[place] |= light_verdict(row)
-        return True
+                lights[place] |= light_verdict(row)
+        return lights
 
 
 def _unwire(output: str | None) -> str | None:
     return output.strip().removeprefix(_WIRE) if output and _WIRE in output else output
-
-
-def _grid(results: Row) -> Row:
-    rows = []
-    for cell in results.get("cells") or []:
-        value, low, high = (_percent(cell.get(name)) for name in ("value", "low", "high"))
-        platform, difficulty, num = (str(cell.get(name)) for name in ("platform", "difficulty", "num_problems"))
-        rows.append([platform, difficulty, f"pass@{cell.get('k')}", value, f"{low} to {high}", num])
-    columns = ["platform", "difficulty", "figure", "value", "95 % interval", "problems"]
-    return {"title": "Accuracy", "columns": columns, "rows": rows}
-
-
-def _percent(value: object) -> str:
-    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "unknown"
 
 
 class VerdictSource(LineSource):
@@ -360,7 +342,7 @@ class VerdictSource(LineSource):
     split = "judged"
 
     def __init__(self, path: Path, tests: ProblemTests | None) -> None:
-        super().__init__()
+        super().__init__(path)
         self.name = path.name.removesuffix(".jsonl")
         self.tests = tests or ProblemTests()
         self._path = path
@@ -391,14 +373,7 @@ class VerdictSource(LineSource):
         table = tabulate_counts("Submissions by verdict", "verdict", "submissions", self.index().count("verdict"))
         return RunInfo("finished", facts, notices, (), [table])
 
-    def _take_lines(self) -> bool:
-        if self._is_unchanged(self._path):
-            return False
+    def _lights(self) -> list[Row]:
         rows = [(begin, row) for begin, row in read_lines(self._path) if "verdict" in row]
         self._begins = [begin for begin, _ in rows]
-        shared = {"split": self.split, "step": 0, "sample_index": 0}
-        self._lights = [
-            {**shared, "row": number, "problem_id": str(row.get("id", "")), **light_verdict(row)}
-            for number, (_, row) in enumerate(rows)
-        ]
-        return True
+        return [{"sample_index": 0, "problem_id": str(row.get("id", "")), **light_verdict(row)} for _, row in rows]

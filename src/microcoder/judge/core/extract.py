@@ -353,14 +353,15 @@ _UNDO = {
 """Changes that a layout makes to a block -> functions that undo them."""
 
 
-def extract_program(response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
+def extract_program(response: str | None, *, is_truncated: bool = False, language: str = "python") -> Program:
     """Return the program of a response.
 
     Args:
-        response: the completion as text.
+        response: the completion as text; None, as of a chat whose message has no content, is an empty one.
         is_truncated: the response reached the length limit; a missing program is then incomplete, not wrong.
         language: the problem's language: blocks with its tags are preferred, and only Python blocks are compiled.
     """
+    response = response or ""
     blocks, is_thinking = find_blocks(response, language)
     nothing = Program(None, language, is_incomplete=is_truncated, blocks=blocks)
     if is_thinking:

@@ -45,13 +45,6 @@ def new_folder(path: Path) -> Iterator[Path]:
     partial.replace(path)
 
 
-def check_writable(root: Path, error: type[MicroCoderError]) -> None:
-    """Raise `error` if a folder cannot be made or written."""
-    nearest = next(path for path in (root, *root.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise error(f"{root} cannot be written: {nearest} is not a writable folder; use another folder")
-
-
 def check_folder(folder: Path, name: str) -> None:
     """Raise DataError if the path of a folder, or one of its parents, is a file; `name` is the option for messages."""
     # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
@@ -83,6 +76,22 @@ class WorkFolder:
         self.manifest = root / "manifest.json"
         self.lock_file = root / ".lock"
 
+    def check_place(self, noun: str, *leftovers: Path) -> None:
+        """Raise the folder's error unless it can be made and written, and holds nothing of others than a failed start.
+
+        Args:
+            noun: what is missing in a folder of others.
+            leftovers: what a start may leave beside the manifest and the lock.
+        """
+        nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+            raise self.error(f"{self.root} cannot be written: {nearest} is not a writable folder; use another folder")
+        names = {path.name for path in (self.manifest, self.lock_file, *leftovers)}
+        # And what a kill left while one was written.
+        names |= {f".{name}.partial" for name in names}
+        if self.root.exists() and any(path.name not in names for path in self.root.iterdir()):
+            raise self.error(f"{self.root} is not empty and holds no {noun}; use another folder")
+
     def lock(self) -> AbstractContextManager[None]:
         """Lock the folder against other processes; the kernel releases the lock when the holder dies."""
         return hold_lock(
@@ -112,16 +121,33 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a JSON-lines file, none if it is missing; a last line cut off by a kill is left out."""
-    # Split as bytes: a kill can cut the last line in the middle of a character.
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(json.loads(line))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{path} line {number} is not JSON ({error}); the file was edited or damaged") from None
-    return rows
+    """Return the objects of a JSON-lines file, as `read_lines` yields them."""
+    return [row for _, row in read_lines(path)]
+
+
+def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a JSON-lines file from byte `start` on, none if it is missing, with the byte each begins at.
+
+    DataError for a damaged line; a last one without line end is still being written, or a kill cut it off: left out.
+    """
+    begin = start
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        file.seek(begin)
+        # As bytes: a kill can cut the last line in the middle of a character.
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            where = f"{path} at byte {begin}" if start else f"{path} line {number}"
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{where} is not JSON ({error}); the file was edited or damaged") from None
+            if not isinstance(row, dict):
+                raise DataError(f"{where} is {type(row).__name__}, not an object; the file was edited or damaged")
+            yield begin, row
+            begin += len(line)
 
 
 @contextmanager
@@ -159,7 +185,9 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{what} {path} does not exist; pass a folder that `microcoder train` wrote") from None
+        raise DataError(
+            f"{what} {path} does not exist; pass a folder that `microcoder train` or `eval` wrote"
+        ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{what} {path} is not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -128,7 +128,7 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         f"{len(INSIGHTS)} claims: {counts}. {num_precise} intervals are as narrow as the smallest effect of "
         "interest. Verdicts hold among all claims (Holm, 5 %).",
         "",
-        "How to read this: [insights.md](../insights.md).",
+        "How to read this: [insights.md](../insights.md); in words: [what we learnt](what-we-learnt.md).",
         "",
         *_rows("", "claim", "verdict", *_NUMBERS, ""),
         *(

@@ -7,7 +7,6 @@ one line; its directory stays consistent, since partly written files are never u
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, MicroCoderError, TrainingError
+from microcoder.judge.core.files import read_json
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.algorithm.sampling import find_limit
 from microcoder.train.recipe.recipe import (
@@ -66,7 +66,7 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
         }
     if model.path in KNOWN:
         return KNOWN[model.path]
-    found = read_json(find_file(model.path, "config.json"))
+    found = read_file(model.path, "config.json")
     return found if "num_hidden_layers" in found else None
 
 
@@ -86,15 +86,9 @@ def find_file(model: str, name: str) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def read_json(path: Path | None) -> dict[str, Any]:
-    """Return the object in a model's JSON file; empty without a file. ConfigError if it cannot be read."""
-    if path is None:
-        return {}
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read ({error}); download the model again") from None
-    return value if isinstance(value, dict) else {}
+def read_file(model: str, name: str) -> dict[str, Any]:
+    """Return the object in a model's JSON file; empty without a file. DataError if it is damaged."""
+    return {} if (path := find_file(model, name)) is None else read_json(path, what="model's file")
 
 
 def count_model(model: MicroModel | HuggingFaceModel) -> int | None:

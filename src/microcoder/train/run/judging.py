@@ -10,7 +10,6 @@ from typing import Any
 
 from microcoder.judge import Judge, JudgingEnvironment
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet.protocols import BatchJudge, Judging, OnVerdict
 from microcoder.judge.languages.environment import digest_languages
@@ -40,10 +39,7 @@ def open_judge(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[st
 @contextmanager
 def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
     """Connect to a recipe's judge over HTTP, at one address or several; yields what `open_judge` does."""
-    try:
-        from microcoder.judge.fleet.http import JudgeClient, TokenRefused
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed; type: {how_to_install('serve')}") from None
+    from microcoder.judge.fleet.http import JudgeClient, TokenRefused
 
     def check(url: str, about: Mapping[str, Any]) -> None:
         """Refuse a service that judges differently, also after a restart."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.extensions import describe_file
-from microcoder.judge.core.files import check_unchanged, check_writable, read_json, write_json
+from microcoder.judge.core.files import check_unchanged, read_json, write_json
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import OwnMasking
 from microcoder.train.recipe.judge import build_asker
@@ -102,12 +102,8 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     if run.has_begun:
         check_same_config(run, config)
         return
-    check_writable(run.root, TrainingError)
-    ours = {path.name for path in (run.lock_file, run.manifest, run.probe, run.logs)}
-    # Left by an engine that failed before it had begun, or by a kill while the manifest was written.
-    ours |= {run.trl.name, "verl", f".{run.manifest.name}.partial"}
-    if run.root.exists() and any(path.name not in ours for path in run.root.iterdir()):
-        raise TrainingError(f"{run.root} is not empty and holds no run (no manifest.json); use another --run-dir")
+    # The last ones are left by an engine that failed before it had begun.
+    run.check_place("run (no manifest.json)", run.probe, run.logs, run.trl, run.root / "verl")
 
 
 def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:

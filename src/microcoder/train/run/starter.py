@@ -17,7 +17,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig, count_verl_devices
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
-from microcoder.train.run.estimate import MemoryTable, count_memory, find_file, read_json
+from microcoder.train.run.estimate import MemoryTable, count_memory, find_file, read_file
 from microcoder.train.run.manifest import find_missing
 
 GPUS: Mapping[str, float | None] = MappingProxyType(
@@ -91,7 +91,7 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
         raise ConfigError("engine verl trains on GPUs; pass --gpu h100, say, or leave out --engine verl")
     if (folder := model_folder(wishes.model)) is not None:
         check_model_folder(folder)
-    context = read_json(find_file(wishes.model, "config.json")).get("max_position_embeddings")
+    context = read_file(wishes.model, "config.json").get("max_position_embeddings")
     usual, is_trl = OptimizerConfig().name, wishes.engine == "trl"
 
     def count(setting: Setting) -> tuple[str, MemoryTable | None]:
@@ -148,8 +148,8 @@ def _read_template(model: str) -> tuple[bool, bool]:
     """Return whether a model thinks unless switched off, and whether its tokenizer lacks a chat template."""
     if (file := find_file(model, "chat_template.jinja")) is not None:
         return "enable_thinking" in file.read_text(encoding="utf-8"), False
-    if (settings := find_file(model, "tokenizer_config.json")) is not None:
-        template = read_json(settings).get("chat_template")
+    if settings := read_file(model, "tokenizer_config.json"):
+        template = settings.get("chat_template")
         return "enable_thinking" in json.dumps(template), template is None
     return _HYBRID.fullmatch(model.rpartition("/")[2]) is not None, False
 
