@@ -69,7 +69,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
 
     If the model does not follow the schema in `_ATTEMPTS` attempts, the candidate is returned unchanged.
     """
-    statement = (candidate.statement or candidate.statement_found)[:_MOST_CHARACTERS]
+    statement = candidate.statement[:_MOST_CHARACTERS]
     answers: list[dict[str, int]] = []
     for time in range(TIMES):
         # Asked again under other seeds where it does not follow the schema.

@@ -9,7 +9,7 @@ import pytest
 from decontamination import arranged, known_copies, measure
 from real_texts import ALL, deepseek, livecodebench
 
-from microcoder.data.filter import ContaminationIndex, DuplicateGroup, build_index, describe, find_duplicates, find_hits
+from microcoder.data.filter import ContaminationIndex, build_index, describe, find_duplicates, find_hits
 from microcoder.data.filter.contamination import example_keys, literals, source_keys, title_key, words
 from microcoder.data.filter.duplicates import merge
 from microcoder.data.formats.candidates import Candidate, Solution
@@ -31,12 +31,12 @@ def row(name: str, statement: str = STORY, **fields: object) -> Candidate:
     return Candidate(id=name, dataset=name.partition("/")[0], statement=statement, **fields)  # type: ignore[arg-type]
 
 
-def groups_of(*rows: Candidate) -> list[DuplicateGroup]:
+def groups_of(*rows: Candidate) -> dict[str, dict[str, str]]:
     return find_duplicates(describe(rows))
 
 
 def merged(*rows: Candidate) -> list[tuple[str, ...]]:
-    return [(group.kept, *group.dropped) for group in groups_of(*rows)]
+    return [(kept, *dropped) for kept, dropped in groups_of(*rows).items()]
 
 
 CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://codeforces.com/problemset/problem/12/A"
@@ -61,17 +61,18 @@ CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://code
 def test_what_makes_two_records_one_problem(one: dict[str, Any], other: dict[str, Any], why: str | None) -> None:
     found = groups_of(row("a/1", **one), row("b/1", **other))
     assert len(found) == (why is not None)
-    for group in found:
-        assert group.dropped in (("a/1",), ("b/1",))
-        assert group.why[group.dropped[0]].startswith(str(why))
+    for dropped in found.values():
+        ((name, told),) = dropped.items()
+        assert name in ("a/1", "b/1")
+        assert told.startswith(str(why))
 
 
 def test_a_third_record_does_not_join_what_is_told_apart() -> None:
     easy = row("a/1", f"{STORY} 1 <= n <= 100", licence="MIT")
     hard = row("b/1", f"{STORY} 1 <= n <= 100000")
     silent = row("c/1")
-    (group,) = groups_of(easy, hard, silent)
-    assert {group.kept, *group.dropped} in ({"a/1", "c/1"}, {"b/1", "c/1"})
+    (group,) = merged(easy, hard, silent)
+    assert set(group) in ({"a/1", "c/1"}, {"b/1", "c/1"})
 
 
 def test_the_best_record_is_kept() -> None:
@@ -94,8 +95,8 @@ def test_the_same_problems_in_two_real_sets_are_found() -> None:
     slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
     left = [one.model_copy(update={"url": "", "title": ""}) for one in deepseek("en")]
     right = [one.model_copy(update={"title": "", "id": f"lcb/{number}"}) for number, one in enumerate(livecodebench())]
-    found = groups_of(*left, *right)
-    across = [group for group in found if len({name.partition("/")[0] for name in (group.kept, *group.dropped)}) == 2]
+    found = merged(*left, *right)
+    across = [group for group in found if len({name.partition("/")[0] for name in group}) == 2]
     shared = sum(one.title in slugs for one in deepseek("en"))
     assert len(across) >= 0.85 * shared
     within = [group for group in found if group not in across]

@@ -23,7 +23,6 @@ from microcoder.data.clean import process
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.difficulty import judge_attempts, score_difficulty, select, with_pass_rate
 from microcoder.data.filter import (
-    DuplicateGroup,
     FilterSettings,
     Fingerprint,
     build_index,
@@ -233,7 +232,8 @@ class DuplicateBarrier(Barrier):
     """Keeps the best record of each problem, with the tests and solutions of all."""
 
     def __init__(self, settings: NoSettings) -> None:
-        self._groups: dict[str, DuplicateGroup] = {}
+        self._groups: dict[str, dict[str, str]] = {}
+        self._dropped: dict[str, str] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
         """Return a fingerprint of each record, to find duplicates by."""
@@ -241,22 +241,18 @@ class DuplicateBarrier(Barrier):
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
         """Find the groups of records that are one problem."""
-        for group in find_duplicates(looks):
-            self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
+        self._groups = find_duplicates(looks)
+        self._dropped = {name: f"{kept} by {why}" for kept, of in self._groups.items() for name, why in of.items()}
 
     def needs(self, name: str) -> Sequence[str]:
         """Return the ids of a kept record's duplicates; none for other records."""
-        group = self._groups.get(name)
-        return group.dropped if group and group.kept == name else ()
+        return list(self._groups.get(name, ()))
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
         """Return a kept record merged with its duplicates, the rejection of a duplicate, or another record as it is."""
-        group = self._groups.get(candidate.id)
-        if group is None:
-            return candidate
-        if group.kept == candidate.id:
-            return merge(candidate, [others[name] for name in group.dropped])
-        return candidate.reject("filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
+        if candidate.id in self._dropped:
+            return candidate.reject("filter", "duplicate_of", self._dropped[candidate.id])
+        return merge(candidate, list(others.values())) if others else candidate
 
 
 class SelectionBarrier(Barrier):

@@ -183,7 +183,7 @@ def find_shown(candidate: Candidate) -> tuple[bool, ...]:
     That is: a package keeps it among the samples, an example of the statement has its values, or its values (four or
     more) stand in the statement one after the other.
     """
-    statement = candidate.statement or candidate.statement_found
+    statement = candidate.statement
     samples = {given for given, _ in samples_of(split(statement))}
     everything = f" {values_of(statement)} "
     groups = candidate.groups or ("",) * len(candidate.tests)

@@ -93,8 +93,25 @@ class LicenceSettings(Config):
     """Whether a row without a licence is kept (our choice: it can be trained on; `data push` leaves it out)."""
 
 
+_BRACKETS = re.compile(r"\(([^()]+)\)")
+_OR, _AND = (re.compile(rf"\s+{word}\s+(?![^(]*\))", re.IGNORECASE) for word in ("or", "and"))
+
+
 def normalise_licence(text: str) -> str:
-    """Return one name for the ways of writing a licence; an unknown text is returned as it is."""
+    """Return one name for the ways of writing a licence; an unknown text is returned as it is.
+
+    Of SPDX's `A AND B` that is the strictest part's, of `A OR B` the known part's with the fewest duties.
+    """
+    plain = _BRACKETS.sub(lambda found: name if (name := normalise_licence(found[1])) in _BY_DUTIES else found[0], text)
+    if plain != text:
+        return name if (name := normalise_licence(plain)) in _BY_DUTIES else text.strip()
+    parts = _OR.split(text)
+    known = [name for part in parts if len(parts) > 1 and (name := normalise_licence(part)) in _BY_DUTIES]
+    # In prose (`GPL-3.0 or later`) what is no licence may say more than a choice.
+    if known and (" OR " in text or len(known) == len(parts)):
+        return min(known, key=_BY_DUTIES.index)
+    if len(parts := _AND.split(text)) > 1:
+        return name if (name := normalise_licence(strictest_licence(parts))) in _BY_DUTIES else text.strip()
     words = re.sub(r"[\s_/]+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text.strip().lower()))
     words = words.replace("license", "").replace("licence", "").strip()
     if not words:
