@@ -26,13 +26,14 @@ import pytest
 from microcoder.cli import main
 from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.build import BuildConfig
-from microcoder.data.build.config import SourceSettings
+from microcoder.data.build.config import SourceSettings, open_settings, unpack_sources
 from microcoder.data.build.session import plan_build, run_build
 from microcoder.data.build.steps import NoSettings, Resources, collect_step, open_process, read_benchmark_problems
 from microcoder.data.formats.candidates import REASONS
 from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
+from microcoder.data.sources import collect_source
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import hold_lock
@@ -206,7 +207,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert again["was_finished"]
     assert contents(corpus) == before
 
-    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13")[0])
+    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.licence.allowed", "MIT")[0])
     assert missing["missing"]["process"] == 0
     assert missing["missing"]["filter"] == missing["missing"]["verify"] == 10
 
@@ -343,7 +344,8 @@ def test_a_benchmark_is_no_source(tmp_path: Path) -> None:
 
 def pack(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
     """Write an archive of some files and symbolic links, in the form that its name says."""
-    if path.suffix == ".zip":
+    path.parent.mkdir(exist_ok=True)
+    if path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, content in files.items():
                 packed.writestr(name.replace("/", "\\", 1), content)
@@ -367,6 +369,23 @@ def pack(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
 
 
 FORMS = ("tar", "tar.gz", "tar.zst", "zip")
+PACKAGE = {
+    "problem.yaml": b"name: x",
+    "problem_statement/problem.md": b"Add.",
+    "data/1.in": b"1\n",
+    "data/1.ans": b"1\n",
+}
+
+
+def test_packages_have_the_names_of_their_archives(tmp_path: Path) -> None:
+    # One at the root of an archive, one in a folder whose name is in Latin-1.
+    pack(tmp_path / "all" / "first.ZIP", PACKAGE, {})
+    pack(tmp_path / "all" / "set.tar", {f"p\udce5/{name}": content for name, content in PACKAGE.items()}, {})
+    for path, names in (("all", ["first", "set/på"]), ("all/first.ZIP", ["first"]), ("all/set.tar", ["på"])):
+        given = SourceSettings(path=str(tmp_path / path), format="kattis")
+        (source,) = unpack_sources([given], into=tmp_path / "unpacked")
+        rows = list(collect_source(open_settings(source)))
+        assert [(row.id, type(row)) for row in rows] == [(f"kattis/{name}", Candidate) for name in names]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -379,7 +398,7 @@ def test_an_archive_is_a_source_and_its_links_are_left_out(
     source = {"path": str(path), "format": "apps", "inside": "set/raw.jsonl"}
     config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [source]})
     assert plan_build(config, last="collect").num_rows == 1
-    assert [path.name for path in (tmp_path / "corpus").rglob("set/*")] == ["raw.jsonl"]
+    assert [path.name for path in (tmp_path / "corpus").rglob("set/set/*")] == ["raw.jsonl"]
     assert "3 links were left out" in caplog.text
 
 
@@ -405,14 +424,14 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
         pytest.skip("what is not packed is no bomb, and no name in a zip is so long")
     path = pack(tmp_path / f"set.{form}", files, {})
     with pytest.raises(DataError, match=said):
-        unpack(path, into=tmp_path / "unpacked", digest="d")
+        unpack(path, tmp_path / "unpacked" / "set")
     assert list((tmp_path / "unpacked").iterdir()) == []
     assert not list(tmp_path.rglob("outside.jsonl"))
     # One that is damaged.
     path = pack(tmp_path / f"set.{form}", {"a.jsonl": random.Random(1).randbytes(1 << 16)}, {})
     path.write_bytes(path.read_bytes()[: 1 << 15])
     with pytest.raises(DataError, match="cannot be unpacked"):
-        unpack(path, into=tmp_path / "unpacked", digest="d")
+        unpack(path, tmp_path / "unpacked" / "set")
 
 
 def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
@@ -423,10 +442,9 @@ def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
             member.size = len(rows)
             archive.addfile(member, BytesIO(rows))
     with ThreadPoolExecutor(6) as threads:
-        found = set(threads.map(lambda _: unpack(tmp_path / "set.tar", into=tmp_path / "u", digest="d"), range(6)))
-    (folder,) = found
-    assert [path.stat().st_size for path in sorted(folder.rglob("*.jsonl"))] == [len(rows)] * 8
-    assert list((tmp_path / "u").iterdir()) == [folder]
+        list(threads.map(lambda _: unpack(tmp_path / "set.tar", tmp_path / "u" / "set"), range(6)))
+    assert [path.stat().st_size for path in sorted((tmp_path / "u" / "set").rglob("*.jsonl"))] == [len(rows)] * 8
+    assert [path.name for path in (tmp_path / "u").iterdir()] == ["set"]
 
 
 _ON_BAD_DISKS = """

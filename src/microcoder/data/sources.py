@@ -16,7 +16,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -167,10 +167,14 @@ def open_source(path: str | Path, format_name: str, *, name: str = "", licence: 
         files = find_part(folder, wanted, said=f"{path}: the repository", hint=_USE)
         licence = licence or LICENCES.get(wanted.repository, "")
         return Source(folder, found_format, name, files, folder.name, licence)
-    source = Source(Path(path), found_format, name, licence=licence)
+    source = Source(Path(os.path.abspath(path)), found_format, name, licence=licence)
     if not source.path.exists():
         raise DataError(f"source {path} does not exist; check the path")
-    if not _list_places(source):
+    if "." in (places := list_places(source)):
+        # It is a package itself, and has its folder's name.
+        named = (os.path.normpath(f"{source.path.name}/{place}") for place in places)
+        return replace(source, path=source.path.parent, files=tuple(named))
+    if not places:
         expected = source.format.folders.markers if source.format.folders else rowfiles.SUFFIXES
         raise DataError(f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}")
     return source
@@ -224,7 +228,7 @@ def _root(source: Source) -> Path:
 
 
 def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[FilePart]:
-    for place in _list_places(source):
+    for place in list_places(source):
         if source.format.folders is not None:
             files = list_files(source, Shard((FilePart(place, 0, 1),)))
             yield FilePart(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
@@ -232,7 +236,7 @@ def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None
             yield from rowfiles.list_parts(_root(source), place, rows_per_shard, bytes_per_shard)
 
 
-def _list_places(source: Source) -> list[str]:
+def list_places(source: Source) -> list[str]:
     """Return the files with rows, or the folders that are rows, as sorted paths relative to the root."""
     if source.files:
         return list(source.files)

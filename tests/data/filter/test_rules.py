@@ -23,7 +23,6 @@ from microcoder.data.build.steps import DuplicateBarrier, NoSettings
 from microcoder.data.filter import (
     FilterSettings,
     LicenceSettings,
-    QualitySettings,
     build_index,
     describe,
     filter_row,
@@ -31,6 +30,7 @@ from microcoder.data.filter import (
     merge,
 )
 from microcoder.data.filter.rules import (
+    BLOCKING_FLAGS,
     PERMISSIVE,
     SHARE_ALIKE,
     check_licence,
@@ -52,9 +52,9 @@ STORY = (
 TESTS = (TestCase(input="1\n2\n", output="2\n"),)
 
 
-def quality_reason(statement: str, settings: QualitySettings | None = None, **fields: object) -> str | None:
+def quality_reason(statement: str, **fields: object) -> str | None:
     candidate = Candidate(**{"id": "set/1", "dataset": "set", "statement": statement, "tests": TESTS, **fields})  # type: ignore[arg-type]
-    found = check_quality(candidate, settings)
+    found = check_quality(candidate)
     return found[0] if found else None
 
 
@@ -72,13 +72,11 @@ CHOICE = "Which of the following is the complexity of sorting n numbers by compa
         (STORY, {"flags": ("no_constraints", "samples_missing")}, None),
         # It is asked for tests later, or turned away then.
         (STORY, {"tests": ()}, None),
-        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in QualitySettings().blocking_flags),
+        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in BLOCKING_FLAGS),
     ],
 )
 def test_each_rule_has_its_reason(statement: str, fields: dict[str, Any], expected: str | None) -> None:
     assert quality_reason(statement, **fields) == expected
-    if "flags" in fields:
-        assert quality_reason(STORY, QualitySettings(blocking_flags=()), **fields) is None
 
 
 @pytest.mark.parametrize("name", ["livecodebench", "deepseek_en", "deepseek_zh", "kodsport", "codecontests"])
@@ -280,7 +278,7 @@ def reason(row: Candidate, chosen: FilterSettings | None = None) -> str | None:
 
 
 def test_the_first_rule_that_fails_gives_the_reason() -> None:
-    chosen = FilterSettings(quality=QualitySettings(), licence=LicenceSettings(unknown="reject"))
+    chosen = FilterSettings(licence=LicenceSettings(unknown="reject"))
     row = ROW.model_copy(update={"statement": "Add.", "licence": ""})
     steps = [
         ({}, "too_short"),
