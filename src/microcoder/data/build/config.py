@@ -150,7 +150,7 @@ def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[So
         path, archives = Path(source.path), [Path(source.path)] if is_archive(source.path) else []
         if archives and not path.exists():
             raise DataError(f"source {path} does not exist; check the path")
-        if path.is_dir() and not list_places(Source(path, load_format(source.format), source.prefix)):
+        if path.is_dir() and not list_places(path, load_format(source.format)):
             archives = sorted(one for one in path.rglob("*") if is_archive(one.name) and one.is_file())
         if archives:
             names = [str(one.relative_to(path if path.is_dir() else path.parent)) for one in archives]
@@ -179,13 +179,14 @@ def list_inputs(
     for number, settings in enumerate(sources):
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
-            parts = [asdict(part) for part in shard.parts]
+            parts = [asdict(part) for part in shard]
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
             own = [one for one in (reader and reader.digest, settings.licence) if one]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
+            num_rows = sum(part.num_rows for part in shard)
             content = digest(named, *(digest_file(path) for path in list_files(source, shard)))
-            shards.append(InputShard(len(shards), number, (settings, shard), content, shard.num_rows))
+            shards.append(InputShard(len(shards), number, (settings, shard), content, num_rows))
     return shards
 
 
