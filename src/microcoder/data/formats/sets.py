@@ -44,7 +44,7 @@ _ATCODER = re.compile(r"((?:abc|arc|agc)\d+)_\w+")
 
 def read_livecodebench(row: Row) -> Candidate:
     """Read a problem of LiveCodeBench, or a published result on one, which has no tests but identifies the problem."""
-    metadata = row.inner("metadata") if not isinstance(row.values.get("metadata"), list) else row.over({})
+    metadata = row.over({}) if isinstance(row.values.get("metadata"), list) else row.inner("metadata")
     fn_name = metadata.optional("func_name")
     found = []
     for name in ("public_test_cases", "private_test_cases"):
