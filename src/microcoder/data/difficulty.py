@@ -91,10 +91,6 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
 
 
-_NORMAL = 1.96
-"""Standard deviations on each side of an interval of 95 %."""
-
-
 class SelectionSettings(Config):
     """Which problems are kept by their difficulty."""
 
@@ -158,18 +154,16 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
             rate, num = -1.0, 0
         if not 0 <= rate <= 1:
             raise DataError(f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts")
-        low, high = _find_interval(rate, num) if num else (None, None)
-        fields = {"pass_rate": round(rate, 4), "pass_rate_low": low, "pass_rate_high": high}
+        fields: dict[str, float] = {"pass_rate": round(rate, 4)}
+        if num:
+            # Here, since it takes a second to import.
+            from scipy.stats import binomtest
+
+            found = binomtest(round(rate * num), num).proportion_ci(method="wilson")
+            fields |= {"pass_rate_low": round(found.low, 4), "pass_rate_high": round(found.high, 4)}
         difficulty = candidate.difficulty.model_copy(update={**fields, "measured_on": measured_on})
         return candidate.change("filter", "with_pass_rate/1", measured_on, difficulty=difficulty)
     return candidate
-
-
-def _find_interval(rate: float, num: int) -> tuple[float, float]:
-    spread = _NORMAL**2 / num
-    middle = rate + spread / 2
-    width = _NORMAL * math.sqrt(rate * (1 - rate) / num + spread / (4 * num))
-    return round(max(0.0, (middle - width) / (1 + spread)), 4), round(min(1.0, (middle + width) / (1 + spread)), 4)
 
 
 def select(problems: Mapping[str, Difficulty], settings: SelectionSettings | None = None) -> dict[str, tuple[str, str]]:

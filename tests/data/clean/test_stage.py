@@ -83,28 +83,20 @@ def normalised(*written: tuple[str, str], **fields: Any) -> Candidate | Rejectio
     return normalise_tests(Candidate(id="a/1", dataset="a", tests=pairs(*written), **fields))
 
 
-@pytest.mark.parametrize(
-    ("written", "fields", "left", "said"),
-    [
-        ([("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3 \n\n"), (" 4 5", "9 \n")], {"groups": ("sample/", "a", "b")},
-         [("1 2\n", "3\n"), (" 4 5\n", "9 \n")], "1 repeated"),
-        # Two outputs for one input are kept where a program decides.
-        ([("1", "2"), ("1\n", "3")], {"checker": Checker(type="program", code="exit(42)", protocol="kattis")},
-         [("1\n", "2\n"), ("1\n", "3\n")], "1 conflicting"),
-        # An empty last line of an input stays.
-        ([("1 500\r\n\r\n", "0\n\n"), ("\n", "0")], {}, [("1 500\n\n", "0\n"), ("\n", "0\n")], ""),
-        # Arguments are JSON, written in one way.
-        ([('[1,2]\n"a"', "true"), ("[1,", "3")], {"fn_name": "f"}, [('[1, 2]\n"a"', "true")], "1 broken"),
-    ],
-)  # fmt: skip
-def test_one_encoding_one_newline_each_test_once_with_its_group(
-    written: list[tuple[str, str]], fields: dict[str, Any], left: list[tuple[str, str]], said: str
-) -> None:
-    found = normalised(*written, **fields)
-    assert isinstance(found, Candidate)
-    assert found.tests == pairs(*left)
-    assert found.lineage[-1].detail == said
-    assert found.groups == (("sample", "b") if "groups" in fields else ())
+def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
+    grouped = normalised(("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3 \n\n"), (" 4 5", "9 \n"), groups=("sample/", "a", "b"))
+    # Two outputs for one input are kept where a program decides; an empty last line of an input stays.
+    two = normalised(("1", "2"), ("1\n", "3"), checker=Checker(type="program", code="exit(42)", protocol="kattis"))
+    empty = normalised(("1 500\r\n\r\n", "0\n\n"), ("\n", "0"))
+    # Arguments are JSON, written in one way.
+    called = normalised(('[1,2]\n"a"', "true"), ("[1,", "3"), fn_name="f")
+    for found, said, *left in (
+        (grouped, "1 repeated", ("1 2\n", "3\n"), (" 4 5\n", "9 \n")), (empty, "", ("1 500\n\n", "0\n"), ("\n", "0\n")),
+        (two, "1 conflicting", ("1\n", "2\n"), ("1\n", "3\n")), (called, "1 broken", ('[1, 2]\n"a"', "true")),
+    ):  # fmt: skip
+        assert isinstance(found, Candidate)
+        assert (found.tests, found.lineage[-1].detail) == (pairs(*left), said)
+        assert found.groups == (("sample", "b") if found is grouped else ())
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=6))

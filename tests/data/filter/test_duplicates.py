@@ -206,6 +206,12 @@ def evidence(candidate: Candidate, index: ContaminationIndex = INDEX) -> list[st
     return [hit.by for hit in find_hits(candidate, index)]
 
 
+HEAD = "class Solution:\n    def leastCost(self, prices, k):\n        "
+SAMPLES = (
+    TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),
+    TestCase(input="k = 2, prices = [4, 31, 16, 55, 91]", output="78"),
+    TestCase(input="[6,1]\n[12,9,77,81,64,10]", output="243"),
+)
 TRANSLATED = (
     "面包师从第一座城市走到最后一座城市，求最少花费。\n\n示例 1：\n\n"
     "输入：n = 5, k = 3, 价格 = [17,4,23,42,8]\n输出：29\n\n"
@@ -225,8 +231,12 @@ TRANSLATED = (
         (made(TRANSLATED), ["literals"]),
         # The original is compared beside its translation.
         (made(FLOWERS, statement_found=BREAD), ["words"]),
+        # Tests are compared with examples; a signature needs something else in common.
+        (made(tests=SAMPLES), ["examples"]),
+        (made(tests=SAMPLES[:1]), []),
+        (made(starter_code=HEAD), []),
+        (made(starter_code=HEAD, tests=SAMPLES[:1]), ["signature"]),
     ],
-    ids=["nothing in common", "another title", "address", "one sentence", "numbers", "original"],
 )
 def test_what_two_problems_have_in_common_is_found(one: Candidate, expected: list[str]) -> None:
     assert evidence(one) == expected
@@ -236,8 +246,7 @@ def test_a_long_title_is_enough_and_a_short_one_is_not() -> None:
     assert evidence(made(title="Bread for the road")) == ["title"]
     short = build_index([BENCHMARK.model_copy(update={"title": "Bread"})])
     assert evidence(made(title="Bread"), short) == []
-    sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
-    assert evidence(made(title="Bread", tests=sample), short) == ["title"]
+    assert evidence(made(title="Bread", tests=SAMPLES[:1]), short) == ["title"]
 
 
 SHORT_STORIES = (
@@ -280,23 +289,6 @@ def test_what_many_benchmark_problems_have_says_nothing() -> None:
     # One problem that several benchmarks list is no boilerplate.
     copies = [problems[0].model_copy(update={"id": f"copy{number}/0"}) for number in range(5)]
     assert evidence(problems[0], build_index(copies)) == ["words"] * 5
-
-
-def test_tests_are_compared_with_the_examples() -> None:
-    tests = (
-        TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),
-        TestCase(input="k = 2, prices = [4, 31, 16, 55, 91]", output="78"),
-        TestCase(input="[6,1]\n[12,9,77,81,64,10]", output="243"),
-    )
-    assert evidence(made(tests=tests)) == ["examples"]
-    assert evidence(made(tests=tests[:1])) == []
-
-
-def test_a_signature_needs_something_else_in_common() -> None:
-    code = "class Solution:\n    def leastCost(self, prices, k):\n        "
-    assert evidence(made(starter_code=code)) == []
-    sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
-    assert evidence(made(starter_code=code, tests=sample)) == ["signature"]
 
 
 @pytest.fixture(scope="module")

@@ -158,19 +158,13 @@ TESTS = {"inputs": ["1"], "outputs": ["1"]}
 LIMITS = {"time_limit": "500 ms", "memory_limit": 64}
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"input_output": TESTS, **LIMITS},
-        {"tests": TESTS, "metadata": LIMITS},
-        {"ground_truth": TESTS, "extra_info": LIMITS},
-        {"info": {"tests": TESTS, **LIMITS}},
-        {"verifier_metadata": {"unit_tests": TESTS, **LIMITS}},
-    ],
-)
-def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem(row: dict[str, Any]) -> None:
-    problem = Problem.from_row(row)
-    assert (problem.time_limit_seconds, problem.memory_limit_mib) == (0.5, 64)
+def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> None:
+    for row in (
+        {"input_output": TESTS, **LIMITS}, {"tests": TESTS, "metadata": LIMITS}, {"info": {"tests": TESTS, **LIMITS}},
+        {"ground_truth": TESTS, "extra_info": LIMITS}, {"verifier_metadata": {"unit_tests": TESTS, **LIMITS}},
+    ):  # fmt: skip
+        problem = Problem.from_row(row)
+        assert (problem.time_limit_seconds, problem.memory_limit_mib) == (0.5, 64)
 
 
 def test_every_format_and_every_form_is_on_the_page() -> None:

@@ -38,18 +38,12 @@ sys.exit(0 if said.getvalue().strip() == "1" else 1)
 """
 """Checker program that runs theirs in the sandbox, and turns what that prints into an exit code."""
 _JUDGING = """
+import sys
 
-if __name__ == "__main__":
-    import sys
-
-    _texts = [open(path, encoding="utf-8", errors="replace").read() for path in sys.argv[1:4]]
-    try:
-        _is_right = output_judging_function(*_texts)
-    except Exception:  # it expects numbers, say, where an answer may be anything
-        _is_right = False
-    sys.exit(0 if _is_right else 1)
+texts = [open(path, encoding="utf-8", errors="replace").read() for path in (sys.argv[1], sys.argv[3], sys.argv[2])]
+print(int(bool(output_judging_function(*texts))))
 """
-"""Calls their function with the files input, output, answer as input_str, candidate_output, reference_output."""
+"""Calls their function with input, output and answer: what `_PRINTING` runs."""
 
 
 def read_code_contests(row: Row) -> Candidate:
@@ -190,7 +184,7 @@ def _read_judging(row: Row) -> Checker:
         return Checker()
     if "def output_judging_function" not in code:
         raise Malformed("bad_checker", "output_judging_function is not defined in it")
-    return Checker(type="program", code=code + _JUDGING)
+    return Checker(type="program", code=_PRINTING.format(source=code + _JUDGING))
 
 
 def _find_site(row: Row) -> str:

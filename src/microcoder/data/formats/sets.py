@@ -326,7 +326,7 @@ def _check_ability(row: Row) -> Row:
 def _find_tests(row: Row) -> object:
     """Return the tests of the first column of a TRL row that has some; None if none has."""
     if row.has("inputs") and row.has("outputs"):
-        return {"inputs": row.decoded("inputs"), "outputs": row.decoded("outputs")}
+        return _pair(row)
     for name in _TESTS:
         value = row.decoded(name)
         if isinstance(value, Mapping) and "ground_truth" in value:

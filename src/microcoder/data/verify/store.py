@@ -73,9 +73,6 @@ class VerdictStore(AbstractContextManager["VerdictStore"]):
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def __len__(self) -> int:
-        return self._connection.execute("SELECT COUNT(*) FROM verdicts").fetchone()[0]
-
     def find(self, key: bytes) -> Verdict | None:
         """Return the verdict of this key, or None."""
         row = self._connection.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
