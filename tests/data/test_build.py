@@ -241,12 +241,9 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
 
 
 def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
-    write_rows(tmp_path / "raw.jsonl", [row(1), row(2)])
-    write_rows(tmp_path / "bench.jsonl", [row(2)])
-    source = {"path": str(tmp_path / "set.tar"), "format": "apps", "inside": "set/raw.jsonl"}
-    with tarfile.open(source["path"], "w") as archive:
-        for name in ("raw.jsonl", "bench.jsonl"):
-            archive.add(tmp_path / name, f"set/{name}")
+    lines = [json.dumps(row(number)).encode() for number in (1, 2)]
+    path = pack(tmp_path / "set.tar", {"set/raw.jsonl": b"\n".join(lines), "set/bench.jsonl": lines[1]}, {})
+    source = {"path": str(path), "format": "apps", "inside": "set/raw.jsonl"}
     for output in ("one", "two"):
         benchmark = {**source, "inside": "set/bench.jsonl", "name": "bench"}
         given = {"output": tmp_path / output, "sources": [source], "benchmarks": [benchmark], "workers": 1}
@@ -255,14 +252,6 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
     one, two = (contents(tmp_path / output / ".work" / "parts") for output in ("one", "two"))
     assert one == two
     assert {name.partition("/")[0] for name in one} == {"collect", "process", "filter", "deduplicate", "compare"}
-
-
-def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
-    folder = recipe.parent / "corpus" / ".work"
-    folder.mkdir(parents=True)
-    with hold_lock(folder / "lock", DataError("held")):
-        _, error = run("build", "--until", "collect", "-c", recipe, expect=2)
-    assert "another build is at work" in error
 
 
 @pytest.mark.slow
@@ -316,7 +305,10 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     assert len(error.strip().splitlines()) == 1
 
 
-def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
+def test_a_stage_of_its_own_ends_there_and_no_other_build_is_at_work(recipe: Path) -> None:
+    (folder := recipe.parent / "corpus" / ".work").mkdir(parents=True)
+    with hold_lock(folder / "lock", DataError("held")):
+        assert "another build is at work" in run("build", "--until", "collect", "-c", recipe, expect=2)[1]
     done = json.loads(run("build", "--until", "process", "-c", recipe, "--json")[0])
     assert ([step["step"] for step in done["steps"]], done["corpus"]) == (["collect", "process"], None)
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
@@ -434,11 +426,7 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
 
 def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
     rows = b"x" * (1 << 20)
-    with tarfile.open(tmp_path / "set.tar", "w") as archive:
-        for number in range(8):
-            member = tarfile.TarInfo(f"set/{number}.jsonl")
-            member.size = len(rows)
-            archive.addfile(member, BytesIO(rows))
+    pack(tmp_path / "set.tar", {f"set/{number}.jsonl": rows for number in range(8)}, {})
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(lambda _: unpack(tmp_path / "set.tar", tmp_path / "u" / "set"), range(6)))
     assert [path.stat().st_size for path in sorted((tmp_path / "u" / "set").rglob("*.jsonl"))] == [len(rows)] * 8

@@ -101,12 +101,6 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[
     assert rejected(order.sample(candidates, len(candidates)), settings) == rejected(candidates, settings)
 
 
-def test_what_has_no_difficulty_is_said_so() -> None:
-    by_rate = SelectionSettings(by="pass_rate", easy_below=0.5)
-    assert rejected([make(0, None)], SelectionSettings()) == {"made/0": ("no_difficulty", "no predicted")}
-    assert rejected([make(0, 3.0)], by_rate) == {"made/0": ("no_difficulty", "no pass_rate")}
-
-
 def with_rates(*rates: str) -> Candidate:
     return Candidate(id="p", dataset="made", pass_rates=rates)
 
@@ -167,6 +161,8 @@ def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], s
 
 
 def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> None:
+    none = select({"a": Difficulty(), "b": Difficulty(predicted=3)}, SelectionSettings(by="pass_rate", easy_below=0.5))
+    assert none == dict.fromkeys("ab", ("no_difficulty", "no pass_rate"))
     assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
     papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
     assert not any(isinstance(row, Candidate) for row in pass_through(papers))
