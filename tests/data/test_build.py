@@ -234,7 +234,7 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     (other / ".work" / "parts" / "collect" / ".one.partial").touch()
-    (other / ".work" / "unpacked" / ".set.partial" / "deep").mkdir(parents=True)
+    (other / ".work" / "unpacked" / "0" / ".set.partial" / "deep").mkdir(parents=True)
     build(recipe, "--output", str(other))
     assert not list(other.rglob("*.partial"))
     assert contents(other) == contents(recipe.parent / "corpus")
