@@ -26,13 +26,14 @@ import pytest
 from microcoder.cli import main
 from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.build import BuildConfig
-from microcoder.data.build.config import SourceSettings
+from microcoder.data.build.config import SourceSettings, open_settings, unpack_sources
 from microcoder.data.build.session import plan_build, run_build
 from microcoder.data.build.steps import NoSettings, Resources, collect_step, open_process, read_benchmark_problems
 from microcoder.data.formats.candidates import REASONS
 from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
+from microcoder.data.sources import collect_source
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import hold_lock
@@ -206,7 +207,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert again["was_finished"]
     assert contents(corpus) == before
 
-    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.quality.min_words", "13")[0])
+    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.licence.allowed", "MIT")[0])
     assert missing["missing"]["process"] == 0
     assert missing["missing"]["filter"] == missing["missing"]["verify"] == 10
 
@@ -233,19 +234,16 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     (other / ".work" / "parts" / "collect" / ".one.partial").touch()
-    (other / ".work" / "unpacked" / ".set.partial" / "deep").mkdir(parents=True)
+    (other / ".work" / "unpacked" / "0" / ".set.partial" / "deep").mkdir(parents=True)
     build(recipe, "--output", str(other))
     assert not list(other.rglob("*.partial"))
     assert contents(other) == contents(recipe.parent / "corpus")
 
 
 def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
-    write_rows(tmp_path / "raw.jsonl", [row(1), row(2)])
-    write_rows(tmp_path / "bench.jsonl", [row(2)])
-    source = {"path": str(tmp_path / "set.tar"), "format": "apps", "inside": "set/raw.jsonl"}
-    with tarfile.open(source["path"], "w") as archive:
-        for name in ("raw.jsonl", "bench.jsonl"):
-            archive.add(tmp_path / name, f"set/{name}")
+    lines = [json.dumps(row(number)).encode() for number in (1, 2)]
+    path = pack(tmp_path / "set.tar", {"set/raw.jsonl": b"\n".join(lines), "set/bench.jsonl": lines[1]}, {})
+    source = {"path": str(path), "format": "apps", "inside": "set/raw.jsonl"}
     for output in ("one", "two"):
         benchmark = {**source, "inside": "set/bench.jsonl", "name": "bench"}
         given = {"output": tmp_path / output, "sources": [source], "benchmarks": [benchmark], "workers": 1}
@@ -256,20 +254,15 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
     assert {name.partition("/")[0] for name in one} == {"collect", "process", "filter", "deduplicate", "compare"}
 
 
-def test_two_builds_do_not_work_in_one_folder(recipe: Path) -> None:
-    folder = recipe.parent / "corpus" / ".work"
-    folder.mkdir(parents=True)
-    with hold_lock(folder / "lock", DataError("held")):
-        _, error = run("build", "--until", "collect", "-c", recipe, expect=2)
-    assert "another build is at work" in error
-
-
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
-def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_build_on_ray_gives_the_same_rows(
+    built: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Not a cluster that another test has here, and ends.
-    build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--ray-address", "local", "--workers", "2")
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    build(built[0], "--output", str(tmp_path / "ray"), "--runner", "ray", "--workers", "2")
     __import__("ray").shutdown()
     assert contents(tmp_path / "ray") == contents(built[0].parent / "corpus")
 
@@ -289,6 +282,15 @@ def test_a_build_on_ray_gives_the_same_rows(built: tuple[Path, dict[str, Any]], 
             ("-c", "RECIPE", "--sources", '[{path = "a", format = "apps"}, {path = "b", format = "apps"}]'),
             "give each a `name`",
         ),
+        (
+            ("-c", "RECIPE", "--difficulty.pass-rates-of", "m", "--difficulty.responses", "x"),
+            "x cannot be read (No such",
+        ),
+        *(
+            (("-c", "RECIPE", "--sources", f'[{{path = "a", format = "{name}"}}]'), "put it under [[benchmarks]]")
+            for name, found in FORMATS.items()
+            if found.is_benchmark
+        ),
     ],
 )
 def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -303,7 +305,10 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     assert len(error.strip().splitlines()) == 1
 
 
-def test_a_stage_of_its_own_ends_there(recipe: Path) -> None:
+def test_a_stage_of_its_own_ends_there_and_no_other_build_is_at_work(recipe: Path) -> None:
+    (folder := recipe.parent / "corpus" / ".work").mkdir(parents=True)
+    with hold_lock(folder / "lock", DataError("held")):
+        assert "another build is at work" in run("build", "--until", "collect", "-c", recipe, expect=2)[1]
     done = json.loads(run("build", "--until", "process", "-c", recipe, "--json")[0])
     assert ([step["step"] for step in done["steps"]], done["corpus"]) == (["collect", "process"], None)
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
@@ -321,29 +326,16 @@ def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
         assert not {name for name in ours if not any(f"{name}.".startswith(f"{one}.") for one in known)}, step.name
 
 
-def test_what_cannot_be_read_is_named(recipe: Path) -> None:
-    config = load_config(BuildConfig, [recipe])
-    difficulty = {"pass_rates_of": "m", "responses": recipe.parent / "gone.jsonl"}
-    with pytest.raises(DataError, match=r"gone\.jsonl cannot be read \(No such file or directory\); check the path"):
-        plan_build(BuildConfig.model_validate({**config.model_dump(), "difficulty": difficulty}))
-
-
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_recipes_are_valid(path: Path) -> None:
     config = load_config(BuildConfig, [path])
     assert {source.format for source in (*config.sources, *config.benchmarks)} <= FORMATS.keys()
 
 
-def test_a_benchmark_is_no_source(tmp_path: Path) -> None:
-    for name in (name for name, found in FORMATS.items() if found.is_benchmark):
-        given = {"name": "x", "output": tmp_path, "sources": [{"path": "a.jsonl", "format": name}]}
-        with pytest.raises(ValueError, match=r"put it under \[\[benchmarks\]\]"):
-            BuildConfig.model_validate(given)
-
-
 def pack(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
     """Write an archive of some files and symbolic links, in the form that its name says."""
-    if path.suffix == ".zip":
+    path.parent.mkdir(exist_ok=True)
+    if path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, content in files.items():
                 packed.writestr(name.replace("/", "\\", 1), content)
@@ -367,6 +359,23 @@ def pack(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
 
 
 FORMS = ("tar", "tar.gz", "tar.zst", "zip")
+PACKAGE = {
+    "problem.yaml": b"name: x",
+    "problem_statement/problem.md": b"Add.",
+    "data/1.in": b"1\n",
+    "data/1.ans": b"1\n",
+}
+
+
+def test_packages_have_the_names_of_their_archives(tmp_path: Path) -> None:
+    # One at the root of an archive, one in a folder whose name is in Latin-1.
+    pack(tmp_path / "all" / "first.ZIP", PACKAGE, {})
+    pack(tmp_path / "all" / "set.tar", {f"p\udce5/{name}": content for name, content in PACKAGE.items()}, {})
+    for path, names in (("all", ["first", "set/på"]), ("all/first.ZIP", ["first"]), ("all/set.tar", ["på"])):
+        given = SourceSettings(path=str(tmp_path / path), format="kattis")
+        (source,) = unpack_sources([given], into=tmp_path / "unpacked")
+        rows = list(collect_source(open_settings(source)))
+        assert [(row.id, type(row)) for row in rows] == [(f"kattis/{name}", Candidate) for name in names]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -379,7 +388,7 @@ def test_an_archive_is_a_source_and_its_links_are_left_out(
     source = {"path": str(path), "format": "apps", "inside": "set/raw.jsonl"}
     config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [source]})
     assert plan_build(config, last="collect").num_rows == 1
-    assert [path.name for path in (tmp_path / "corpus").rglob("set/*")] == ["raw.jsonl"]
+    assert [path.name for path in (tmp_path / "corpus").rglob("set/set/*")] == ["raw.jsonl"]
     assert "3 links were left out" in caplog.text
 
 
@@ -405,28 +414,23 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
         pytest.skip("what is not packed is no bomb, and no name in a zip is so long")
     path = pack(tmp_path / f"set.{form}", files, {})
     with pytest.raises(DataError, match=said):
-        unpack(path, into=tmp_path / "unpacked", digest="d")
+        unpack(path, tmp_path / "unpacked" / "set")
     assert list((tmp_path / "unpacked").iterdir()) == []
     assert not list(tmp_path.rglob("outside.jsonl"))
     # One that is damaged.
     path = pack(tmp_path / f"set.{form}", {"a.jsonl": random.Random(1).randbytes(1 << 16)}, {})
     path.write_bytes(path.read_bytes()[: 1 << 15])
     with pytest.raises(DataError, match="cannot be unpacked"):
-        unpack(path, into=tmp_path / "unpacked", digest="d")
+        unpack(path, tmp_path / "unpacked" / "set")
 
 
 def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
     rows = b"x" * (1 << 20)
-    with tarfile.open(tmp_path / "set.tar", "w") as archive:
-        for number in range(8):
-            member = tarfile.TarInfo(f"set/{number}.jsonl")
-            member.size = len(rows)
-            archive.addfile(member, BytesIO(rows))
+    pack(tmp_path / "set.tar", {f"set/{number}.jsonl": rows for number in range(8)}, {})
     with ThreadPoolExecutor(6) as threads:
-        found = set(threads.map(lambda _: unpack(tmp_path / "set.tar", into=tmp_path / "u", digest="d"), range(6)))
-    (folder,) = found
-    assert [path.stat().st_size for path in sorted(folder.rglob("*.jsonl"))] == [len(rows)] * 8
-    assert list((tmp_path / "u").iterdir()) == [folder]
+        list(threads.map(lambda _: unpack(tmp_path / "set.tar", tmp_path / "u" / "set"), range(6)))
+    assert [path.stat().st_size for path in sorted((tmp_path / "u" / "set").rglob("*.jsonl"))] == [len(rows)] * 8
+    assert [path.name for path in (tmp_path / "u").iterdir()] == ["set"]
 
 
 _ON_BAD_DISKS = """

@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from local_endpoint import endpoint_of
 
-from microcoder.data import Candidate, Difficulty, Rejection
+from microcoder.data import Candidate, Difficulty
 from microcoder.data.build.config import DifficultySettings
 from microcoder.data.build.steps import SelectionBarrier
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
@@ -80,8 +80,8 @@ def make(number: int, predicted: float | None) -> Candidate:
     return Candidate(id=f"made/{number}", dataset="made", difficulty=Difficulty(predicted=predicted))
 
 
-def kept(candidates: list[Candidate], settings: SelectionSettings) -> set[str]:
-    return {item.id for item in select(candidates, settings) if isinstance(item, Candidate)}
+def rejected(candidates: list[Candidate], settings: SelectionSettings) -> dict[str, tuple[str, str]]:
+    return select({one.id: one.difficulty for one in candidates}, settings)
 
 
 @hypothesis_settings(max_examples=50, deadline=None)
@@ -90,7 +90,7 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[
     settings = SelectionSettings()
     candidates = [make(number, value) for number, value in enumerate(values)]
     easy_ones = {candidate.id for candidate in candidates if (candidate.difficulty.predicted or 0) < 2.5}
-    names = kept(candidates, settings)
+    names = {candidate.id for candidate in candidates} - rejected(candidates, settings).keys()
     easy = [name for name in names if name in easy_ones]
     assert {candidate.id for candidate in candidates} - easy_ones <= names
     assert len(easy) <= 0.2 * len(names) + 1e-9
@@ -98,16 +98,7 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[
     lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
     assert all(value <= lowest for value in dropped), "the easiest go first"
     # The order of the candidates changes nothing.
-    shuffled = order.sample(candidates, len(candidates))
-    assert kept(shuffled, settings) == names
-    assert [item.id for item in select(shuffled)] == [item.id for item in shuffled]
-
-
-def test_what_has_no_difficulty_is_said_so() -> None:
-    by_rate = SelectionSettings(by="pass_rate", easy_below=0.5)
-    for (rejected,) in (select([make(0, None)]), select([make(0, 3.0)], by_rate)):
-        assert isinstance(rejected, Rejection)
-        assert rejected.reason == "no_difficulty"
+    assert rejected(order.sample(candidates, len(candidates)), settings) == rejected(candidates, settings)
 
 
 def with_rates(*rates: str) -> Candidate:
@@ -170,6 +161,8 @@ def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], s
 
 
 def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> None:
+    none = select({"a": Difficulty(), "b": Difficulty(predicted=3)}, SelectionSettings(by="pass_rate", easy_below=0.5))
+    assert none == dict.fromkeys("ab", ("no_difficulty", "no pass_rate"))
     assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
     papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
     assert not any(isinstance(row, Candidate) for row in pass_through(papers))
@@ -181,10 +174,18 @@ def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> 
         assert [isinstance(row, Candidate) for row in pass_through(rated)] == [is_first_kept, True, True]
 
 
-def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
+def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     given = {"pass_rates_of": "m", "checkpoint": "step-7"}
     published = pass_through(DifficultySettings.model_validate(given))[1]
+    # A number is an id as well.
+    (tmp_path / "r.jsonl").write_text('{"id": "a/1", "responses": []}\n{"id": 7, "responses": ["x"]}\n')
     judged = pass_through(DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"}))[1]
+    assert "1 of 2 ids are of no problem that is left (first: '7')" in caplog.text
+    (tmp_path / "r.jsonl").write_text('{"id": "1", "responses": ["x"]}\n')
+    for other, said in (({"responses": tmp_path / "r.jsonl"}, "write them as the corpus does, such as 'a/0'"),
+                        ({"pass_rates_of": "n"}, "pass_rates_of = 'n', but rates are of m; name one")):  # fmt: skip
+        with pytest.raises(DataError, match=said):
+            pass_through(DifficultySettings.model_validate({**given, **other}))
     assert isinstance(published, Candidate)
     assert isinstance(judged, Candidate)
     assert published.difficulty.pass_rate == 0.75

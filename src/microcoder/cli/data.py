@@ -159,7 +159,7 @@ def build(
     plan = plan_build(resolved, last=until)
     expected = {
         "rows": plan.num_rows,
-        "bytes": sum(shard.place[1].num_bytes for shard in plan.shards),
+        "bytes": sum(part.num_bytes for shard in plan.shards for part in shard.place[1]),
         "shards": len(plan.shards),
         "missing": plan.missing,
     }

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, create_model
 
 from microcoder.data.completions import BadReply, Endpoint
-from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.candidates import Candidate, Difficulty
+from microcoder.data.formats.row import Malformed
+from microcoder.data.rowfiles import placed, read_file
 from microcoder.judge import Judge
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
@@ -69,7 +72,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
 
     If the model does not follow the schema in `_ATTEMPTS` attempts, the candidate is returned unchanged.
     """
-    statement = (candidate.statement or candidate.statement_found)[:_MOST_CHARACTERS]
+    statement = candidate.statement[:_MOST_CHARACTERS]
     answers: list[dict[str, int]] = []
     for time in range(TIMES):
         # Asked again under other seeds where it does not follow the schema.
@@ -88,10 +91,6 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
 
 
-_NORMAL = 1.96
-"""Standard deviations on each side of an interval of 95 %."""
-
-
 class SelectionSettings(Config):
     """Which problems are kept by their difficulty."""
 
@@ -102,13 +101,22 @@ class SelectionSettings(Config):
     easy_share: float = Field(default=0.2, ge=0, lt=1)
     """Largest share of easy problems; further ones are dropped, the easiest first. The paper's number."""
 
-    @model_validator(mode="after")
-    def _boundary_fits(self) -> SelectionSettings:
+    def _contradictions(self) -> Iterator[str]:
         if self.by == "pass_rate" and not 0 < self.easy_below < 1:
-            raise ValueError(
-                f"easy_below = {self.easy_below} of a share of wrong answers; give a number between 0 and 1"
-            )
-        return self
+            yield f"easy_below = {self.easy_below} of a share of wrong answers; give a number between 0 and 1"
+
+
+def read_responses(path: Path) -> dict[str, list[str]]:
+    """Return a model's attempts by problem id, from JSON lines with `id` and `responses`; DataError for a bad line."""
+    responses: dict[str, list[str]] = {}
+    for row in read_file(path, "responses"):
+        with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
+            if not row.fields.has("responses"):
+                raise Malformed("missing_field", "responses")
+            if not (name := row.fields.name("id")):
+                raise Malformed("missing_field", "id")
+            responses.setdefault(name, []).extend(row.fields.texts("responses"))
+    return responses
 
 
 def judge_attempts(
@@ -146,43 +154,29 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
             rate, num = -1.0, 0
         if not 0 <= rate <= 1:
             raise DataError(f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts")
-        low, high = _find_interval(rate, num) if num else (None, None)
-        fields = {"pass_rate": round(rate, 4), "pass_rate_low": low, "pass_rate_high": high}
+        fields: dict[str, float] = {"pass_rate": round(rate, 4)}
+        if num:
+            # Here, since it takes a second to import.
+            from scipy.stats import binomtest
+
+            found = binomtest(round(rate * num), num).proportion_ci(method="wilson")
+            fields |= {"pass_rate_low": round(found.low, 4), "pass_rate_high": round(found.high, 4)}
         difficulty = candidate.difficulty.model_copy(update={**fields, "measured_on": measured_on})
         return candidate.change("filter", "with_pass_rate/1", measured_on, difficulty=difficulty)
     return candidate
 
 
-def _find_interval(rate: float, num: int) -> tuple[float, float]:
-    spread = _NORMAL**2 / num
-    middle = rate + spread / 2
-    width = _NORMAL * math.sqrt(rate * (1 - rate) / num + spread / (4 * num))
-    return round(max(0.0, (middle - width) / (1 + spread)), 4), round(min(1.0, (middle + width) / (1 + spread)), 4)
-
-
-def select(candidates: Sequence[Candidate], settings: SelectionSettings | None = None) -> list[Candidate | Rejection]:
-    """Return, in order, each candidate or its rejection (`no_difficulty`, `too_easy`)."""
+def select(problems: Mapping[str, Difficulty], settings: SelectionSettings | None = None) -> dict[str, tuple[str, str]]:
+    """Return the ids of the problems that are rejected, each with reason (`no_difficulty`, `too_easy`) and detail."""
     settings = settings or SelectionSettings()
-    values: dict[str, float | None] = {}
-    for candidate in candidates:
-        passed = candidate.difficulty.pass_rate
-        failed = None if passed is None else 1 - passed
-        values[candidate.id] = candidate.difficulty.predicted if settings.by == "predicted" else failed
-    known = [(value, name) for name, value in values.items() if value is not None]
-    easy = [(value, name) for value, name in known if value < settings.easy_below]
+    failed = {name: 1 - one.pass_rate for name, one in problems.items() if one.pass_rate is not None}
+    predicted = {name: one.predicted for name, one in problems.items() if one.predicted is not None}
+    known = predicted if settings.by == "predicted" else failed
+    easy = {name: value for name, value in known.items() if value < settings.easy_below}
     # That many easy ones beside the others are their share of both.
     allowed = math.floor(settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9)
     # Of equals, by what depends on nothing but an id.
-    digests = {name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for _, name in easy}
-    hardest_first = sorted(easy, key=lambda item: (-item[0], digests[item[1]]))
-    dropped = {name for _, name in hardest_first[allowed:]}
-
-    def answer(candidate: Candidate) -> Candidate | Rejection:
-        value = values[candidate.id]
-        if value is None:
-            return candidate.reject("filter", "no_difficulty", f"no {settings.by}")
-        if candidate.id not in dropped:
-            return candidate
-        return candidate.reject("filter", "too_easy", f"{settings.by} {value:.3g}")
-
-    return [answer(candidate) for candidate in candidates]
+    digests = {name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for name in easy}
+    hardest_first = sorted(easy, key=lambda name: (-easy[name], digests[name]))
+    rejected = {name: ("no_difficulty", f"no {settings.by}") for name in problems if name not in known}
+    return rejected | {name: ("too_easy", f"{settings.by} {easy[name]:.3g}") for name in hardest_first[allowed:]}

@@ -15,6 +15,7 @@ import io
 import json
 import logging
 import lzma
+import re
 import shutil
 import stat
 import tarfile
@@ -49,20 +50,14 @@ _Member = tuple[str, Literal["file", "folder", "link", "other"], Callable[[], IO
 
 def is_archive(path: str) -> bool:
     """Whether a source's path names an archive, by its suffix; `hf://` names never do."""
-    return path.endswith(ARCHIVE_SUFFIXES) and not path.startswith("hf://")
+    return path.lower().endswith(ARCHIVE_SUFFIXES) and not path.startswith("hf://")
 
 
-def unpack(archive: Path, *, into: Path, digest: str) -> Path:
-    """Return an archive's folder in `into`, unpacked if it is not yet; DataError if the archive cannot be unpacked.
-
-    Args:
-        digest: of the archive's content; a changed archive gets a folder of its own.
-    """
-    place = hashlib.sha256(f"{archive.name}\0{digest}".encode()).hexdigest()[:12]
-    folder = into / f"{archive.name.split('.', 1)[0]}-{place}"
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive into a folder unless that is there; DataError if the archive cannot be unpacked."""
     if folder.exists():
-        return folder
-    unfinished = into / f".{folder.name}.{uuid4().hex[:12]}.partial"
+        return
+    unfinished = folder.with_name(f".{folder.name}.{uuid4().hex[:12]}.partial")
     unfinished.mkdir(parents=True)
     try:
         num_links = _unpack(archive, unfinished)
@@ -72,7 +67,7 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, lzma.LZMAError, zlib.error, *_NOT_READ) as error:
         if folder.exists():
             # Another build was faster; what it unpacked is the same.
-            return folder
+            return
         if is_disk_full(error) or (isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES)):
             raise
         raise DataError(f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})") from None
@@ -80,7 +75,6 @@ def unpack(archive: Path, *, into: Path, digest: str) -> Path:
         shutil.rmtree(unfinished, ignore_errors=True)
     if num_links:
         _LOG.warning("archive %s: %d links were left out", archive, num_links)
-    return folder
 
 
 def _unpack(archive: Path, folder: Path) -> int:
@@ -88,7 +82,7 @@ def _unpack(archive: Path, folder: Path) -> int:
     size = archive.stat().st_size
     most = min(MOST_UNPACKED_BYTES, max(_ALWAYS_ALLOWED_BYTES, MOST_TIMES_LARGER * size))
     num_bytes = num_links = 0
-    members = _read_zip(archive) if archive.suffix == ".zip" else _read_tar(archive)
+    members = _read_zip(archive) if archive.suffix.lower() == ".zip" else _read_tar(archive)
     for number, (name, kind, opens) in enumerate(members, 1):
         path = PurePosixPath(name)
         if kind == "other" or path.is_absolute() or ".." in path.parts:
@@ -129,7 +123,7 @@ class _Header(tarfile.TarInfo):
 def _read_tar(archive: Path) -> Iterator[_Member]:
     # The standard library's own filter came with 3.11.4; systems with an older 3.11 are about.
     with ExitStack() as opened:
-        if archive.suffix == ".zst":
+        if archive.suffix.lower() == ".zst":
             packed = opened.enter_context(_import_pyarrow(archive).input_stream(str(archive), compression="zstd"))
             content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header))
         else:
@@ -137,7 +131,9 @@ def _read_tar(archive: Path) -> Iterator[_Member]:
         for one in content:
             is_link = one.issym() or one.islnk()
             kind = "link" if is_link else "folder" if one.isdir() else "file" if one.isfile() else "other"
-            yield one.name, kind, partial(content.extractfile, one)
+            # Bytes of a name that are no UTF-8 are letters of Latin-1.
+            name = re.sub("[\udc80-\udcff]", lambda byte: chr(ord(byte[0]) - 0xDC00), one.name)
+            yield name, kind, partial(content.extractfile, one)
 
 
 def _read_zip(archive: Path) -> Iterator[_Member]:

@@ -118,35 +118,23 @@ LICENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file or folder with rows of one format."""
+    """Files or folders with rows of one format."""
 
     path: Path
+    """The folder that they are in."""
     format: Format
     name: str
     """Begins the ids of its rows; each source of a pipeline needs its own."""
     files: tuple[str, ...] = ()
-    """Files to read, relative to `path`; empty: all files with rows."""
+    """The files with rows, or the folders that are rows, sorted, relative to `path`."""
     revision: str = ""
     """The commit on the Hugging Face Hub; empty for local files."""
     licence: str = ""
     """Licence of rows that state none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Some successive rows of a source."""
-
-    parts: tuple[FilePart, ...]
-
-    @property
-    def num_rows(self) -> int:
-        """How many raw rows it has."""
-        return sum(part.num_rows for part in self.parts)
-
-    @property
-    def num_bytes(self) -> int:
-        """Size of its rows in bytes, decompressed."""
-        return sum(part.num_bytes for part in self.parts)
+Shard = tuple[FilePart, ...]
+"""Some successive rows of a source."""
 
 
 def open_source(path: str | Path, format_name: str, *, name: str = "", licence: str = "") -> Source:
@@ -167,13 +155,17 @@ def open_source(path: str | Path, format_name: str, *, name: str = "", licence: 
         files = find_part(folder, wanted, said=f"{path}: the repository", hint=_USE)
         licence = licence or LICENCES.get(wanted.repository, "")
         return Source(folder, found_format, name, files, folder.name, licence)
-    source = Source(Path(path), found_format, name, licence=licence)
-    if not source.path.exists():
+    root = Path(os.path.abspath(path))
+    if not root.exists():
         raise DataError(f"source {path} does not exist; check the path")
-    if not _list_places(source):
-        expected = source.format.folders.markers if source.format.folders else rowfiles.SUFFIXES
+    files = tuple(list_places(root, found_format))
+    if not files:
+        expected = found_format.folders.markers if found_format.folders else SUFFIXES
         raise DataError(f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}")
-    return source
+    if "." in files:
+        # A file, or a folder that is a row itself: it has its own name.
+        root, files = root.parent, tuple(os.path.normpath(f"{root.name}/{file}") for file in files)
+    return Source(root, found_format, name, files, licence=licence)
 
 
 def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None = None) -> list[Shard]:
@@ -181,69 +173,58 @@ def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None
 
     A shard has at most `rows_per_shard` rows; fewer where a file ends, or about `bytes_per_shard` are reached.
     """
-    if rows_per_shard < 1:
-        raise DataError(f"rows_per_shard is {rows_per_shard}; it must be 1 or more")
-    if not source.path.exists():
-        raise DataError(f"source {source.path} does not exist; check the path")
     shards: list[Shard] = []
     parts: list[FilePart] = []
     num_rows = num_bytes = 0
     most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
     for part in _list_parts(source, rows_per_shard, bytes_per_shard):
         if parts and (num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes):
-            shards.append(Shard(tuple(parts)))
+            shards.append(tuple(parts))
             parts, num_rows, num_bytes = [], 0, 0
         parts.append(part)
         num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.num_bytes
-    return [*shards, Shard(tuple(parts))] if parts else shards
+    return [*shards, tuple(parts)] if parts else shards
 
 
 def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
     """Yield the raw rows of a shard; one that cannot be read has a `fault`."""
-    for part in shard.parts:
+    for part in shard:
         if source.format.folders is not None:
-            yield _read_folder(_root(source), part.file, source.format.folders)
+            yield _read_folder(source.path, part.file, source.format.folders)
         else:
-            yield from rowfiles.read_part(_root(source), part)
+            yield from rowfiles.read_part(source.path, part)
 
 
 def list_files(source: Source, shard: Shard) -> list[Path]:
     """Return the paths of the files that a shard is read from, in order."""
-    root, folders = _root(source), source.format.folders
+    root, folders = source.path, source.format.folders
     if folders is None:
-        return sorted({root / part.file for part in shard.parts})
+        return sorted({root / part.file for part in shard})
     return [
         root / part.file / name
-        for part in shard.parts
+        for part in shard
         for name in sorted(_walk(root / part.file, partial(_is_taken, patterns=folders.takes)))
     ]
 
 
-def _root(source: Source) -> Path:
-    return source.path if source.path.is_dir() else source.path.parent
-
-
 def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[FilePart]:
-    for place in _list_places(source):
+    for place in source.files:
         if source.format.folders is not None:
-            files = list_files(source, Shard((FilePart(place, 0, 1),)))
+            files = list_files(source, (FilePart(place, 0, 1),))
             yield FilePart(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
         else:
-            yield from rowfiles.list_parts(_root(source), place, rows_per_shard, bytes_per_shard)
+            yield from rowfiles.list_parts(source.path, place, rows_per_shard, bytes_per_shard)
 
 
-def _list_places(source: Source) -> list[str]:
-    """Return the files with rows, or the folders that are rows, as sorted paths relative to the root."""
-    if source.files:
-        return list(source.files)
-    folders = source.format.folders
-    if folders is not None:
-        found = _walk(source.path, lambda path: path.rpartition("/")[2] in folders.markers)
-        rows = {path.rpartition("/")[0] or "." for path in found}
-        return sorted(row for row in rows if not set(folders.skips) & set(row.split("/")))
-    if source.path.is_file():
-        return [source.path.name] if source.path.name.endswith(rowfiles.SUFFIXES) else []
-    return sorted(_walk(source.path, lambda path: path.endswith(rowfiles.SUFFIXES)))
+def list_places(root: Path, format: Format) -> list[str]:
+    """Return the files with rows of a format, or the folders that are rows, sorted; `.` for the root itself."""
+    if root.is_file():
+        return ["."] if format.folders is None and root.name.endswith(SUFFIXES) else []
+    if (folders := format.folders) is None:
+        return sorted(_walk(root, lambda path: path.endswith(SUFFIXES)))
+    found = _walk(root, lambda path: path.rpartition("/")[2] in folders.markers)
+    rows = {path.rpartition("/")[0] or "." for path in found}
+    return sorted(row for row in rows if not set(folders.skips) & set(row.split("/")))
 
 
 def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,28 +79,34 @@ def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:
     return tuple(TestCase(input=given, output=printed) for given, printed in written)
 
 
-def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
-    tests = pairs(("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3 \n\n"), (" 4 5", "9 \n"))
-    found = normalise_tests(tests, ("sample/", "a", "b"), is_function=False)
-    assert found.tests == pairs(("1 2\n", "3\n"), (" 4 5\n", "9 \n"))
-    assert found.groups == ("sample", "b")
-    assert (found.num_repeated, found.num_conflicting, found.num_broken) == (1, 0, 0)
-    # Two outputs for one input are counted and kept.
-    found = normalise_tests(pairs(("1", "2"), ("1\n", "3")), (), is_function=False)
-    assert (len(found.tests), found.num_conflicting) == (2, 1)
+DECIDES = Checker(type="program", code="exit(42)", protocol="kattis")
 
-    # An empty last line of an input stays.
-    found = normalise_tests(pairs(("1 500\r\n\r\n", "0\n\n"), ("\n", "0")), (), is_function=False)
-    assert found.tests == pairs(("1 500\n\n", "0\n"), ("\n", "0\n"))
+
+def normalised(*written: tuple[str, str], **fields: Any) -> Candidate | Rejection:
+    return normalise_tests(Candidate(id="a/1", dataset="a", tests=pairs(*written), **fields))
+
+
+def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
+    grouped = normalised(("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3 \n\n"), (" 4 5", "9 \n"), groups=("sample/", "a", "b"))
+    # Two outputs for one input are kept where a program decides; an empty last line of an input stays.
+    two = normalised(("1", "2"), ("1\n", "3"), checker=DECIDES)
+    empty = normalised(("1 500\r\n\r\n", "0\n\n"), ("\n", "0"))
     # Arguments are JSON, written in one way.
-    found = normalise_tests(pairs(('[1,2]\n"a"', "true"), ("[1,", "3")), (), is_function=True)
-    assert (found.tests, found.num_broken) == (pairs(('[1, 2]\n"a"', "true")), 1)
+    called = normalised(('[1,2]\n"a"', "true"), ("[1,", "3"), fn_name="f")
+    for found, said, *left in (
+        (grouped, "1 repeated", ("1 2\n", "3\n"), (" 4 5\n", "9 \n")), (empty, "", ("1 500\n\n", "0\n"), ("\n", "0\n")),
+        (two, "1 conflicting", ("1\n", "2\n"), ("1\n", "3\n")), (called, "1 broken", ('[1, 2]\n"a"', "true")),
+    ):  # fmt: skip
+        assert isinstance(found, Candidate)
+        assert (found.tests, found.lineage[-1].detail) == (pairs(*left), said)
+        assert found.groups == (("sample", "b") if found is grouped else ())
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=6))
 def test_normalising_twice_changes_nothing(written: list[tuple[str, str]]) -> None:
-    once = normalise_tests(pairs(*written), (), is_function=False)
-    assert normalise_tests(once.tests, once.groups, is_function=False).tests == once.tests
+    once = normalised(*written, checker=DECIDES)
+    assert isinstance(once, Candidate)
+    assert normalise_tests(once) == once
 
 
 def candidate(statement: str, output: str, **fields: object) -> Candidate:

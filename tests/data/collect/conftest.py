@@ -29,8 +29,9 @@ def collect() -> Collect:
         source = open_source(path, format_name)
         shards = list_shards(source, rows_per_shard)
         found = [row for shard in shards for row in collect_shard(source, shard)]
-        assert len(found) == sum(shard.num_rows for shard in shards)
-        assert all(shard.num_rows <= rows_per_shard for shard in shards)
+        num_rows = [sum(part.num_rows for part in shard) for shard in shards]
+        assert len(found) == sum(num_rows)
+        assert max(num_rows, default=0) <= rows_per_shard
         assert len({row.id for row in found}) == len(found)
         return found
 

@@ -9,7 +9,7 @@ import pytest
 from decontamination import arranged, known_copies, measure
 from real_texts import ALL, deepseek, livecodebench
 
-from microcoder.data.filter import ContaminationIndex, DuplicateGroup, build_index, describe, find_duplicates, find_hits
+from microcoder.data.filter import ContaminationIndex, build_index, describe, find_duplicates, find_hits
 from microcoder.data.filter.contamination import example_keys, literals, source_keys, title_key, words
 from microcoder.data.filter.duplicates import merge
 from microcoder.data.formats.candidates import Candidate, Solution
@@ -31,12 +31,12 @@ def row(name: str, statement: str = STORY, **fields: object) -> Candidate:
     return Candidate(id=name, dataset=name.partition("/")[0], statement=statement, **fields)  # type: ignore[arg-type]
 
 
-def groups_of(*rows: Candidate) -> list[DuplicateGroup]:
+def groups_of(*rows: Candidate) -> dict[str, dict[str, str]]:
     return find_duplicates(describe(rows))
 
 
 def merged(*rows: Candidate) -> list[tuple[str, ...]]:
-    return [(group.kept, *group.dropped) for group in groups_of(*rows)]
+    return [(kept, *dropped) for kept, dropped in groups_of(*rows).items()]
 
 
 CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://codeforces.com/problemset/problem/12/A"
@@ -61,17 +61,18 @@ CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://code
 def test_what_makes_two_records_one_problem(one: dict[str, Any], other: dict[str, Any], why: str | None) -> None:
     found = groups_of(row("a/1", **one), row("b/1", **other))
     assert len(found) == (why is not None)
-    for group in found:
-        assert group.dropped in (("a/1",), ("b/1",))
-        assert group.why[group.dropped[0]].startswith(str(why))
+    for dropped in found.values():
+        ((name, told),) = dropped.items()
+        assert name in ("a/1", "b/1")
+        assert told.startswith(str(why))
 
 
 def test_a_third_record_does_not_join_what_is_told_apart() -> None:
     easy = row("a/1", f"{STORY} 1 <= n <= 100", licence="MIT")
     hard = row("b/1", f"{STORY} 1 <= n <= 100000")
     silent = row("c/1")
-    (group,) = groups_of(easy, hard, silent)
-    assert {group.kept, *group.dropped} in ({"a/1", "c/1"}, {"b/1", "c/1"})
+    (group,) = merged(easy, hard, silent)
+    assert set(group) in ({"a/1", "c/1"}, {"b/1", "c/1"})
 
 
 def test_the_best_record_is_kept() -> None:
@@ -94,8 +95,8 @@ def test_the_same_problems_in_two_real_sets_are_found() -> None:
     slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
     left = [one.model_copy(update={"url": "", "title": ""}) for one in deepseek("en")]
     right = [one.model_copy(update={"title": "", "id": f"lcb/{number}"}) for number, one in enumerate(livecodebench())]
-    found = groups_of(*left, *right)
-    across = [group for group in found if len({name.partition("/")[0] for name in (group.kept, *group.dropped)}) == 2]
+    found = merged(*left, *right)
+    across = [group for group in found if len({name.partition("/")[0] for name in group}) == 2]
     shared = sum(one.title in slugs for one in deepseek("en"))
     assert len(across) >= 0.85 * shared
     within = [group for group in found if group not in across]
@@ -205,6 +206,12 @@ def evidence(candidate: Candidate, index: ContaminationIndex = INDEX) -> list[st
     return [hit.by for hit in find_hits(candidate, index)]
 
 
+HEAD = "class Solution:\n    def leastCost(self, prices, k):\n        "
+SAMPLES = (
+    TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),
+    TestCase(input="k = 2, prices = [4, 31, 16, 55, 91]", output="78"),
+    TestCase(input="[6,1]\n[12,9,77,81,64,10]", output="243"),
+)
 TRANSLATED = (
     "面包师从第一座城市走到最后一座城市，求最少花费。\n\n示例 1：\n\n"
     "输入：n = 5, k = 3, 价格 = [17,4,23,42,8]\n输出：29\n\n"
@@ -224,19 +231,20 @@ TRANSLATED = (
         (made(TRANSLATED), ["literals"]),
         # The original is compared beside its translation.
         (made(FLOWERS, statement_found=BREAD), ["words"]),
+        # Tests are compared with examples; a signature needs something else in common.
+        (made(tests=SAMPLES), ["examples"]),
+        (made(tests=SAMPLES[:1]), []),
+        (made(starter_code=HEAD), []),
+        (made(starter_code=HEAD, tests=SAMPLES[:1]), ["signature"]),
+        # So does a short title.
+        (made(title="Bread for the road"), ["title"]),
+        (made(title="Bread"), []),
+        (made(title="Bread", tests=SAMPLES[:1]), ["title"]),
     ],
-    ids=["nothing in common", "another title", "address", "one sentence", "numbers", "original"],
 )
 def test_what_two_problems_have_in_common_is_found(one: Candidate, expected: list[str]) -> None:
-    assert evidence(one) == expected
-
-
-def test_a_long_title_is_enough_and_a_short_one_is_not() -> None:
-    assert evidence(made(title="Bread for the road")) == ["title"]
-    short = build_index([BENCHMARK.model_copy(update={"title": "Bread"})])
-    assert evidence(made(title="Bread"), short) == []
-    sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
-    assert evidence(made(title="Bread", tests=sample), short) == ["title"]
+    index = build_index([BENCHMARK.model_copy(update={"title": "Bread"})]) if one.title == "Bread" else INDEX
+    assert evidence(one, index) == expected
 
 
 SHORT_STORIES = (
@@ -279,23 +287,6 @@ def test_what_many_benchmark_problems_have_says_nothing() -> None:
     # One problem that several benchmarks list is no boilerplate.
     copies = [problems[0].model_copy(update={"id": f"copy{number}/0"}) for number in range(5)]
     assert evidence(problems[0], build_index(copies)) == ["words"] * 5
-
-
-def test_tests_are_compared_with_the_examples() -> None:
-    tests = (
-        TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),
-        TestCase(input="k = 2, prices = [4, 31, 16, 55, 91]", output="78"),
-        TestCase(input="[6,1]\n[12,9,77,81,64,10]", output="243"),
-    )
-    assert evidence(made(tests=tests)) == ["examples"]
-    assert evidence(made(tests=tests[:1])) == []
-
-
-def test_a_signature_needs_something_else_in_common() -> None:
-    code = "class Solution:\n    def leastCost(self, prices, k):\n        "
-    assert evidence(made(starter_code=code)) == []
-    sample = (TestCase(input="5 3\n17 4 23 42 8\n", output="29\n"),)
-    assert evidence(made(starter_code=code, tests=sample)) == ["signature"]
 
 
 @pytest.fixture(scope="module")

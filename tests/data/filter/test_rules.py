@@ -23,7 +23,6 @@ from microcoder.data.build.steps import DuplicateBarrier, NoSettings
 from microcoder.data.filter import (
     FilterSettings,
     LicenceSettings,
-    QualitySettings,
     build_index,
     describe,
     filter_row,
@@ -31,6 +30,7 @@ from microcoder.data.filter import (
     merge,
 )
 from microcoder.data.filter.rules import (
+    BLOCKING_FLAGS,
     PERMISSIVE,
     SHARE_ALIKE,
     check_licence,
@@ -39,6 +39,7 @@ from microcoder.data.filter.rules import (
     strictest_licence,
 )
 from microcoder.data.formats.candidates import REASONS, Candidate, Rejection
+from microcoder.data.formats.text import read_licence
 from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
 from microcoder.judge.core.errors import DataError
@@ -51,9 +52,9 @@ STORY = (
 TESTS = (TestCase(input="1\n2\n", output="2\n"),)
 
 
-def quality_reason(statement: str, settings: QualitySettings | None = None, **fields: object) -> str | None:
+def quality_reason(statement: str, **fields: object) -> str | None:
     candidate = Candidate(**{"id": "set/1", "dataset": "set", "statement": statement, "tests": TESTS, **fields})  # type: ignore[arg-type]
-    found = check_quality(candidate, settings)
+    found = check_quality(candidate)
     return found[0] if found else None
 
 
@@ -71,13 +72,11 @@ CHOICE = "Which of the following is the complexity of sorting n numbers by compa
         (STORY, {"flags": ("no_constraints", "samples_missing")}, None),
         # It is asked for tests later, or turned away then.
         (STORY, {"tests": ()}, None),
-        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in QualitySettings().blocking_flags),
+        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in BLOCKING_FLAGS),
     ],
 )
 def test_each_rule_has_its_reason(statement: str, fields: dict[str, Any], expected: str | None) -> None:
     assert quality_reason(statement, **fields) == expected
-    if "flags" in fields:
-        assert quality_reason(STORY, QualitySettings(blocking_flags=()), **fields) is None
 
 
 @pytest.mark.parametrize("name", ["livecodebench", "deepseek_en", "deepseek_zh", "kodsport", "codecontests"])
@@ -109,7 +108,10 @@ def row(licence: str) -> Candidate:
         ("CC-BY-4.0-NC", "CC-BY-NC"), ("CC BY\u2011NC 4.0", "CC-BY-NC"), ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
         ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"), ("MIT (non-commercial)", "MIT (non-commercial)"),
         ("Creative Commons Zero v1.0 Universal", "CC0-1.0"), ("https://creativecommons.org/licenses/by/4.0", "CC-BY"),
+        ("MIT AND GPL-3.0", "GPL"), ("(GPL-3.0 OR MIT) AND Apache-2.0", "Apache-2.0"), ("CC-BY-NC-4.0 OR MIT", "MIT"),
+        ("GPL-3.0 or later", "GPL"), ("MIT (code and tests)", "MIT"), (read_licence(["MIT", "CC BY-SA"]), "CC-BY-SA"),
         *((name, name) for name in (*PERMISSIVE, *SHARE_ALIKE, "public domain, no commercial use", "Creative Commons",
+                                    "MIT AND CC-BY-NC-4.0", "CC-BY-4.0 AND LicenseRef-X",
                                     "Apache-2.0 WITH Commons-Clause", "MIT (statements: all rights reserved)")),
     ],
 )  # fmt: skip
@@ -128,6 +130,7 @@ def test_the_strictest_licence_is_that_of_the_whole() -> None:
     for strictest, *others in (
         ("MIT",), ("cc by-sa", "MIT"), ("CC-BY-4.0", "Apache-2.0", "CC0-1.0"), ("GPL-3.0", "CC BY-SA 4.0"),
         ("CC BY-NC 4.0", "GPL-3.0"), ("", "MIT"), ("", "all rights reserved", "MIT"),
+        ("MIT AND GPL-3.0", "CC BY-SA 4.0"), ("Apache-2.0", "GPL-3.0 OR MIT"),
     ):  # fmt: skip
         assert strictest_licence([strictest, *others]) == strictest_licence([*others, strictest]) == strictest
 
@@ -178,8 +181,8 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     assert refused == {"apps/plain.jsonl:7", "apps/plain.jsonl:8", "archive/23"}
     kept = {name: one for name, one in found.items() if name not in refused}
     groups = find_duplicates(describe(list(kept.values())))
-    done = {**kept, **{one.kept: merge(kept[one.kept], [kept[name] for name in one.dropped]) for one in groups}}
-    for name in (name for one in groups for name in one.dropped):
+    done = {**kept, **{best: merge(kept[best], [kept[name] for name in rest]) for best, rest in groups.items()}}
+    for name in (name for rest in groups.values() for name in rest):
         del done[name]
     assert {name: one.licence for name, one in done.items()} == {
         "apps/plain.jsonl:3": "", "apps/plain.jsonl:4": "", "apps/plain.jsonl:6": "CC BY-SA 4.0",
@@ -275,7 +278,7 @@ def reason(row: Candidate, chosen: FilterSettings | None = None) -> str | None:
 
 
 def test_the_first_rule_that_fails_gives_the_reason() -> None:
-    chosen = FilterSettings(quality=QualitySettings(), licence=LicenceSettings(unknown="reject"))
+    chosen = FilterSettings(licence=LicenceSettings(unknown="reject"))
     row = ROW.model_copy(update={"statement": "Add.", "licence": ""})
     steps = [
         ({}, "too_short"),

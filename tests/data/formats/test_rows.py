@@ -154,6 +154,16 @@ def test_the_three_lines_judge_a_row() -> None:
     assert names["verdict"].is_accepted  # type: ignore[attr-defined]  # pyrefly: ignore[missing-attribute]
 
 
+def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> None:
+    tests, limits = {"inputs": ["1"], "outputs": ["1"]}, {"time_limit": "500 ms", "memory_limit": 64}
+    for row in (
+        {"input_output": tests, **limits}, {"tests": tests, "metadata": limits}, {"info": {"tests": tests, **limits}},
+        {"ground_truth": tests, "extra_info": limits}, {"verifier_metadata": {"unit_tests": tests, **limits}},
+    ):  # fmt: skip
+        problem = Problem.from_row(row)
+        assert (problem.time_limit_seconds, problem.memory_limit_mib) == (0.5, 64)
+
+
 def test_every_format_and_every_form_is_on_the_page() -> None:
     for name, found in FORMATS.items():
         lines = [line for line in PAGE.splitlines() if f"`{name}`" in line]

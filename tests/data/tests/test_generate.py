@@ -106,6 +106,11 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert isinstance(kept, Candidate)
     assert len(kept.origins) == len(kept.tests)
     assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]
+    # No known input has equal numbers; the validator takes them.
+    tests = [{"input": "[1, 3, 2, 4]", "output": "2"}, {"input": "[5, 7, 9]", "output": "2"}]
+    made = generate(make_candidate(tests=tests), judges, SMALL)
+    assert isinstance(made, Candidate)
+    assert any(len(set(nums)) < len(nums) for nums in (json.loads(test.input) for test in made.tests))
 
 
 GENERATOR = """import random, sys

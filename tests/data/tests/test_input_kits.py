@@ -90,6 +90,8 @@ def test_what_all_known_values_have_in_common_is_kept() -> None:
         found = infer_shape(known).facts
         assert facts <= found
         assert not {"permutation", "square"} & found - facts
+    lists, tables = learn([([4, 9], [[1, 2]]), ([7, 5], [[3, 4], [4, 1]])], may_repeat=True).shapes
+    assert ("distinct" in lists.facts, "distinct" in tables.facts) == (False, True)
 
 
 SCRIPT = """#!/usr/bin/env bash

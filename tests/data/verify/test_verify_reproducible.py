@@ -62,15 +62,12 @@ def trial(name: str, role: str, *failed: int) -> Trial:
 def test_slow_and_partial_programs_that_pass_are_a_flag() -> None:
     passing = (trial("2", "partial"), trial("3", "slow"))
     accepted, caught = trial("0", "accepted"), (trial("1", "partial", 1), trial("4", "slow", 1))
-    evidence = Evidence(candidate=make_candidate(), trials=(accepted, *passing, caught[0]))
-    assert find_fault(evidence) is None
-    kept = conclude(evidence, VerifySettings())
-    assert isinstance(kept, Candidate)
-    assert kept.flags == ("slow_passes",)
-    half = Evidence(candidate=make_candidate(), trials=(accepted, *passing, *caught))
-    kept = conclude(half, VerifySettings())
-    assert isinstance(kept, Candidate)
-    assert kept.flags == ()
+    for others, flags in ((caught[:1], ("slow_passes",)), (caught, ())):
+        evidence = Evidence(candidate=make_candidate(), trials=(accepted, *passing, *others))
+        assert find_fault(evidence) is None
+        kept = conclude(evidence, VerifySettings())
+        assert isinstance(kept, Candidate)
+        assert kept.flags == flags
 
 
 def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:
@@ -129,7 +126,7 @@ def test_a_verdict_outlives_its_process(tmp_path: Path) -> None:
     with VerdictStore(tmp_path / "a" / "store.sqlite") as store:
         assert store.find(key) == VERDICT
         store.keep(b"of a fault", Verdict(Outcome.SANDBOX_FAULT, (), 1))
-        assert len(store) == 1
+        assert store.find(b"of a fault") is None
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
@@ -189,7 +186,6 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
         target.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in keys[len(keys) // 2 :]])
     target.close()
     with VerdictStore(path) as store:
-        assert len(store) == len(keys) // 2
         assert write(verify(CANDIDATES, judge, SETTINGS, store=store)) == written[0]
 
 

@@ -112,7 +112,7 @@ def _entry_of(candidate: Candidate) -> str:
 
 def _examples_of(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]]:
     """Return (input, output) of small tests and of the statement's examples; a function's input is an argument list."""
-    shown = split(candidate.statement or candidate.statement_found).examples
+    shown = split(candidate.statement).examples
     pairs: list[tuple[Any, str]] = []
     for given, output in [(one.input, one.output) for one in (*candidate.tests, *shown)]:
         if not output.strip() or len(given) > LONGEST_EXAMPLE or len(output) > LONGEST_EXAMPLE:
@@ -131,7 +131,7 @@ def _examples_of(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]
 def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
     """Return (arguments, value as JSON) of a statement's doctests: `>>> f(1, 2)` and, below it, the value."""
     found = []
-    for call, shown in _DOCTEST.findall(candidate.statement or candidate.statement_found):
+    for call, shown in _DOCTEST.findall(candidate.statement):
         try:
             node = parse_source(call.strip(), mode="eval").body
             if isinstance(node, ast.Call) and not node.keywords:

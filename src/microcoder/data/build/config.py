@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from microcoder.data.behaviour import BehaviourSettings
 from microcoder.data.completions import EndpointSettings
@@ -20,7 +21,7 @@ from microcoder.data.filter import FilterSettings
 from microcoder.data.formats.rows import find_source, load_format
 from microcoder.data.pipeline.steps import InputShard, digest
 from microcoder.data.rowfiles import is_archive, unpack
-from microcoder.data.sources import Source, list_files, list_shards, open_source
+from microcoder.data.sources import Source, list_files, list_places, list_shards, open_source
 from microcoder.data.tests.answers import GenerateSettings
 from microcoder.data.verify import VerifySettings
 from microcoder.judge.core.config import Config
@@ -63,20 +64,17 @@ class DifficultySettings(Config):
     selection: SelectionSettings | None = None
     """Which problems are kept by their difficulty; without it all are."""
 
-    @model_validator(mode="after")
-    def _has_what_it_asks_for(self) -> DifficultySettings:
+    def _contradictions(self) -> Iterator[str]:
+        by = self.selection.by if self.selection is not None else ""
         if (self.responses is not None or self.checkpoint) and not self.pass_rates_of:
-            raise ValueError("responses and checkpoint are of a model; name it with pass_rates_of")
-        if self.selection is None:
-            return self
-        if self.selection.by == "pass_rate" and not self.pass_rates_of:
-            raise ValueError('selection.by = "pass_rate" needs pass rates; name a model with pass_rates_of')
-        if self.selection.by == "predicted" and self.endpoint is None:
-            raise ValueError(
+            yield "responses and checkpoint are of a model; name it with pass_rates_of"
+        if by == "pass_rate" and not self.pass_rates_of:
+            yield 'selection.by = "pass_rate" needs pass rates; name a model with pass_rates_of'
+        if by == "predicted" and self.endpoint is None:
+            yield (
                 'selection.by = "predicted" needs difficulties that a model scores; set difficulty.endpoint.model and '
                 'difficulty.endpoint.base_url, or selection.by = "pass_rate"'
             )
-        return self
 
 
 class BuildConfig(Config):
@@ -98,10 +96,8 @@ class BuildConfig(Config):
     """Bytes of rows, decompressed, from which fewer are processed together: a process needs several times the memory
     (our choice)."""
     runner: Literal["native", "ray"] = "native"
-    """`native`: processes of this machine; `ray`: of a cluster."""
-    ray_address: str | None = None
-    """Address of a running Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started;
-    `local` always starts one."""
+    """`native`: processes of this machine; `ray`: of the cluster that `RAY_ADDRESS` names or that runs here, or of one
+    that is started."""
     workers: int | None = Field(default=None, ge=1)
     """Parallel processes, with Ray per node; by default one per core. In steps that run programs (verify, a model's
     attempts): parallel programs."""
@@ -115,23 +111,16 @@ class BuildConfig(Config):
     unsafe_sandbox: bool = False
     """Verify even if the sandbox cannot be closed. Unsafe: only for programs you trust."""
 
-    @model_validator(mode="after")
-    def _ids_are_unique(self) -> BuildConfig:
-        counts = Counter(source.prefix for source in self.sources)
-        twice = [name for name, count in counts.items() if count > 1]
-        if twice:
-            raise ValueError(f"{counts[twice[0]]} sources are called {twice[0]!r}; give each a `name` of its own")
-        return self
-
-    @model_validator(mode="after")
-    def _trains_on_no_benchmark(self) -> BuildConfig:
+    def _contradictions(self) -> Iterator[str]:
+        for name, count in Counter(source.prefix for source in self.sources).items():
+            if count > 1:
+                yield f"{count} sources are called {name!r}; give each a `name` of its own"
         for source in self.sources:
             if load_format(source.format).is_benchmark:
-                raise ValueError(
+                yield (
                     f"source {source.prefix!r} has the format {source.format!r}, a benchmark that is never trained on; "
                     "put it under [[benchmarks]] instead of [[sources]]"
                 )
-        return self
 
     @property
     def work_folder(self) -> Path:
@@ -155,14 +144,22 @@ def _digest_content(path: Path, size: int, changed: int) -> str:
 
 
 def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[SourceSettings, ...]:
-    """Return the sources with archives unpacked, each pointing into its folder."""
+    """Return the sources with archives unpacked, and folders of nothing but archives, each pointing into its folder."""
     found = []
     for source in sources:
-        if is_archive(source.path):
-            archive = Path(source.path)
-            if not archive.is_file():
-                raise DataError(f"source {archive} does not exist; check the path")
-            source = source.model_copy(update={"path": str(unpack(archive, into=into, digest=digest_file(archive)))})
+        path, archives = Path(source.path), [Path(source.path)] if is_archive(source.path) else []
+        if archives and not path.exists():
+            raise DataError(f"source {path} does not exist; check the path")
+        if path.is_dir() and not list_places(path, load_format(source.format)):
+            archives = sorted(one for one in path.rglob("*") if is_archive(one.name) and one.is_file())
+        if archives:
+            names = [str(one.relative_to(path if path.is_dir() else path.parent)) for one in archives]
+            # A changed archive gets a folder of its own.
+            place = into / digest(*names, *map(digest_file, archives))
+            stems = [re.sub(r"(?i)(?:\.tar)?\.\w+$", "", name) for name in names]
+            for archive, name, stem in zip(archives, names, stems, strict=True):
+                unpack(archive, place / (stem if stems.count(stem) == 1 else name))
+            source = source.model_copy(update={"path": str(place if path.is_dir() else place / stems[0])})
         if source.inside:
             source = source.model_copy(update={"path": str(Path(source.path) / source.inside), "inside": ""})
         found.append(source)
@@ -182,13 +179,14 @@ def list_inputs(
     for number, settings in enumerate(sources):
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
-            parts = [asdict(part) for part in shard.parts]
+            parts = [asdict(part) for part in shard]
             # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
             reader = find_source(settings.format)
             own = [one for one in (reader and reader.digest, settings.licence) if one]
             named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
+            num_rows = sum(part.num_rows for part in shard)
             content = digest(named, *(digest_file(path) for path in list_files(source, shard)))
-            shards.append(InputShard(len(shards), number, (settings, shard), content, shard.num_rows))
+            shards.append(InputShard(len(shards), number, (settings, shard), content, num_rows))
     return shards
 
 

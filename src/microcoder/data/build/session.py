@@ -119,7 +119,7 @@ def hold_work(config: BuildConfig) -> Iterator[None]:
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
     with hold_lock(config.work_folder / "lock", busy):
         # Of a build that was killed.
-        for left in chain.from_iterable(map(config.work_folder.glob, ("parts/*/.*.partial", "unpacked/.*.partial"))):
+        for left in chain.from_iterable(map(config.work_folder.glob, ("parts/*/.*.partial", "unpacked/*/.*.partial"))):
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
         try:
             yield
@@ -133,7 +133,7 @@ def run_plan(
     config: BuildConfig, plan: BuildPlan, on_progress: OnProgress
 ) -> tuple[list[list[Part]], list[StepCounts]]:
     """Run the missing steps of a plan; return every step's parts and row counts."""
-    runner = Runner(kind=config.runner, workers=config.workers, address=config.ray_address)
+    runner = Runner(kind=config.runner, workers=config.workers)
     collect = replace(collect_step(), turns_away=all(step.turns_away for step in plan.steps))
     work = config.work_folder / "parts"
     return run_steps(plan.shards, collect, plan.steps, work=work, runner=runner, on_progress=on_progress)
@@ -161,7 +161,7 @@ def _release(
         },
         "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
     }
-    record = config.model_dump(mode="json", exclude={"output", "work", "workers", "ray_address", "runner"})
+    record = config.model_dump(mode="json", exclude={"output", "work", "workers", "runner"})
     sources = describe_sources(config.sources, plan.shards)
     write_card(
         folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record, sources=sources

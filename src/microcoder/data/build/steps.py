@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,9 +22,8 @@ from microcoder.data.build.config import (
 )
 from microcoder.data.clean import process
 from microcoder.data.completions import Endpoint, EndpointSettings
-from microcoder.data.difficulty import judge_attempts, score_difficulty, select, with_pass_rate
+from microcoder.data.difficulty import judge_attempts, read_responses, score_difficulty, select, with_pass_rate
 from microcoder.data.filter import (
-    DuplicateGroup,
     FilterSettings,
     Fingerprint,
     build_index,
@@ -33,10 +33,8 @@ from microcoder.data.filter import (
     merge,
 )
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, describe_hits
-from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
-from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.candidates import Candidate, Difficulty, Rejection, Stage, process_row
 from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Part, Row, Step, Work, cut, digest, read_rows
-from microcoder.data.rowfiles import placed, read_file
 from microcoder.data.sources import WHOLE, Shard, collect_shard, collect_source
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import VerdictStore, VerifySettings, combine_counts, verify
@@ -47,6 +45,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import load_profile
 
+_LOG = logging.getLogger(__name__)
 _TESTS_MIB = 128
 """Memory in MiB for tests that a judge keeps cached; small, since a build takes one problem after the other."""
 
@@ -125,15 +124,25 @@ def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
     return {name: rate and rate.model_dump(mode="json") for name, rate in rates.items()}
 
 
-def read_responses(path: Path) -> dict[str, list[str]]:
-    """Return a model's attempts by problem id, from JSON lines with `id` and `responses`; DataError for a bad line."""
-    responses: dict[str, list[str]] = {}
-    for row in read_file(path, "responses"):
-        with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
-            if not row.fields.has("responses"):
-                raise Malformed("missing_field", "responses")
-            responses.setdefault(row.fields.text("id"), []).extend(row.fields.texts("responses"))
-    return responses
+def check_rates(settings: DifficultySettings, problems: Mapping[str, Sequence[str]]) -> None:
+    """Raise DataError if no problem left has an attempt, or a published pass rate; warn of attempts at none of them.
+
+    Args:
+        problems: `pass_rates` of the problems that are left, by id.
+    """
+    path = settings.responses
+    if problems and path is not None:
+        named = list(read_responses(path))
+        unknown = [name for name in named if name not in problems]
+        said = f"responses {path}: {len(unknown)} of {len(named)} ids are of no problem that is left"
+        if len(unknown) == len(named):
+            raise DataError(f"{said} (first: {unknown[:1]}); write them as the corpus does, such as {min(problems)!r}")
+        if unknown:
+            _LOG.warning("%s (first: %r)", said, unknown[0])
+    elif problems and settings.pass_rates_of:
+        known = sorted({entry.rpartition("=")[0] for rates in problems.values() for entry in rates})
+        if (model := settings.pass_rates_of) not in known:
+            raise DataError(f"pass_rates_of = {model!r}, but rates are of {', '.join(known) or 'no model'}; name one")
 
 
 class NoSettings(Config):
@@ -226,14 +235,12 @@ def _map(
         yield from threads.map(lambda one: process_row(one, stage, work), candidates)
 
 
-_DECIDING = ("id", "dataset", "difficulty", "pass_rates")
-
-
 class DuplicateBarrier(Barrier):
     """Keeps the best record of each problem, with the tests and solutions of all."""
 
     def __init__(self, settings: NoSettings) -> None:
-        self._groups: dict[str, DuplicateGroup] = {}
+        self._groups: dict[str, dict[str, str]] = {}
+        self._dropped: dict[str, str] = {}
 
     def look(self, candidates: Sequence[Candidate]) -> list[Fingerprint]:
         """Return a fingerprint of each record, to find duplicates by."""
@@ -241,22 +248,18 @@ class DuplicateBarrier(Barrier):
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
         """Find the groups of records that are one problem."""
-        for group in find_duplicates(looks):
-            self._groups |= dict.fromkeys((group.kept, *group.dropped), group)
+        self._groups = find_duplicates(looks)
+        self._dropped = {name: f"{kept} by {why}" for kept, of in self._groups.items() for name, why in of.items()}
 
     def needs(self, name: str) -> Sequence[str]:
         """Return the ids of a kept record's duplicates; none for other records."""
-        group = self._groups.get(name)
-        return group.dropped if group and group.kept == name else ()
+        return list(self._groups.get(name, ()))
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
         """Return a kept record merged with its duplicates, the rejection of a duplicate, or another record as it is."""
-        group = self._groups.get(candidate.id)
-        if group is None:
-            return candidate
-        if group.kept == candidate.id:
-            return merge(candidate, [others[name] for name in group.dropped])
-        return candidate.reject("filter", "duplicate_of", f"{group.kept} by {group.why[candidate.id]}")
+        if candidate.id in self._dropped:
+            return candidate.reject("filter", "duplicate_of", self._dropped[candidate.id])
+        return merge(candidate, list(others.values())) if others else candidate
 
 
 class SelectionBarrier(Barrier):
@@ -264,26 +267,22 @@ class SelectionBarrier(Barrier):
 
     def __init__(self, settings: DifficultySettings) -> None:
         self._settings = settings
-        self._rejected: dict[str, Rejection] = {}
+        self._rejected: dict[str, tuple[str, str]] = {}
 
-    def look(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-        """Return the fields of each candidate by which the selection is made."""
-        return [{name: getattr(one, name) for name in _DECIDING} for one in candidates]
+    def look(self, candidates: Sequence[Candidate]) -> list[tuple[str, tuple[str, ...], Difficulty]]:
+        """Return the id, the pass rates and the difficulty of each candidate."""
+        return [(one.id, one.pass_rates, self._measured(one).difficulty) for one in candidates]
 
-    def decide(self, looks: Iterable[Mapping[str, Any]]) -> None:
-        """Choose the problems to keep, from all `looks`."""
-        selection = self._settings.selection
-        if selection is not None:
-            found = select([self._measured(Candidate(**look)) for look in looks], selection)
-            self._rejected = {row.id: row for row in found if isinstance(row, Rejection)}
+    def decide(self, looks: Iterable[tuple[str, tuple[str, ...], Difficulty]]) -> None:
+        """Choose the problems to keep, from all `looks`; DataError if none has the pass rate that was asked for."""
+        check_rates(self._settings, {name: rates for name, rates, _ in looks})
+        if self._settings.selection is not None:
+            self._rejected = select({name: one for name, _, one in looks}, self._settings.selection)
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
         """Return the candidate with its pass rate, or its rejection if it was not chosen."""
-        candidate = self._measured(candidate)
-        rejection = self._rejected.get(candidate.id)
-        if rejection is None:
-            return candidate
-        return rejection.model_copy(update={"source_row": candidate.source_row, "candidate": candidate})
+        candidate, why = self._measured(candidate), self._rejected.get(candidate.id)
+        return candidate.reject("filter", *why) if why else candidate
 
     def _measured(self, candidate: Candidate) -> Candidate:
         settings = self._settings

@@ -33,7 +33,7 @@ def process(candidate: Candidate) -> Candidate | Rejection:
     candidate = _clean(candidate)
     if not candidate.statement.strip():
         return candidate.reject("process", "no_statement", "empty after cleaning")
-    tests = _normalise_tests(candidate)
+    tests = normalise_tests(candidate)
     if isinstance(tests, Rejection):
         return tests
     starter = find_starter_code(tests)
@@ -83,18 +83,6 @@ def _identify(candidate: Candidate) -> Candidate:
         if found.probability < 0.9:
             return candidate
     return candidate.change("process", "identify_language/1", detail, natural_language=found.code)
-
-
-def _normalise_tests(candidate: Candidate) -> Candidate | Rejection:
-    found = normalise_tests(candidate.tests, candidate.groups, is_function=candidate.fn_name is not None)
-    counts = {"repeated": found.num_repeated, "broken": found.num_broken, "conflicting": found.num_conflicting}
-    detail = ", ".join(f"{num} {what}" for what, num in counts.items() if num)
-    if candidate.tests and not found.tests:
-        return candidate.reject("process", "broken_tests", detail)
-    if found.num_conflicting and candidate.checker.type != "program":
-        return candidate.reject("process", "conflicting_tests", detail)
-    flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if found.num_broken else candidate.flags
-    return candidate.change("process", "normalise_tests/2", detail, tests=found.tests, groups=found.groups, flags=flags)
 
 
 LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "is", "nl", "fi", "et", "ar")

@@ -12,64 +12,52 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
-from typing import NamedTuple
 
 from microcoder.data.clean.bounds import UPPER, parse_bounds, plain_formulae
 from microcoder.data.clean.sections import Example, Sections, render, split
-from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.text import read_json, write_json
 from microcoder.judge.core.types import Checker, TestCase
 
 
-class Tests(NamedTuple):
-    """Normalised tests and what was found in them."""
+def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
+    """Return a candidate with its tests in one form, each once; a rejection if all are broken, or some contradict.
 
-    __test__ = False  # not a pytest class
-
-    tests: tuple[TestCase, ...]
-    groups: tuple[str, ...]
-    num_repeated: int
-    """Tests left out since an earlier one is the same, word for word."""
-    num_conflicting: int
-    """Tests whose input another test has with a different output."""
-    num_broken: int
-    """Tests of a function, left out since their arguments or value are not JSON."""
-
-
-def normalise_tests(tests: tuple[TestCase, ...], groups: tuple[str, ...], *, is_function: bool) -> Tests:
-    """Return the tests in one form, each once.
-
-    Args:
-        groups: one name per test, or empty.
-        is_function: inputs are JSON arguments, one a line; outputs are JSON.
+    Left out are repeated tests, and those of a function whose arguments or value are not JSON, which are broken.
     """
-    names = groups if len(groups) == len(tests) else ("",) * len(tests)
-    kept: list[TestCase] = []
-    kept_names: list[str] = []
+    kept: list[tuple[TestCase, str]] = []
     outputs: dict[str, set[str]] = {}
-    num_repeated = num_conflicting = num_broken = 0
-    for test, name in zip(tests, names, strict=True):
+    counts = Counter[str]()
+    groups = candidate.groups or ("",) * len(candidate.tests)
+    for test, name in zip(candidate.tests, groups, strict=True):
         given, printed = _text(test.input), _text(test.output)
-        if is_function:
+        if candidate.fn_name is not None:
             try:
                 given, printed = _json_lines(given), _json_lines(printed)
             except ValueError:
-                num_broken += 1
+                counts["broken"] += 1
                 continue
         else:
             # An empty last line may be one that a program reads: a list of no numbers.
             given, printed = given if given.endswith("\n") or not given else f"{given}\n", _lines(printed)
         known = outputs.setdefault(_lines(given), set())
         if any([*map(str.rstrip, printed.split("\n"))] == [*map(str.rstrip, one.split("\n"))] for one in known):
-            num_repeated += 1
+            counts["repeated"] += 1
             continue
-        num_conflicting += bool(known)
+        counts["conflicting"] += bool(known)
         known.add(printed)
-        kept.append(TestCase(input=given, output=printed))
-        kept_names.append(name.strip().strip("/"))
-    has_names = any(kept_names)
-    return Tests(tuple(kept), tuple(kept_names) if has_names else (), num_repeated, num_conflicting, num_broken)
+        kept.append((TestCase(input=given, output=printed), name.strip().strip("/")))
+    detail = ", ".join(f"{counts[what]} {what}" for what in ("repeated", "broken", "conflicting") if counts[what])
+    if candidate.tests and not kept:
+        return candidate.reject("process", "broken_tests", detail)
+    if counts["conflicting"] and candidate.checker.type != "program":
+        return candidate.reject("process", "conflicting_tests", detail)
+    names = tuple(name for _, name in kept)
+    found = {"tests": tuple(test for test, _ in kept), "groups": names if any(names) else ()}
+    flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if counts["broken"] else candidate.flags
+    return candidate.change("process", "normalise_tests/2", detail, **found, flags=flags)
 
 
 def _text(text: str) -> str:
@@ -183,7 +171,7 @@ def find_shown(candidate: Candidate) -> tuple[bool, ...]:
     That is: a package keeps it among the samples, an example of the statement has its values, or its values (four or
     more) stand in the statement one after the other.
     """
-    statement = candidate.statement or candidate.statement_found
+    statement = candidate.statement
     samples = {given for given, _ in samples_of(split(statement))}
     everything = f" {values_of(statement)} "
     groups = candidate.groups or ("",) * len(candidate.tests)

@@ -1,10 +1,10 @@
 """Filter stage: quality, licence, benchmarks' problems, duplicates; each rejected row has a reason."""
 
 from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits
-from microcoder.data.filter.duplicates import DuplicateGroup, Fingerprint, describe, find_duplicates, merge
-from microcoder.data.filter.rules import FilterSettings, LicenceSettings, QualitySettings, filter_row
+from microcoder.data.filter.duplicates import Fingerprint, describe, find_duplicates, merge
+from microcoder.data.filter.rules import FilterSettings, LicenceSettings, filter_row
 
 __all__ = [
-    "ContaminationIndex", "DuplicateGroup", "FilterSettings", "Fingerprint", "LicenceSettings", "QualitySettings",
-    "build_index", "describe", "filter_row", "find_duplicates", "find_hits", "merge",
+    "ContaminationIndex", "FilterSettings", "Fingerprint", "LicenceSettings", "build_index",
+    "describe", "filter_row", "find_duplicates", "find_hits", "merge",
 ]  # fmt: skip

@@ -170,7 +170,7 @@ def _run_hashes(tokens: Sequence[str], length: int) -> Hashes:
 
 def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
     """Return the examples of the statement and the first short tests: values in order, without names or brackets."""
-    shown = split(candidate.statement or candidate.statement_found).examples
+    shown = split(candidate.statement).examples
     keys = set()
     for given, printed in {(one.input, one.output) for one in (*shown, *candidate.tests[:_MOST_TESTS])}:
         if printed.strip() and len(given) <= LONGEST_EXAMPLE >= len(printed):
@@ -282,13 +282,12 @@ def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
     problems: list[Candidate] = []
     for problem in benchmark:
         problems.append(problem)
-        text = _text(problem)
         # Cleaning costs more than all the rest; Markdown stays as it is.
-        if looks_like_html(text) or looks_like_tex(text):
+        if looks_like_html(problem.statement) or looks_like_tex(problem.statement):
             with suppress(RecursionError):
-                problems.append(problem.model_copy(update={"statement": normalise(clean(text).text)}))
+                problems.append(problem.model_copy(update={"statement": normalise(clean(problem.statement).text)}))
     problems.sort(key=lambda problem: problem.id)
-    texts = [_text(problem) for problem in problems]
+    texts = [problem.statement for problem in problems]
     tokens = [words(text) for text in texts]
     grams = [gram_hashes(said, _WORDS) for said in tokens]
     ids = tuple(problem.id for problem in problems)
@@ -330,10 +329,6 @@ def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str]) -> Hash
     return np.array([gram for gram, num in num_owners if num > _MOST_PROBLEMS], dtype=np.uint64)
 
 
-def _text(candidate: Candidate) -> str:
-    return candidate.statement or candidate.statement_found
-
-
 def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     """Return a hit with the strongest evidence for each benchmark problem that a candidate equals; empty if clean."""
     if not index.ids:
@@ -341,9 +336,8 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     keys = [key for key in sorted(source_keys(candidate)) if key in index.by_source]
     hits = [Hit(index.ids[index.by_source[key]], "source", 1.0, key) for key in keys]
     # Both texts: a translation is compared by its words, the original by what it has in common with every language.
-    texts = {candidate.statement or candidate.statement_found, candidate.statement_found or candidate.statement}
     support: Counter[int] = Counter()
-    for text in sorted(texts):
+    for text in sorted({candidate.statement, candidate.statement_found}):
         hits += _by_grams(text, index, support)
     hits += _by_examples(candidate, index, support)
     hits += _by_title(candidate, index, support)

@@ -147,20 +147,9 @@ class Fingerprint:
     """Digest of each test's output by that of its input; empty where several answers are right."""
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateGroup:
-    """Records that are one problem."""
-
-    kept: str
-    dropped: tuple[str, ...]
-    """Ids of the other records, sorted."""
-    why: dict[str, str]
-    """For each dropped id how it was found: `source`, `text` or `similarity 0.87`."""
-
-
 def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
     """Return one fingerprint per record; shard by shard or all at once, the result is the same."""
-    texts = [candidate.statement or candidate.statement_found for candidate in candidates]
+    texts = [candidate.statement for candidate in candidates]
     tokens, found = [words(text) for text in texts], []
     for candidate, text, said, signature in zip(candidates, texts, tokens, sign(tokens), strict=True):
         digest = hashlib.blake2b(" ".join(said).encode("utf-8", "replace"), digest_size=12).hexdigest()
@@ -204,12 +193,14 @@ def _rank(candidate: Candidate) -> tuple[int, ...]:
         0 if candidate.checker.type == "program" else 1,
         -len(candidate.tests),
         0 if candidate.date else 1,
-        -len(candidate.statement or candidate.statement_found),
+        -len(candidate.statement),
     )
 
 
-def find_duplicates(looks: Iterable[Fingerprint]) -> list[DuplicateGroup]:
-    """Return the groups of more than one record, sorted by the id that is kept.
+def find_duplicates(looks: Iterable[Fingerprint]) -> dict[str, dict[str, str]]:
+    """Return by the id of each kept record the ids of its duplicates, each with how it was found.
+
+    That is `source`, `text` or `similarity 0.87`.
 
     Two records are one problem when they have the same source; or the same words, or words similar enough, and
     nothing says otherwise: another problem of the same platform, other bounds, another answer to the same input.
@@ -316,17 +307,11 @@ class _Groups:
         self._why[high] = why
         return True
 
-    def found(self) -> list[DuplicateGroup]:
-        members: dict[int, list[int]] = defaultdict(list)
-        for number in range(len(self._records)):
-            if (root := self.root(number)) != number:
-                members[root].append(number)
-        groups = []
-        for root, dropped in members.items():
-            why = {self._records[number].id: self._why.get(number, "text") for number in dropped}
-            names = sorted(self._records[number].id for number in dropped)
-            groups.append(DuplicateGroup(self._records[root].id, tuple(names), why))
-        return sorted(groups, key=lambda group: (group.kept, group.dropped))
+    def found(self) -> dict[str, dict[str, str]]:
+        groups: dict[str, dict[str, str]] = defaultdict(dict)
+        for number, why in sorted(self._why.items(), key=lambda pair: self._records[pair[0]].id):
+            groups[self._records[self.root(number)].id][self._records[number].id] = why
+        return groups
 
 
 STEP = "merge_duplicates/1"
@@ -388,8 +373,7 @@ def _union(first: Sequence[str], *more: Sequence[str]) -> tuple[str, ...]:
 
 
 def _groups_of(candidate: Candidate) -> tuple[str, ...]:
-    matches = len(candidate.groups) == len(candidate.tests)
-    return candidate.groups if matches else ("",) * len(candidate.tests)
+    return candidate.groups or ("",) * len(candidate.tests)
 
 
 def _origins_of(candidate: Candidate) -> Sequence[Origin]:

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field
-
 from microcoder.data.filter.contamination import ContaminationIndex, describe_hits, find_hits, words
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.config import Config
@@ -23,17 +21,10 @@ Finding = tuple[str, str] | None
 """A reason code and a detail text; None if the row passes."""
 
 
-class QualitySettings(Config):
-    """Requirements of a row's quality (our choices)."""
-
-    min_words: int = Field(default=12, ge=0)
-    """Words and numbers in the statement; a Chinese character counts as one."""
-    blocking_flags: tuple[str, ...] = (
-        "needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files",
-    )  # fmt: skip
-    """Flags of the source or of the process stage for which a row is rejected."""
-
-
+_LEAST_WORDS = 12
+"""Words and numbers in a statement; a Chinese character counts as one (our choice)."""
+BLOCKING_FLAGS = ("needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files")
+"""Flags of the source or of the process stage for which a row is rejected."""
 _EMPTY = re.compile(
     r"(?:problem )?(?:statement|description)s? (?:is )?(?:un|not )available|\bto be (?:added|announced)\b|lorem ipsum|"
     r"^\s*(?:tbd|n/?a|none|null|todo|coming soon)\W*$|\[deleted\]|page not found|404 not found|access "
@@ -50,18 +41,18 @@ _NOT_A_PROGRAM = re.compile(
 )
 
 
-def check_quality(candidate: Candidate, settings: QualitySettings | None = None) -> Finding:
+def check_quality(candidate: Candidate) -> Finding:
     """Return why a row is not a problem that can be solved, or None if it passes every rule."""
-    settings, text = settings or QualitySettings(), candidate.statement
+    text = candidate.statement
     if not text.strip():
         return "no_statement", "empty"
     if len(text) < 400 and (found := _EMPTY.search(text)):
         return "no_statement", found[0][:60]
-    if (num := len(words(text))) < settings.min_words:
+    if (num := len(words(text))) < _LEAST_WORDS:
         return "too_short", f"{num} words"
     if found := _NOT_A_PROGRAM.search(text):
         return "not_a_program", found[0].strip()[:60]
-    flags = sorted(set(candidate.flags) & set(settings.blocking_flags))
+    flags = sorted(set(candidate.flags) & set(BLOCKING_FLAGS))
     return (flags[0], ", ".join(flags)) if flags else None
 
 
@@ -93,8 +84,25 @@ class LicenceSettings(Config):
     """Whether a row without a licence is kept (our choice: it can be trained on; `data push` leaves it out)."""
 
 
+_BRACKETS = re.compile(r"\(([^()]+)\)")
+_OR, _AND = (re.compile(rf"\s+{word}\s+(?![^(]*\))", re.IGNORECASE) for word in ("or", "and"))
+
+
 def normalise_licence(text: str) -> str:
-    """Return one name for the ways of writing a licence; an unknown text is returned as it is."""
+    """Return one name for the ways of writing a licence; an unknown text is returned as it is.
+
+    Of SPDX's `A AND B` that is the strictest part's, of `A OR B` the known part's with the fewest duties.
+    """
+    plain = _BRACKETS.sub(lambda found: name if (name := normalise_licence(found[1])) in _BY_DUTIES else found[0], text)
+    if plain != text:
+        return name if (name := normalise_licence(plain)) in _BY_DUTIES else text.strip()
+    parts = _OR.split(text)
+    known = [name for part in parts if len(parts) > 1 and (name := normalise_licence(part)) in _BY_DUTIES]
+    # In prose (`GPL-3.0 or later`) what is no licence may say more than a choice.
+    if known and (" OR " in text or len(known) == len(parts)):
+        return min(known, key=_BY_DUTIES.index)
+    if len(parts := _AND.split(text)) > 1:
+        return name if (name := normalise_licence(strictest_licence(parts))) in _BY_DUTIES else text.strip()
     words = re.sub(r"[\s_/]+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text.strip().lower()))
     words = words.replace("license", "").replace("licence", "").strip()
     if not words:
@@ -145,7 +153,6 @@ def check_licence(candidate: Candidate, settings: LicenceSettings | None = None)
 class FilterSettings(Config):
     """Settings of the filter stage."""
 
-    quality: QualitySettings = QualitySettings()
     licence: LicenceSettings = LicenceSettings()
 
 
@@ -160,7 +167,7 @@ def filter_row(
         index: the benchmarks' problems; without one nothing is compared.
     """
     settings = settings or FilterSettings()
-    found = check_quality(candidate, settings.quality) or check_licence(candidate, settings.licence)
+    found = check_quality(candidate) or check_licence(candidate, settings.licence)
     if found:
         return candidate.reject("filter", *found)
     if index is not None and (hits := find_hits(candidate, index)):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -101,14 +100,13 @@ def cut_assertion(
     if _names(cut.rest) & set(called) or any(_names(call) & set(bound) for call in cut.calls):
         return None
     scopes = (ast.comprehension, ast.Lambda, ast.NamedExpr)
-    if any(isinstance(node, scopes) for node in ast.walk(test)) and cut.calls:
+    if cut.calls and any(isinstance(node, scopes) for part in (cut.rest, *cut.calls) for node in ast.walk(part)):
         return None
-    calls = copy.deepcopy(cut.calls)
-    for node in (inner for call in calls for inner in ast.walk(call)):
+    for node in (inner for call in cut.calls for inner in ast.walk(call)):
         # A test may call the function `candidate`; its own name is called.
         if isinstance(node, ast.Name) and node.id == _CANDIDATE:
             node.id = entry
-    return SplitAssertion(tuple(map(ast.unparse, calls)), ast.unparse(cut.rest))
+    return SplitAssertion(tuple(map(ast.unparse, cut.calls)), ast.unparse(cut.rest))
 
 
 def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[TestCase]:

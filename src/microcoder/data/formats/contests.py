@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from microcoder.data.formats.candidates import Candidate, Known, Solution
 from microcoder.data.formats.format import LISTED, Columns, Format
@@ -36,23 +37,13 @@ with contextlib.redirect_stdout(said):
 sys.exit(0 if said.getvalue().strip() == "1" else 1)
 """
 """Checker program that runs theirs in the sandbox, and turns what that prints into an exit code."""
-_SUBMISSIONS: tuple[tuple[str, Known], ...] = (
-    ("correct_submissions", "accepted"),
-    ("incorrect_submissions", "wrong_answer"),
-)
 _JUDGING = """
+import sys
 
-if __name__ == "__main__":
-    import sys
-
-    _texts = [open(path, encoding="utf-8", errors="replace").read() for path in sys.argv[1:4]]
-    try:
-        _is_right = output_judging_function(*_texts)
-    except Exception:  # it expects numbers, say, where an answer may be anything
-        _is_right = False
-    sys.exit(0 if _is_right else 1)
+texts = [open(path, encoding="utf-8", errors="replace").read() for path in (sys.argv[1], sys.argv[3], sys.argv[2])]
+print(int(bool(output_judging_function(*texts))))
 """
-"""Calls their function with the files input, output, answer as input_str, candidate_output, reference_output."""
+"""Calls their function with input, output and answer: what `_PRINTING` runs."""
 
 
 def read_code_contests(row: Row) -> Candidate:
@@ -113,14 +104,15 @@ def _difficulty(row: Row) -> str:
     return chr(ord("A") + place) if 0 <= place < 26 else f"{value:.0f}"
 
 
-def _read_submissions(row: Row) -> tuple[Solution, ...]:
+def _read_programs(row: Row, *, unnamed: str, **lists: Known) -> tuple[Solution, ...]:
+    """Return the programs of lists of objects, by their names; those that name no language are in `unnamed`."""
     found = []
-    for name, known in _SUBMISSIONS:
-        for item in row.rows(name):
-            number = item.get("language")
-            is_number = isinstance(number, int) and 0 <= number < len(_LANGUAGES)
-            language = _LANGUAGES[number] if is_number else name_language(item.optional("language")) or "unknown"
-            found.append(Solution(code=item.text("code", "solution"), language=language, known=known))
+    for item, known in ((item, known) for name, known in lists.items() for item in row.rows(name)):
+        number = item.get("language")
+        is_number = isinstance(number, int) and 0 <= number < len(_LANGUAGES)
+        language = _LANGUAGES[number] if is_number else name_language(item.optional("language")) or unnamed
+        one = Solution(code=item.text("code", "solution"), language=language, name=item.optional("source"), known=known)
+        found.append(python_solution(one.code, name=one.name, known=known) if language == "python" else one)
     return tuple(found)
 
 
@@ -192,17 +184,7 @@ def _read_judging(row: Row) -> Checker:
         return Checker()
     if "def output_judging_function" not in code:
         raise Malformed("bad_checker", "output_judging_function is not defined in it")
-    return Checker(type="program", code=code + _JUDGING)
-
-
-def _read_solutions(row: Row) -> tuple[Solution, ...]:
-    found = []
-    for item in row.rows("solutions"):
-        language, name, code = name_language(item.optional("language")), item.optional("source"), item.text("code")
-        is_python = language in ("", "python")
-        solution = Solution(code=code, language=language, name=name)
-        found.append(python_solution(code, name=name) if is_python else solution)
-    return tuple(found)
+    return Checker(type="program", code=_PRINTING.format(source=code + _JUDGING))
 
 
 def _find_site(row: Row) -> str:
@@ -226,8 +208,9 @@ FORMATS = (
             tests="test_cases",
             platform="source",
             title=("title", "id"),
-            memory_limit="memory_limit",
-            solutions=_read_submissions,
+            solutions=partial(
+                _read_programs, unnamed="unknown", correct_submissions="accepted", incorrect_submissions="wrong_answer"
+            ),
             also={"checker": _read_testlib, "flags": _find_flags, "time_limit_seconds": _read_milliseconds},
         ),
         tests_in="test_cases",
@@ -252,9 +235,7 @@ FORMATS = (
             title=("title", "pid"),
             difficulty="difficulty",
             starter_code="starter_code",
-            solutions=_read_solutions,
-            time_limit="time_limit",
-            memory_limit="memory_limit",
+            solutions=partial(_read_programs, unnamed="python", solutions="accepted"),
             also={"platform": _find_site, "checker": _read_judging},
         ),
         tests_in="test_cases",

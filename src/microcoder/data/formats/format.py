@@ -49,9 +49,9 @@ class Columns:
     starter_code: Names = ()
     solutions: Names | Callable[[Row], tuple[Solution, ...]] = ()
     """Right programs in Python: a text, or a list of texts, also one written as text; see `read_program`."""
-    time_limit: Names = ()
+    time_limit: Names = "time_limit"
     """Seconds, unless it names another unit."""
-    memory_limit: Names = ()
+    memory_limit: Names = "memory_limit"
     """MiB, unless it names another unit; numbers from 65536 on are bytes."""
     prepare: Callable[[Row], Row] | None = None
     """Called first: adds columns, or rejects the row."""

@@ -31,6 +31,8 @@ CARRIED_IN = (
 )  # fmt: skip
 """Fields in which rows that we export carry the whole record, if their format lacks checkers, limits and calls."""
 _NEEDED = ("id", "tests")
+_SAME = ("fn_name", "call", "starter_code", "harness", "checker", "time_limit_seconds", "memory_limit_mib")
+"""Fields that a problem and a candidate have alike, besides the tests."""
 
 
 def read_own(row: Row) -> Candidate:
@@ -45,14 +47,8 @@ def read_own(row: Row) -> Candidate:
         title=problem.id,
         platform_difficulty=problem.tier or "",
         programming_language=problem.language,
-        fn_name=problem.fn_name,
-        call=problem.call,
-        starter_code=problem.starter_code,
-        harness=problem.harness,
-        checker=problem.checker,
-        time_limit_seconds=problem.time_limit_seconds,
-        memory_limit_mib=problem.memory_limit_mib,
         solutions=solutions,
+        **{name: getattr(problem, name) for name in _SAME},
     )
 
 

@@ -30,8 +30,6 @@ _COLUMNS = Columns(
     difficulty="difficulty",
     starter_code="starter_code",
     solutions="solutions",
-    time_limit="time_limit",
-    memory_limit="memory_limit",
     also={"flags": lambda row: ("needs_image",) if row.number("picture_num") else ()},
 )
 
@@ -46,7 +44,7 @@ _ATCODER = re.compile(r"((?:abc|arc|agc)\d+)_\w+")
 
 def read_livecodebench(row: Row) -> Candidate:
     """Read a problem of LiveCodeBench, or a published result on one, which has no tests but identifies the problem."""
-    metadata = row.inner("metadata") if not isinstance(row.values.get("metadata"), list) else row.over({})
+    metadata = row.over({}) if isinstance(row.values.get("metadata"), list) else row.inner("metadata")
     fn_name = metadata.optional("func_name")
     found = []
     for name in ("public_test_cases", "private_test_cases"):
@@ -95,11 +93,16 @@ _FLATTENED = "user: "
 """Prefix of Dolci's prompts that are flattened chats."""
 
 
+def _refuse_other(row: Row, name: str) -> None:
+    """Raise Malformed if a field names tasks, in a text or a list, none of which is coding."""
+    tasks = row.texts(name) if isinstance(row.get(name), list) else (row.optional(name),)
+    if any(tasks) and not any(word in task.lower() for task in tasks for word in ("cod", "program")):
+        raise Malformed("other_task", ", ".join(filter(None, tasks)))
+
+
 def _check_task(row: Row) -> Row:
     """Return a row of SYNTHETIC; Malformed if its task is not coding."""
-    task = row.optional("task_type")
-    if task and "code" not in task and "coding" not in task:
-        raise Malformed("other_task", task)
+    _refuse_other(row, "task_type")
     info = row.mapping("verification_info")
     if info and "test_cases" not in info:
         raise Malformed("bad_tests", f"verification_info has no test_cases, but {', '.join(list(info)[:5])}")
@@ -149,10 +152,7 @@ def _read_unit_tests(row: Row) -> object:
 
 def _check_kinds(row: Row) -> Row:
     """Return a row of open-instruct's form, its prompt without `user: `; Malformed if its task is not coding."""
-    kinds = row.texts("dataset") if isinstance(row.get("dataset"), list) else (row.optional("dataset"),)
-    named = [kind for kind in kinds if kind]
-    if named and not any(kind.startswith("code") for kind in named):
-        raise Malformed("other_task", ", ".join(named))
+    _refuse_other(row, "dataset")
     prompt = row.get("prompt")
     return row.over({**row.values, "prompt": prompt.removeprefix(_FLATTENED)}) if isinstance(prompt, str) else row
 
@@ -221,6 +221,8 @@ FORMATS = (
             difficulty="metadata.difficulty",
             starter_code="starter_code",
             solutions="solutions",
+            time_limit=("time_limit", "metadata.time_limit"),
+            memory_limit=("memory_limit", "metadata.memory_limit"),
         ),
         tests_in="tests",
         shape=f'{PAIRS}; or a list of {{"input": ..., "output": ..., "type" or "testtype": ...}}',
@@ -251,6 +253,8 @@ FORMATS = (
             platform="info.source",
             title=("problem_id", "id"),
             starter_code="info.starter_code",
+            time_limit=("time_limit", "info.time_limit"),
+            memory_limit=("memory_limit", "info.memory_limit"),
         ),
         tests_in="info.tests",
         marks=(("info.tests",),),
@@ -264,6 +268,8 @@ FORMATS = (
             platform="dataset",
             title=("verifier_metadata.problem_id", "verifier_metadata.id", "id", "hash_id", "uuid"),
             difficulty="verifier_metadata.difficulty",
+            time_limit=("time_limit", "verifier_metadata.time_limit"),
+            memory_limit=("memory_limit", "verifier_metadata.memory_limit"),
         ),
         tests_in="verifier_metadata.unit_tests",
         shape=f'{PAIRS}; or {{"packed": ...}} of it',
@@ -313,16 +319,14 @@ _SOLUTIONS = ("solution", "gold_standard_solution", "reference", "canonical_solu
 
 
 def _check_ability(row: Row) -> Row:
-    ability = row.optional("ability")
-    if ability and not any(word in ability.lower() for word in ("cod", "program")):
-        raise Malformed("other_task", ability)
+    _refuse_other(row, "ability")
     return row
 
 
 def _find_tests(row: Row) -> object:
     """Return the tests of the first column of a TRL row that has some; None if none has."""
     if row.has("inputs") and row.has("outputs"):
-        return {"inputs": row.decoded("inputs"), "outputs": row.decoded("outputs")}
+        return _pair(row)
     for name in _TESTS:
         value = row.decoded(name)
         if isinstance(value, Mapping) and "ground_truth" in value:
@@ -351,6 +355,8 @@ _VERL = Columns(
     title=("extra_info.index", "extra_info.id"),
     starter_code="extra_info.starter_code",
     solutions=partial(read_program, names=("extra_info.solution", "extra_info.reference", "extra_info.answer")),
+    time_limit=("time_limit", "extra_info.time_limit"),
+    memory_limit=("memory_limit", "extra_info.memory_limit"),
     also={"pass_rates": _read_pass_rates},
 )
 TRAINER_FORMATS = (

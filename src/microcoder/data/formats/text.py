@@ -11,8 +11,8 @@ from typing import Any
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
 MAX_LITERAL, MAX_YAML = 50_000_000, 100_000
-_SECONDS = re.compile(r"([\d.]+)\s*(m?s|seconds?)?", re.I)
-_MEBIBYTES = re.compile(r"([\d.]+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
+_SECONDS = re.compile(r"(\d*\.?\d+)\s*(m?s|seconds?)?", re.I)
+_MEBIBYTES = re.compile(r"(\d*\.?\d+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
 _MOST_SECONDS = 1e6
 """A larger time limit is taken for a mistake."""
 _NOTHING_SAID = r"|unknown|none|null|n/?a|-|not (?:stated|specified|known|available)|unspecified"
@@ -116,7 +116,7 @@ def is_json_value(value: object, *, is_expected: bool = False) -> bool:
 def read_seconds(text: str) -> float | None:
     """Return the seconds in `2.0 seconds`, `500 ms`, `[1, 2]`, ...; None without a positive number."""
     found = _SECONDS.search(text)
-    seconds = _number(found[1]) if found else 0.0
+    seconds = float(found[1]) if found else 0.0
     if found and (found[2] or "").lower() == "ms":
         seconds /= 1000
     return seconds if 0 < seconds < _MOST_SECONDS else None
@@ -128,22 +128,16 @@ def read_mebibytes(text: str) -> int | None:
     if not found:
         return None
     unit = (found[2] or "").lower()[:1]
-    number = _number(found[1])
+    number = float(found[1])
     mebibytes = number * (_MIB_OF[unit] if unit else 1.0 if number < 1 << 16 else _MIB_OF["b"])
     return round(mebibytes) if 1 <= mebibytes <= 1 << 20 else None
 
 
 def read_licence(value: object) -> str:
     """Return what a source says of its licence: a text, a list of texts, or another value as text; empty if nothing."""
-    text = " and ".join(map(str, value)) if isinstance(value, list) else shorten(value or "", 1000)
+    listed = value if isinstance(value, list) else [shorten(value or "", 1000)]
+    text = " AND ".join(f"({one})" if len(listed) > 1 else str(one) for one in listed)
     return "" if re.fullmatch(_NOTHING_SAID, text.strip(), re.I) else text
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
 
 
 def shorten(value: object, length: int = 80) -> str:

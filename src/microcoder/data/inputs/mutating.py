@@ -57,22 +57,26 @@ class Shape:
         return True
 
 
-def infer_shape(values: Sequence[Any]) -> Shape:
-    """Return the shape of the values at one position of all inputs."""
+def infer_shape(values: Sequence[Any], *, may_repeat: bool = False) -> Shape:
+    """Return the shape of the values at one position of all inputs.
+
+    Args:
+        may_repeat: a list may have equal items though no known one has, unless its items are lists.
+    """
     kinds = {_kind_of(value) for value in values}
     kind: Kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
     if kind in ("bool", "other"):
         return Shape(kind)
     sizes = values if kind in ("int", "float") else list(map(len, values))
     low, high = min(sizes), max(sizes)
-    if kind == "text":
-        return Shape(kind, low, high, letters=frozenset().union(*values))
     if kind != "list":
-        return Shape(kind, low, high)
+        return Shape(kind, low, high, letters=frozenset().union(*values) if kind == "text" else frozenset())
     items = [item for value in values for item in value]
+    item = infer_shape(items) if items else None
     # Of lists of no more than one item everything is true.
     facts = frozenset(name for name, test in FACTS.items() if high > 1 and all(_holds(test, value) for value in values))
-    return Shape(kind, low, high, item=infer_shape(items) if items else None, facts=facts)
+    facts -= {"distinct"} if may_repeat and item is not None and item.kind != "list" else set()
+    return Shape(kind, low, high, item=item, facts=facts)
 
 
 def _kind_of(value: Any) -> Kind:
@@ -132,9 +136,9 @@ class InputModel:
         return all(one.holds_for(numbers) for one in self.relations)
 
 
-def learn(known: Sequence[Values]) -> InputModel:
-    """Return the shapes and relations that known inputs have in common."""
-    shapes = tuple(infer_shape(column) for column in zip(*known, strict=True))
+def learn(known: Sequence[Values], *, may_repeat: bool = False) -> InputModel:
+    """Return the shapes and relations that known inputs have in common; for `may_repeat` see `infer_shape`."""
+    shapes = tuple(infer_shape(column, may_repeat=may_repeat) for column in zip(*known, strict=True))
     return InputModel(shapes, tuple(_relate(list(map(_collect_numbers, known)))))
 
 

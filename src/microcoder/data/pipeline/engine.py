@@ -58,9 +58,9 @@ def run_on_nodes(
     from microcoder.judge.fleet.ray import allow_slow_start, find_nodes
 
     if not ray.is_initialized():
-        if runner.address in (None, "local"):
+        if os.environ.get("RAY_ADDRESS", "local") == "local":
             allow_slow_start(os.environ)
-        ray.init(address=runner.address, log_to_driver=False)
+        ray.init(log_to_driver=False)
     nodes = find_nodes()
     if not nodes:
         raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
@@ -123,8 +123,6 @@ class Runner:
     kind: Literal["native", "ray"] = "native"
     workers: int | None = None
     """Parallel processes, on Ray per node; None: one per core."""
-    address: str | None = None
-    """Address of a Ray cluster; None: that of `RAY_ADDRESS`, or one that runs here, else one is started."""
     _pool: ProcessPoolExecutor | None = field(default=None, init=False, repr=False)
 
     def close(self) -> None:

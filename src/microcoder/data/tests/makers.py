@@ -222,8 +222,12 @@ class Understanding:
     write: Callable[[Values], str]
 
 
-def understand(candidate: Candidate) -> Understanding | str:
-    """Return the layout and bounds of a problem's inputs, or the reason why they are unknown."""
+def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | str:
+    """Return the layout and bounds of a problem's inputs, or the reason why they are unknown.
+
+    Where validators decide, a list may repeat an item: they refuse that where it is forbidden. Of rows, such as the
+    ends of an edge, they check less than statements say (240 packages with validators).
+    """
     tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES][:_MOST_KNOWN]
     if not tests:
         return "no known input"
@@ -234,7 +238,7 @@ def understand(candidate: Candidate) -> Understanding | str:
         known = tuple((text, tuple(json.loads(line) for line in text.split("\n") if line.strip())) for text in texts)
         if len({len(values) for _, values in known}) > 1:
             return "another number of arguments in some inputs"
-        model = learn([values for _, values in known])
+        model = learn([values for _, values in known], may_repeat=is_validated)
         if not model.is_usable:
             return "a value of no known shape"
         return Understanding(model, known, lambda values: "\n".join(json.dumps(v, ensure_ascii=False) for v in values))
@@ -242,7 +246,7 @@ def understand(candidate: Candidate) -> Understanding | str:
     # Cases of one line each are the rows of a table as well, and a table has several of them.
     is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
     for read in read_texts(cut[0] if cut and is_cut else texts, is_typed=True):
-        model = learn(read.values)
+        model = learn(read.values, may_repeat=is_validated)
         layout = replace(read.layout, is_repeated=is_cut)
         known = tuple((layout.render(values), values) for values in read.values)
         is_same = is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True))
@@ -339,7 +343,7 @@ def mutate_known(
 ) -> list[MadeInput]:
     """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts failed tries.
 
-    Each has all that known inputs have in common: a validator often checks less than the statement says.
+    Each has what known inputs have in common: a validator often checks less than the statement says.
     """
     model, known = understanding.model, understanding.known
     seen = {text.strip() for text, _ in known}

@@ -170,7 +170,7 @@ def _find_inputs(
     # Where only large ones are missing, no more are made than may be kept.
     add(run_kit(judge, candidate.kit, dropped, most=settings.max_tests if is_large_alone else PACKAGE_INPUTS))
     if not is_large_alone and len(found) < settings.min_hidden_tests:
-        understanding = understand(candidate)
+        understanding = understand(candidate, is_validated=validators is not None)
         if isinstance(understanding, str):
             dropped[f"not mutated: {understanding}"] += 1
         else:

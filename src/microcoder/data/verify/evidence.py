@@ -131,11 +131,8 @@ class Evidence(Record):
         return [trial for trial in self.trials if trial.role in roles and trial.outcome is not Outcome.SANDBOX_FAULT]
 
 
-class Fault(NamedTuple):
-    """Why a problem is rejected."""
-
-    reason: str
-    detail: str = ""
+Fault = tuple[str, str]
+"""Why a problem is rejected: reason and detail."""
 
 
 def find_fault(evidence: Evidence) -> Fault | None:
@@ -143,7 +140,7 @@ def find_fault(evidence: Evidence) -> Fault | None:
     accepted = evidence.tried_as("accepted")
     if not accepted:
         details = [trial.detail for trial in evidence.trials if trial.role == "accepted"]
-        return Fault("checker_fails" if any("checker failed" in d for d in details) else "sandbox_fault", details[0])
+        return ("checker_fails" if any("checker failed" in d for d in details) else "sandbox_fault", details[0])
     return _find_failing(evidence, accepted) or _find_passing(evidence)
 
 
@@ -160,25 +157,25 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial]) -> Fault | None
     first = (refused or failing)[0]
     detail = f"{len(failing)} of {len(accepted)} accepted programs fail; {first.name}: {_say(first)}"
     if first.is_flaky:
-        return Fault("flaky", detail)
+        return ("flaky", detail)
     if _CRASHED in first.detail:
-        return Fault("checker_fails", detail)
+        return ("checker_fails", detail)
     if refused and len(failing) < len(accepted):
-        return Fault("needs_checker", detail)
-    return Fault("reference_fails", detail)
+        return ("needs_checker", detail)
+    return ("reference_fails", detail)
 
 
 def _find_passing(evidence: Evidence) -> Fault | None:
     trivial = [trial.name for trial in evidence.tried_as("trivial") if trial.outcome is Outcome.ACCEPTED]
     if trivial:
-        return Fault("trivial_passes", ", ".join(trivial))
+        return ("trivial_passes", ", ".join(trivial))
     candidate = evidence.candidate
     is_plain = candidate.checker.type not in ("program", "unordered")
     if "many_answers" in candidate.flags and is_plain and len(evidence.tried_as("accepted")) < 2:
-        return Fault("needs_checker", "many answers are right, and no second accepted program gives this one")
+        return ("needs_checker", "many answers are right, and no second accepted program gives this one")
     wrong, passing = _passing(evidence, "wrong")
     if len(passing) > _WRONG_SHARE * wrong:
-        return Fault("wrong_passes", f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}")
+        return ("wrong_passes", f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}")
     return None
 
 
@@ -193,11 +190,11 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     fault = find_fault(evidence)
     chosen = chosen_tests(evidence, settings)
     if fault is None and not chosen:
-        fault = Fault("tests_too_large", f"no test within {_MOST_BYTES} bytes, {_MOST_SECONDS} s")
+        fault = ("tests_too_large", f"no test within {_MOST_BYTES} bytes, {_MOST_SECONDS} s")
     candidate = evidence.candidate.model_copy(update={"counts": count_right(evidence, settings)})
     shown = find_shown(candidate)
     if fault is None and all(shown[number] for number in chosen):
-        fault = Fault("all_tests_shown", f"the statement shows all {len(chosen)} tests that are kept")
+        fault = ("all_tests_shown", f"the statement shows all {len(chosen)} tests that are kept")
     if fault is not None:
         return candidate.reject("verify", *fault)
     slow, passing = _passing(evidence, *TOO_SLOW)

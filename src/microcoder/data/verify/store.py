@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
-from typing import Self
 
 import microcoder
 from microcoder import judge
@@ -46,7 +46,7 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
 
-class VerdictStore:
+class VerdictStore(AbstractContextManager["VerdictStore"]):
     """A file of verdicts; safe for several processes of one machine, and against being killed.
 
     Errors of the sandbox are not kept: they say nothing about the program.
@@ -70,14 +70,8 @@ class VerdictStore:
                 raise
             raise DataError(f"store {path} cannot be used ({error}); remove it to start anew") from None
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        return self._connection.execute("SELECT COUNT(*) FROM verdicts").fetchone()[0]
+        self._connection.close()
 
     def find(self, key: bytes) -> Verdict | None:
         """Return the verdict of this key, or None."""
@@ -88,10 +82,6 @@ class VerdictStore:
         """Store a verdict under a key, unless the sandbox failed."""
         if verdict.is_scorable:
             self._connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(verdict)))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
 
 
 def _encode(verdict: Verdict) -> str:
