@@ -300,7 +300,7 @@ def train_verl(folder: Path) -> Values:
     from verl_runs import train
 
     changes = {"num_steps": "2", "evaluation.every_steps": "2"}
-    return say_run(train(warm_model(), folder / "run", **changes))
+    return say_run(train(warm_model(), RunDirectory(folder / "run"), **changes))
 
 
 def evaluate(folder: Path) -> Values:
