@@ -21,13 +21,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from golden_parts import (
-    ask_for_help,
     build_corpus,
     compare_pairs,
     evaluate,
     extract_layouts,
     judge_forging,
-    judge_hostile,
     judge_stateful,
     list_yardstick,
     read_formats,
@@ -50,12 +48,10 @@ PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
     "fidelity": (run_fidelity, ("python",)),
     "forging": (judge_forging, ("python",)),
     "stateful": (judge_stateful, ("python",)),
-    "hostile": (judge_hostile, ("python",)),
     "corpus": (build_corpus, ("python", "pyarrow")),
     "evaluation": (evaluate, ()),
     "viewer": (view, ()),
     "report": (report, ()),
-    "help": (ask_for_help, ("python", "cyclopts", "pydantic")),
     "refusals": (refuse, ("python", "cyclopts", "pydantic")),
     "trl": (train_trl, ("python", "torch", "transformers", "trl", "processor")),
     "verl": (train_verl, ("python", "torch", "transformers", "verl", "processor")),
