@@ -6,11 +6,10 @@ import io
 import json
 import os
 import re
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,16 +35,12 @@ from microcoder.view import open_collection
 # ----- The judge.
 
 
-@contextmanager
-def judging() -> Iterator[Judge]:
-    """A judge of which every answer is its own: nothing kept, every test run, limits as written."""
-    with Judge(workers=2, cache_size=0, stop="never", time_scale=1.0) as judge:
-        yield judge
+def each(tasks: Mapping[str, Callable[[Judge], str]]) -> Values:
+    """Do every task, two at a time, since programs of one call would set limits for each other.
 
-
-def each(judge: Judge, tasks: Mapping[str, Callable[[Judge], str]]) -> Values:
-    """Do every task, two at a time; programs of one call would set limits for each other."""
-    with ThreadPoolExecutor(2) as threads:
+    By a judge of which every answer is its own: nothing kept, every test run, limits as written.
+    """
+    with Judge(workers=2, cache_size=0, stop="never", time_scale=1.0) as judge, ThreadPoolExecutor(2) as threads:
         return dict(zip(tasks, threads.map(lambda task: task(judge), tasks.values()), strict=True))
 
 
@@ -94,8 +89,7 @@ def run_fidelity(_: Path) -> Values:
     calls = make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve", time_limit_seconds=20.0)
     tasks = {name: run(name, code) for name, code in PROGRAMS.items()}
     tasks |= {f"call: {name}": judged(Program(code), calls) for name, code in CALLS.items()}
-    with judging() as judge:
-        return each(judge, tasks)
+    return each(tasks)
 
 
 def judge_hostile(_: Path) -> Values:
@@ -110,8 +104,7 @@ def judge_hostile(_: Path) -> Values:
     for name, (allowed, _code) in HOSTILE.items():
         case = hostile_case(name)
         tasks[name] = judged(case.attempt, case.problem, say(allowed))
-    with judging() as judge:
-        return each(judge, tasks)
+    return each(tasks)
 
 
 def judge_forging(_: Path) -> Values:
@@ -134,8 +127,7 @@ def judge_forging(_: Path) -> Values:
         for name, case in cases.items()
     }
     tasks |= {f"honest {name}": judged(kind.honest, kind.problem) for name, kind in KINDS.items()}
-    with judging() as judge:
-        return each(judge, tasks)
+    return each(tasks)
 
 
 def judge_stateful(_: Path) -> Values:
@@ -148,8 +140,7 @@ def judge_stateful(_: Path) -> Values:
         for name, code in programs.items():
             for place, outputs in enumerate(EXPECTED):
                 tasks[f"{kind}: {name}, outputs {place}"] = judged(Program(code), _problem(outputs))
-    with judging() as judge:
-        return each(judge, tasks)
+    return each(tasks)
 
 
 def list_yardstick(_: Path) -> Values:
@@ -265,19 +256,18 @@ def say_run(run: RunDirectory) -> Values:
     return found
 
 
+MODELS = tempfile.TemporaryDirectory(prefix="golden-model-")
+
+
 @cache
 def warm_model() -> Path:
     """Return the folder of the demo's model, warm-started for a few steps in a temporary folder."""
-    import atexit
-
     from microcoder.train.recipe.recipe import TrainConfig
     from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.warm import build_micro_checkpoint
 
-    folder = Path(tempfile.mkdtemp(prefix="golden-model-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     config = load_config(TrainConfig, [Path("micro")], SMALL)
-    return build_micro_checkpoint(config.model.warm_start, Observer(), cache=folder)  # pyrefly: ignore[missing-attribute]
+    return build_micro_checkpoint(config.model.warm_start, Observer(), cache=Path(MODELS.name))  # pyrefly: ignore[missing-attribute]
 
 
 def train_trl(folder: Path) -> Values:
@@ -300,7 +290,7 @@ def train_verl(folder: Path) -> Values:
     from verl_runs import train
 
     changes = {"num_steps": "2", "evaluation.every_steps": "2"}
-    return say_run(train(warm_model(), folder / "run", **changes))
+    return say_run(train(warm_model(), RunDirectory(folder / "run"), **changes))
 
 
 def evaluate(folder: Path) -> Values:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
 from microcoder.train.algorithm.config import (
@@ -93,3 +96,44 @@ def _clip(loss: ClippedLoss, ratios: torch.Tensor, advantage: float) -> torch.Te
     if isinstance(loss, TwoSidedLoss) and loss.dual_clip is not None and advantage < 0:
         losses = torch.minimum(losses, torch.full_like(losses, -advantage * loss.dual_clip))
     return losses
+
+
+Rows = list[torch.Tensor]
+
+
+def read_responses(
+    model: Any, prompts: Sequence[torch.Tensor], responses: Sequence[torch.Tensor], temperature: float
+) -> tuple[Rows, Rows]:
+    """Return log-probs and entropies of each response's tokens, one at a time and without padding."""
+    logps, entropies = [], []
+    for prompt, response in zip(prompts, responses, strict=True):
+        logits = model(input_ids=torch.cat([prompt, response])[None]).logits[0, len(prompt) - 1 : -1]
+        shares = torch.log_softmax(logits / temperature, -1)
+        logps.append(shares.gather(-1, response[:, None])[:, 0])
+        entropies.append(-(shares.exp() * shares).sum(-1))
+    return logps, entropies
+
+
+def largest_change(logps: Rows, old: Rows) -> float:
+    """Return how far a ratio is from one."""
+    return max(float((now.detach() - then).exp().sub(1).abs().max()) for now, then in zip(logps, old, strict=True))
+
+
+def gradient_error(model: Any, exact: Any) -> float:
+    """Return how far the gradient of a model is from that of one in float64, in terms of the latter's length."""
+    theirs = _gradient(exact)
+    return float((_gradient(model) - theirs).norm() / theirs.norm())
+
+
+def update_both(model: Any, exact: Any, length: float) -> None:
+    """Move both models by so much against the gradient of the exact one, to the same weights."""
+    rate = length / _gradient(exact).norm()
+    with torch.no_grad():
+        for weight, same in zip(model.parameters(), exact.parameters(), strict=True):
+            weight -= (rate * same.grad).to(weight.dtype)
+            same.copy_(weight)
+
+
+def _gradient(model: Any) -> torch.Tensor:
+    named = sorted((name, weight.grad) for name, weight in model.named_parameters())
+    return torch.cat([grad.flatten().double() for _, grad in named])

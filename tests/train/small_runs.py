@@ -1,21 +1,31 @@
-"""What the tests train, on any engine: the smallest recipe, its trainer on TRL, and its rows without what is measured.
+"""What the tests train, on any engine: the smallest recipe, its trainer on TRL, its rows without what is measured.
 
 What needs torch is imported inside: the tests of verl must be first to say which device there is.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
+from microcoder.judge.core.types import Outcome, Program, Rollout, TestResult, Verdict
 from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.runs import RunDirectory, read_rollouts
 
 if TYPE_CHECKING:
     from microcoder.train.trl.trainer import MicroCoderTrainer
 
+ROLLOUT = Rollout("p1", "Add.", "```\nx\n```", (5, 6, 7), is_truncated=False)
 SMALL = {
     "prompt.style": "bare",
     "model.kind": "hugging_face",
@@ -34,6 +44,16 @@ SMALL = {
     "evaluation.samples_per_problem": "2",
     "evaluator.workers": "1",
 }
+
+
+def scored(
+    outcome: Outcome = Outcome.ACCEPTED, *, rollout: Rollout = ROLLOUT, advantage: float = 0.5, **changes: Any
+) -> ScoredRollout:
+    """Return a response whose only test that ran ended so, as `score_rollouts` returns it; any field may be another."""
+    passed = outcome is Outcome.ACCEPTED
+    test = TestResult(outcome, 0.1, 0.2, 10.0, "exact" if passed else "", "" if passed else "2 is not 3")
+    verdict, reward = Verdict(outcome, (test,), 2), None if outcome is Outcome.SANDBOX_FAULT else float(passed)
+    return replace(ScoredRollout(rollout, Program("x\n"), verdict, reward, advantage, "", "easy", 1), **changes)
 
 
 def build_trainer(config: TrainConfig, run: Path, judge: Judge) -> MicroCoderTrainer:
@@ -56,6 +76,45 @@ def build_small(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> Mi
     keys = {**SMALL, "num_steps": "2", "problems.num_train": "16", "rollout.temperature.value": "0.9", **changes}
     config = load_config(TrainConfig, overrides={**keys, "model.path": str(checkpoint)})
     return build_trainer(config, run, judge)
+
+
+def start_training(
+    recipe: Mapping[str, str], run: Path, *, config: Path | None = None, **environment: str
+) -> subprocess.Popen[str]:
+    """Start `microcoder train` in a process of its own."""
+    if config is None:
+        (config := run.parent / "empty.toml").touch()
+    words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], run: Path) -> str:
+    """Wait for the end of a training and return what it said."""
+    said, _ = process.communicate(timeout=1500)
+    log = run / "logs" / "verl.log"
+    assert process.returncode == 0, said + (log.read_text(errors="replace")[-4000:] if log.exists() else "")
+    return said
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[str]:
+    """Run `microcoder serve` as a training run wants it, and yield its address."""
+    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", "--workers", "1", "--no-self-test"]
+    command += ["--stop", "first_failure", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        found = re.search(r"serving on (http://\S+),", process.stderr.readline())
+        assert found, process.stderr.read()
+        try:
+            yield found[1]
+        finally:
+            process.terminate()
 
 
 def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[Any]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from small_runs import scored
 
-from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.judge.core.types import Outcome, Rollout, Verdict
 from microcoder.train.algorithm.continuation import Continued, Fate, choose_truncated, continuation_row, count_continued
-from microcoder.train.algorithm.scoring import score_verdict
 from microcoder.train.rollouts import ScoredRollout
 
 
 def sampled(place: int, advantage: float, lost: float | None = None, *, is_cut: bool = True) -> ScoredRollout:
     """Return a response; with something that was `lost`, be it 0, a masked one."""
     rollout = Rollout(f"problem {place % 5}", "", "text", (1, 2, 3), is_cut)
-    verdict = Verdict(Outcome.WRONG_ANSWER, (), 1)
-    why, taken = ("", {}) if lost is None else ("truncated_incomplete", {"mask": lost})
-    program = Program(code="1")
-    return ScoredRollout(rollout, program, verdict, score_verdict(verdict), advantage, why, "", place, lost=taken)
+    masked = {} if lost is None else {"masked_why": "truncated_incomplete", "lost": {"mask": lost}}
+    return scored(Outcome.WRONG_ANSWER, rollout=rollout, advantage=advantage, sample_index=place, **masked)
 
 
 # Masked, masked to no effect, punished, kept.

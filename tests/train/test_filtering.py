@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
+from small_runs import scored
 
-from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.algorithm.active import PassCount, choose_problems, count_passes
 from microcoder.train.algorithm.filtering import order_spares, sample_mixed_groups
 from microcoder.train.rollouts import ScoredRollout
 
 IDS = [str(number) for number in range(20)]
-ROLLOUT = Rollout("p", "prompt", "text", (1,), False)
 
 
 class Sampled(NamedTuple):
@@ -26,8 +25,7 @@ class Sampled(NamedTuple):
 def sampled(problem_id: str, *, every: int) -> Sampled:
     """One sample is right, and the other where the problem's number is no multiple of `every`."""
     rewards = (1.0, 0.0 if int(problem_id) % every == 0 else 1.0)
-    verdict = Verdict(Outcome.ACCEPTED, (), 1)
-    return Sampled(problem_id, [ScoredRollout(ROLLOUT, Program("x"), verdict, r, 0.0, "", None, 0) for r in rewards])
+    return Sampled(problem_id, [scored(reward=reward) for reward in rewards])
 
 
 @pytest.mark.parametrize("max_rounds", [1, 2, 3, 9])

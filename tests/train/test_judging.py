@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
+from small_runs import serving
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
@@ -31,18 +29,11 @@ PROGRAMS = [
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`microcoder serve` as a training run wants it, with a token."""
+    """A service that wants a token."""
     tokens = tmp_path_factory.mktemp("serve") / "tokens"
     tokens.write_text(TOKEN)
-    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", "--workers", "1", "--no-self-test"]
-    options = ["--stop", "first_failure", "--token-file", str(tokens)]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    found = re.search(r"serving on (http://\S+),", process.stderr.readline())
-    assert found, process.stderr.read()
-    yield found[1]
-    process.terminate()
-    process.wait(30)
+    with serving("--token-file", str(tokens)) as url:
+        yield url
 
 
 def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch: pytest.MonkeyPatch) -> None:

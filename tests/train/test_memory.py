@@ -7,6 +7,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,11 @@ class StorageCounter(TorchDispatchMode):
 def count(**changes: Any) -> MemoryTable:
     recipe = {"rollout.max_response_tokens": 44, "model.path": "Qwen/Qwen3-4B"} | changes
     keys = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in recipe.items()}
-    table = count_memory(load_config(TrainConfig, [ROOT / "recipes/models/qwen3-4b-4k.toml"], keys))
+    return count_whole(load_config(TrainConfig, [ROOT / "recipes/models/qwen3-4b-4k.toml"], keys))
+
+
+def count_whole(config: TrainConfig, **options: Any) -> MemoryTable:
+    table = count_memory(config, **options)
     assert table is not None
     return table
 
@@ -116,14 +121,8 @@ def test_known_shapes_have_the_parameters_of_their_model_cards() -> None:
         assert count_parameters(KNOWN[name]) == pytest.approx(billions * 1e9, rel=0.005)
 
 
-def on_h100(config: TrainConfig, **options: int) -> MemoryTable:
-    table = count_memory(config, device_memory_gib=79.6, **options)
-    assert table is not None
-    return table
-
-
 def test_parts_are_held_together_or_in_turns_and_a_recipe_that_does_not_fit_says_what_saves_memory() -> None:
-    recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
+    recipe, on_h100 = ROOT / "recipes/models/qwen3-4b-4k.toml", partial(count_whole, device_memory_gib=79.6)
     awake, asleep = (
         on_h100(load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": sleeps}))
         for sleeps in ("false", "true")

@@ -9,76 +9,53 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_runs import scored
 
-from microcoder import Outcome, Program, Rollout, TestResult, Verdict
+from microcoder import Outcome
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.metrics import EvaluationMetrics, StepMetrics, summarise_accuracy
-from microcoder.train.rollouts import ScoredRollout, measure_diversity, measure_group_diversity, rollout_row
+from microcoder.train.metrics import (
+    EvaluationMetrics,
+    StepMetrics,
+    summarise_accuracy,
+    summarise_evaluation,
+    summarise_step,
+)
+from microcoder.train.rollouts import measure_diversity, measure_group_diversity, rollout_row
 from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
 from microcoder.train.run.checkpoints import best_step
 
-HEALTHY = StepMetrics(
-    step=3,
+MIXED = [scored(), scored(Outcome.WRONG_ANSWER)]
+HEALTHY = replace(
+    summarise_step(
+        [MIXED], step=3, temperature=1.2, max_response_tokens=4096, optimizer={"loss": 0.1}, seconds={"total": 2.0}
+    ),
     reward_mean=0.4,
-    accuracy_by_tier={"easy": 0.5},
     length_mean=900.0,
-    length_max=4096,
     diversity=0.7,
-    temperature=1.2,
-    max_response_tokens=4096,
     truncated_share=0.1,
-    masked_share=0.0,
-    no_code_share=0.05,
-    unscored_share=0.01,
-    zero_variance_share=0.3,
-    outcomes={"accepted": 2},
-    methods={},
-    masked={},
-    optimizer={"loss": 0.1},
-    seconds={"total": 2.0},
-    sampled_accuracy=0.4,
 )
-EVALUATION = EvaluationMetrics(
-    step=0,
-    accuracy=0.5,
-    accuracy_by_tier={},
-    num_problems=1,
-    samples_per_problem=2,
-    num_unscored=1,
-    solved={"p1": [True, None]},
-    length_mean=3.0,
-    diversity=0.5,
-    truncated_share=0.0,
-    temperature=0.6,
-    outcomes={"accepted": 1},
-)
-
-
-def sample(outcome: Outcome) -> ScoredRollout:
-    passed = outcome is Outcome.ACCEPTED
-    test = TestResult(outcome, 0.1, 0.2, 10.0, "exact" if passed else "", "" if passed else "2 is not 3")
-    rollout = Rollout("p1", "Add.", "```\nx\n```", (5, 6, 7), is_truncated=False)
-    verdict, reward = Verdict(outcome, (test,), 2), None if outcome is Outcome.SANDBOX_FAULT else float(passed)
-    return ScoredRollout(rollout, Program("x\n"), verdict, reward, 0.5, "", "easy", 1)
+UNSCORED = [scored(), scored(Outcome.SANDBOX_FAULT)]
+EVALUATION = replace(summarise_evaluation([UNSCORED], step=0, temperature=0.6, seconds=1.0), accuracy=0.5)
 
 
 def test_accuracy_leaves_unscored_samples_out_of_every_mean() -> None:
-    samples = [sample(Outcome.ACCEPTED), sample(Outcome.WRONG_ANSWER), sample(Outcome.SANDBOX_FAULT)]
+    samples = [*MIXED, scored(Outcome.SANDBOX_FAULT)]
     assert summarise_accuracy(samples) == (0.5, {"easy": 0.5})
-    assert summarise_accuracy([sample(Outcome.SANDBOX_FAULT)]) == (None, {})
+    assert summarise_accuracy([scored(Outcome.SANDBOX_FAULT)]) == (None, {})
 
 
 def test_rows_are_plain_json_and_hold_what_was_decided() -> None:
     unknown = replace(HEALTHY, reward_mean=None, diversity=None)
     assert StepMetrics(**json.loads(json.dumps(unknown.as_row()))) == unknown
+    assert EVALUATION.solved == {"p1": [True, None]}
     assert EvaluationMetrics(**json.loads(json.dumps(EVALUATION.as_row()))) == EVALUATION
-    row = rollout_row(sample(Outcome.WRONG_ANSWER), step=4, temperature=1.2)
+    row = rollout_row(scored(Outcome.WRONG_ANSWER), step=4, temperature=1.2)
     assert json.loads(json.dumps(row)) == row
     assert row["num_tokens"] == 3
     assert (row["verdict"], row["tests_passed"], row["tests_total"]) == ("wrong_answer", 0, 2)
     assert (row["tests"][0]["verdict"], row["tests"][0]["detail"]) == ("wrong_answer", "2 is not 3")
-    assert rollout_row(sample(Outcome.SANDBOX_FAULT), step=4, temperature=1.2)["reward"] is None
+    assert rollout_row(scored(Outcome.SANDBOX_FAULT), step=4, temperature=1.2)["reward"] is None
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=12), min_size=1, max_size=8))
@@ -109,7 +86,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
     explained = {Repeat.SHARED_LOST, Repeat.SHARED_OVER, Repeat.NEIGHBOURS, Repeat.SANDBOX_DIED, Repeat.JUDGED_ANEW}
     seen = {"logp_difference": 0.01, "ratio": 1.0, "ratio_max": 1.4, "weight": 1.0, "dropped_share": 0.0}
     rings: list[tuple[dict[str, Any], list[str]]] = [
-        ({}, []),
+        ({"no_code_share": 0.05, "zero_variance_share": 0.3, "unscored_share": 0.01}, []),
         ({"truncated_share": 0.95}, ["everything_truncated"]),
         ({"no_code_share": 0.6}, ["no_code"]),
         ({"zero_variance_share": 1.0}, ["all_groups_flat"]),

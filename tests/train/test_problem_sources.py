@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -36,10 +35,6 @@ def load(**problems: Any) -> Tasks:
     return load_tasks(load_config(TrainConfig, overrides=overrides, layers=[{"problems": problems}]))
 
 
-def lines(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 @pytest.fixture
 def training_file(tmp_path: Path) -> Path:
     path = tmp_path / "train.jsonl"
@@ -52,7 +47,7 @@ def dataset(tmp_path: Path) -> Path:
     """A folder with the files of a data set as the Hub has them."""
     folder = tmp_path / "dataset"
     (folder / "data").mkdir(parents=True)
-    (folder / "data" / "train.jsonl").write_text(lines(ROWS + BROKEN))
+    write_rows(folder / "data" / "train.jsonl", ROWS + BROKEN)
     pq.write_table(pa.Table.from_pylist(HELDOUT), folder / "data" / "test-00000-of-00001.parquet")
     return folder
 
@@ -112,7 +107,7 @@ for name in sys.argv[1:]:
 """
 
 
-def test_a_data_set_comes_from_the_hub_and_from_the_cache_when_it_is_away(tmp_path: Path) -> None:
+def test_a_data_set_comes_from_the_hub_and_from_the_cache_when_it_is_away(dataset: Path, tmp_path: Path) -> None:
     def ask(*names: str) -> list[str]:
         place = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1"}
         command = [sys.executable, "-c", ASK_THE_HUB, *names]
@@ -120,7 +115,8 @@ def test_a_data_set_comes_from_the_hub_and_from_the_cache_when_it_is_away(tmp_pa
         return done.stdout.splitlines()
 
     found = "4 {'no_statement': 1, 'no_tests': 1}"
-    with serve_hub(Hub(files={"data/train.jsonl": lines(ROWS + BROKEN).encode(), "README.md": b""})) as url:
+    name = "data/train.jsonl"
+    with serve_hub(Hub(files={name: (dataset / name).read_bytes(), "README.md": b""})) as url:
         assert ask("me/mine") == [found]
     kept, away = ask("me/mine", "me/other")
     assert kept == found

@@ -19,6 +19,7 @@ from microcoder.train.trl import engine
 from microcoder.train.trl.engine import build_arguments
 
 MICRO = {"model.kind": "micro", "problems.kind": "micro"}
+VLLM = {"rollout__backend": "vllm"}
 
 
 def load(*recipes: Path, **keys: str) -> TrainConfig:
@@ -79,6 +80,26 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
          "the service"),
         ({"evaluator__backend": "http", "evaluator__url": "judge:8077"}, "evaluator.url"),
         ({"evaluator__backend": "http", "evaluator__url": '["http://a", "b:1"]'}, "evaluator.url"),
+        # What would do nothing.
+        ({"rollout__vllm__enable_sleep_mode": "true"}, "add --rollout.backend vllm"),
+        ({"rollout__mismatch__correction": "off"}, "add --rollout.backend vllm"),
+        ({**VLLM, "rollout__mismatch__correction": "off", "rollout__mismatch__mode": "mask"}, "leave them out"),
+        ({**VLLM, "rollout__mismatch__correction": "off", "rollout__mismatch__lower_threshold": "0.5"},
+         "leave them out"),
+        ({**VLLM, "engine": "verl", "rollout__vllm__gpu_memory_utilization": "0.5"}, "is for engine trl"),
+        # What cannot be, or contradicts itself.
+        ({**VLLM, "rollout__mismatch__threshold": "0.5"}, "must be more than 1"),
+        ({**VLLM, "rollout__mismatch__lower_threshold": "1.5"}, "must be less than 1"),
+        ({"rollout__temperature": '{kind = "diversity", grid = [1.0, 0.5]}'}, "must ascend"),
+        ({"rollout__length_stages": "[{from_step = 5, max_response_tokens = 99}]"}, "each must be later and longer"),
+        ({"model__warm_start__hidden_size": "130"}, "try hidden_size=128"),
+        ({"algorithm__advantage": "gropo"}, "unknown advantage 'gropo'; did you mean grpo"),
+        ({"algorithm__loss": "my.py:loss"}, "no place for a loss of your own"),
+        ({"algorithm__advantage": "maxrl", "algorithm__masking": '{kind = "soft_penalty", window_tokens = 4}'},
+         "can make zero or negative"),
+        ({"algorithm__loss": "gspo", "algorithm__masking": '{kind = "all", leave_out_of = "denominator"}'},
+         'with loss = "gspo"'),
+        ({"algorithm__loss": '{kind = "dapo", dual_clip = 1.1}'}, "allows 1 + clip_high = 1.28; try 4"),
     ],
 )  # fmt: skip
 def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None:
@@ -88,8 +109,10 @@ def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None
     assert "\n" not in str(error.value)
 
 
-def test_trls_own_options_reach_it() -> None:
+def test_trl_is_told_its_own_options_and_what_its_log_of_advantages_divides_by() -> None:
     assert arguments(trl__disable_dropout="true", trl__torch_empty_cache_steps="4").torch_empty_cache_steps == 4
+    assert arguments().scale_rewards == "group"
+    assert arguments(algorithm__advantage="dr_grpo").scale_rewards == "none"
 
 
 def test_every_name_that_is_refused_is_one_of_trls() -> None:

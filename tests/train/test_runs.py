@@ -1,46 +1,24 @@
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
+from small_runs import scored
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import append_row, read_json, read_rows, write_json
+from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
+from microcoder.train.rollouts import rollout_row
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 
 
-def rollout(**changes: object) -> dict[str, Any]:
-    measured = {"cpu_seconds": 0.5, "wall_seconds": 0.6, "memory_mib": 12.5}
-    test = {"verdict": "wrong_answer", **measured, "method": "", "detail": "line 1: 2 ≠ 3", "output": "2\n"}
-    row: dict[str, Any] = {
-        "step": 3,
-        "problem_id": "é/1",
-        "tier": None,
-        "sample_index": 0,
-        "prompt": "p",
-        "completion": "<b>\n\x00 emoji 🎲",
-        "num_tokens": 7,
-        "is_truncated": True,
-        "temperature": 1.2,
-        "program": None,
-        "extraction": "no_code_block",
-        "blocks": [],
-        "verdict": "no_code",
-        "tests_passed": 0,
-        "tests_total": 2,
-        "tests": [test],
-        "reward": None,
-        "length_penalty": None,
-        "rewards": [("fraction", 0.5), ("format", None)],
-        "advantage": 0.0,
-        "masked_why": "",
-        "lost": [("mask", 0.5)],
-    }
-    return row | changes
-
-
 def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) -> None:
-    rows = [rollout(), rollout(tier="easy", reward=1.0, program="print(1)", tests=[], masked_why="truncated")]
+    odd = Rollout("é/1", "p", "<b>\n\x00 emoji 🎲", (5, 6, 7), is_truncated=True)
+    samples = [
+        scored(Outcome.SANDBOX_FAULT, rollout=odd, program=Program(None), tier=None, lost={"mask": 0.5}),
+        scored(rewards={"fraction": 0.5, "format": None}, length_penalty=-0.5, masked_why="truncated"),
+        scored(verdict=Verdict(Outcome.NO_CODE, (), 2)),
+    ]
+    rows = [rollout_row(sample, step=3, temperature=1.2) for sample in samples]
     path = RunDirectory(tmp_path).rollout_file(3)
     write_rollouts(path, rows)
     assert read_rollouts(path) == rows

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
+from small_runs import scored
 
 from microcoder.judge import Judge
 from microcoder.judge.core.rewards import load_rewards
-from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
+from microcoder.judge.core.types import Outcome, Problem, Rollout, TestCase
 from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, DrGrpoLoss
 from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.algorithm.masking import (
@@ -28,12 +29,6 @@ RIGHT = "```python\nprint(2 * int(input()))\n```"
 WRONG = "```python\nprint(3 * int(input()))\n```"
 CUT_OFF = "```python\nprint(2 * in"
 UNMASKED = NoMasking(kind="none")
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(workers=1, stop="first_failure") as judge:
-        yield judge
 
 
 def rollout(text: str, num_tokens: int, *, is_truncated: bool = False) -> Rollout:
@@ -148,27 +143,10 @@ def test_a_masked_response_leaves_what_the_recipe_says(
     assert [bool(sample.masked_why) for sample in scored][:4] == [False, True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"advantage": "maxrl", "masking": {"kind": "soft_penalty", "window_tokens": 4}}, "can make zero or negative"),
-        ({"loss": "gspo", "masking": {"kind": "all", "leave_out_of": "denominator"}}, 'with loss = "gspo"'),
-        ({"loss": {"kind": "dapo", "dual_clip": 1.1}}, r"allows 1 \+ clip_high = 1.28; try 4"),
-    ],
-)
-def test_what_contradicts_itself_is_refused_with_a_way_out(keys: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        AlgorithmConfig.model_validate(keys)
-
-
 def test_a_group_is_mixed_by_its_rewards_not_by_length_penalty() -> None:
-    def sample(outcome: Outcome, reward: float | None, penalty: float = 0.0) -> ScoredRollout:
-        return ScoredRollout(GROUP[0], Program("x"), Verdict(outcome, (), 1), reward, 0.0, "", None, 0, penalty)
-
-    right, wrong = sample(Outcome.ACCEPTED, 1.0), sample(Outcome.WRONG_ANSWER, 0.0)
-    assert is_mixed([right, wrong])
-    assert not is_mixed([right, sample(Outcome.ACCEPTED, 0.5, -0.5)])
-    assert not is_mixed([right, sample(Outcome.SANDBOX_FAULT, None)])
+    assert is_mixed([scored(), scored(Outcome.WRONG_ANSWER)])
+    assert not is_mixed([scored(), scored(reward=0.5, length_penalty=-0.5)])
+    assert not is_mixed([scored(), scored(Outcome.SANDBOX_FAULT)])
 
 
 def test_a_fence_without_a_program_is_counted(judge: Judge) -> None:

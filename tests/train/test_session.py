@@ -21,7 +21,7 @@ import keyed_sampling
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from small_runs import SMALL, comparable_rollouts, without_times
+from small_runs import SMALL, comparable_rollouts, start_training, without_times
 from tensorboard.backend.event_processing import event_accumulator
 from transformers import TrainerCallback
 
@@ -29,7 +29,7 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
-from microcoder.judge.core.files import read_rows
+from microcoder.judge.core.files import cut_pieces, read_rows
 from microcoder.train.algorithm.active import choose_problems, count_passes
 from microcoder.train.algorithm.advantages import normalise_group
 from microcoder.train.algorithm.continuation import count_continued
@@ -94,10 +94,6 @@ def interrupt(run: RunDirectory, folder: Path) -> RunDirectory:
     return cut
 
 
-def cut_rows(rows: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
 def rollout_rows(folder: Path) -> list[dict[str, Any]]:
     return [row for file in sorted(folder.glob("*.parquet")) for row in comparable_rollouts(file)]
 
@@ -132,7 +128,7 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert masked, "nothing was masked, so the test shows nothing about masking"
     assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
     for recorded in metrics:
-        groups = cut_rows([row for row in rows if row["step"] == recorded["step"]], 4)
+        groups = list(cut_pieces([row for row in rows if row["step"] == recorded["step"]], 4))
         wholes = [one for group in groups for one in normalise_group([row["reward"] for row in group])]
         members = [row for group in groups for row in group]
         taken = [whole for row, whole in zip(members, wholes, strict=True) if row["masked_why"] and whole]
@@ -163,10 +159,10 @@ def test_problems_are_chosen_by_what_is_recorded(finished: RunDirectory, tiny_ch
     names = sorted(task.problem.id for task in load_tasks(recipe(tiny_checkpoint)).train)
     for step in range(1, NUM_STEPS + 1):
         of_step = [row for row in rows if row["step"] == step]
-        asked.append([group[0]["problem_id"] for group in cut_rows(of_step, 4)])
+        asked.append([group[0]["problem_id"] for group in cut_pieces(of_step, 4)])
         assert asked[-1] == choose_problems(names, counts, number=8, seed=2, step=step)
         counts += count_passes(of_step, step=step)
-    uniform = cut_rows(order_problems(12, num_steps=NUM_STEPS, train_batch_size=8, seed=2), 8)  # type: ignore[arg-type]
+    uniform = list(cut_pieces(order_problems(12, num_steps=NUM_STEPS, train_batch_size=8, seed=2), 8))
     shared, uniformly_shared = ([len({*s[n]} & {*s[n + 1]}) for n in range(3)] for s in (asked, uniform))
     assert shared != uniformly_shared, "asked as if nothing had been chosen"
 
@@ -200,12 +196,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(
 ) -> None:
     """Without the responses that go on, too: these leave no trace in a run."""
     run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "0"}
-    (tmp_path / "recipe.toml").touch()
-    keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
-    command = [sys.executable, "-m", "microcoder", "train", "-c", str(tmp_path / "recipe.toml")]
-    command += ["--run-dir", str(run.root), *(word for key, value in keys.items() for word in (f"--{key}", value))]
-    environment, nowhere = {**os.environ, "OMP_NUM_THREADS": "1"}, subprocess.DEVNULL
-    process = subprocess.Popen(command, env=environment, stdout=nowhere, stderr=nowhere)
+    process = start_training({**RECIPE, "model.path": str(tiny_checkpoint), **changes}, run.root)
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     rows = chance.randint(1, NUM_STEPS - 1)

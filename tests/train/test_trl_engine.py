@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,10 @@ from trl import GRPOTrainer
 
 from microcoder.judge import Judge
 from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.masking import LeaveOutOf, MaskAll, NoMasking
+from microcoder.train.algorithm.masking import MaskAll, NoMasking
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.trl.sampling import set_sampling
 from microcoder.train.trl.trainer import MicroCoderTrainer
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(workers=1, stop="first_failure") as judge:
-        yield judge
 
 
 def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperature: float) -> torch.Tensor:
@@ -34,26 +27,18 @@ def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperatu
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
         {"model.compute_dtype": "bfloat16", "model.dtype": "bfloat16", "algorithm.kl_coefficient": "0.1"},
         {"model.compute_dtype": "bfloat16", "model.lora.rank": "4"},
     ],
-    ids=["float32", "bf16 weights, kl", "bf16, lora"],
+    ids=["bf16 weights, kl", "bf16, lora"],
 )
-def test_logps_follow_the_sampling_temperature(
+def test_logps_in_bfloat16_follow_the_sampling_temperature(
     tiny_checkpoint: Path, tmp_path: Path, judge: Judge, changes: dict[str, str]
 ) -> None:
     trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
-    # Left-padded prompts and right-padded responses of very unequal lengths.
+    # Another shape rounds otherwise in bfloat16: without padding to trim, the shapes are the same.
     ids = torch.randint(10, 300, (6, 32), generator=torch.Generator().manual_seed(0)).to(trainer.accelerator.device)
-    mask = torch.zeros_like(ids)
-    for row in range(6):
-        mask[row, 2 * (row % 4) + 2 : 15 + 2 * row] = 1
-    ids *= mask
-    used = mask[:, 12:].bool()
-    if changes:
-        # Another shape rounds otherwise in bfloat16; without padding to trim, the shapes are the same.
-        mask, used = torch.ones_like(mask), torch.ones_like(used)
+    mask = torch.ones_like(ids)
     for name, weight in trainer.model.named_parameters():  # type: ignore[union-attr]
         if "lora_B" in name:
             torch.nn.init.normal_(weight, std=0.02)  # zero at first: the adapter would do nothing
@@ -68,9 +53,9 @@ def test_logps_follow_the_sampling_temperature(
         for model in models:
             model.eval()
             with torch.no_grad():
-                logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, used.size(1))
-            expected = reference_logps(model, ids, mask, temperature)[:, -used.size(1) :]
-            torch.testing.assert_close(logps[used], expected[used], atol=1e-5, rtol=0)
+                logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, 20)
+            expected = reference_logps(model, ids, mask, temperature)[:, -20:]
+            torch.testing.assert_close(logps, expected, atol=1e-5, rtol=0)
         assert trainer.generation_config.temperature == temperature
 
 
@@ -92,19 +77,12 @@ def sample_step(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> dict[
     return trainer._generate_and_score_completions(rows_of(trainer))
 
 
-def mask_all(leave_out_of: LeaveOutOf) -> AlgorithmConfig:
-    return AlgorithmConfig(masking=MaskAll(kind="all", leave_out_of=leave_out_of))
-
-
-def counted_tokens(trainer: MicroCoderTrainer) -> tuple[int, int]:
-    """Return the tokens of all responses of the step, and of those that ended by themselves."""
-    rollouts = [sample.rollout for sample in samples_of(trainer)]
-    return sum(len(one.token_ids) for one in rollouts), sum(len(o.token_ids) for o in rollouts if not o.is_truncated)
+OUT_OF_THE_DENOMINATOR = AlgorithmConfig(masking=MaskAll(kind="all", leave_out_of="denominator"))
 
 
 def test_out_of_the_denominator_is_what_trl_users_run(trainer: MicroCoderTrainer) -> None:
     """The same step by TRL's mask_truncated_completions; its advantages are ours, since its std has another epsilon."""
-    ours = sample_step(trainer, mask_all("denominator"))
+    ours = sample_step(trainer, OUT_OF_THE_DENOMINATOR)
     our_losses = losses(trainer, MicroCoderTrainer._compute_loss, ours)
     trainer.mask_truncated_completions = True
     try:
@@ -116,9 +94,6 @@ def test_out_of_the_denominator_is_what_trl_users_run(trainer: MicroCoderTrainer
     assert bool((theirs["advantages"] != ours["advantages"]).any()), "nothing truncated had an advantage"
     their_losses = losses(trainer, GRPOTrainer._compute_loss, theirs)
     torch.testing.assert_close(our_losses, their_losses, atol=1e-6, rtol=1e-5)
-    kept = losses(trainer, MicroCoderTrainer._compute_loss, sample_step(trainer, mask_all("gradient")))
-    everything, whole = counted_tokens(trainer)
-    torch.testing.assert_close(kept * everything, our_losses * whole, atol=1e-4, rtol=1e-4)
 
 
 def losses(trainer: MicroCoderTrainer, loss_of: Any, output: dict[str, Any]) -> torch.Tensor:
@@ -133,7 +108,7 @@ def losses(trainer: MicroCoderTrainer, loss_of: Any, output: dict[str, Any]) -> 
 
 def test_a_pass_of_masked_responses_alone_teaches_nothing(trainer: MicroCoderTrainer) -> None:
     """KL and entropy terms go with the tokens, and there is a gradient, of zeros."""
-    output = sample_step(trainer, mask_all("denominator"))
+    output = sample_step(trainer, OUT_OF_THE_DENOMINATOR)
     masked = ~torch.tensor([sample.counts for sample in samples_of(trainer)])
     trainer.entropy_coef, trainer._entropy_bonus_enabled = 0.5, True
     try:

@@ -78,11 +78,6 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
-def test_impossible_head_counts_are_refused_with_a_way_out() -> None:
-    with pytest.raises(ValueError, match="try hidden_size=128"):
-        WarmStartConfig(hidden_size=130)
-
-
 def test_the_demo_limits_length_where_thinking_through_takes_more_and_tests_where_it_fits() -> None:
     config = load_config(TrainConfig, [ROOT / "recipes" / "micro" / "config.toml"])
     assert isinstance(config.model, MicroModel)

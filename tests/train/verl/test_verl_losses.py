@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 import torch
-from loss_equations import LOSSES, policy_loss, reduce_rows
+from loss_equations import (
+    LOSSES,
+    Rows,
+    gradient_error,
+    largest_change,
+    policy_loss,
+    read_responses,
+    reduce_rows,
+    update_both,
+)
 from test_verl_translate import translated
 from verl_runs import needs_verl
 
@@ -68,15 +77,9 @@ class Update:
         with torch.no_grad():
             self.old, _ = self.read()
 
-    def read(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    def read(self) -> tuple[Rows, Rows]:
         """Return log-probs and entropies of each response's tokens, by plain transformers."""
-        logps, entropies = [], []
-        for prompt, response in zip(self.prompts, self.responses, strict=True):
-            logits = self.exact(input_ids=torch.cat([prompt, response])[None]).logits[0, len(prompt) - 1 : -1]
-            shares = torch.log_softmax(logits / TEMPERATURE, -1)
-            logps.append(shares.gather(-1, response[:, None])[:, 0])
-            entropies.append(-(shares.exp() * shares).sum(-1))
-        return logps, entropies
+        return read_responses(self.exact, self.prompts, self.responses, TEMPERATURE)
 
     def run_verl(self, config: Any) -> None:
         """Let verl's engine compute the gradients of an update in two passes, by its own loss function."""
@@ -138,19 +141,9 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
             expected = expected + coefficient * reduce_rows(loss, kept, **divided)
         expected.backward()
         update.run_verl(config)
-        ours, theirs = (
-            torch.cat([weight.grad.flatten() for weight in model.parameters()])
-            for model in (update.exact, update.model)
-        )
-        assert float((ours - theirs).norm() / ours.norm()) < 1e-5
-        moved = (
-            float((now.detach() - then).exp().sub(1).abs().max()) for now, then in zip(logps, update.old, strict=True)
-        )
-        furthest.append(max(moved))
+        assert gradient_error(update.model, update.exact) < 1e-5
+        furthest.append(largest_change(logps, update.old))
         # Small: where the KL term of a token is beyond 10, verl bounds it.
-        with torch.no_grad():
-            for weight, same in zip(update.exact.parameters(), update.model.parameters(), strict=True):
-                weight -= 0.02 / ours.norm() * weight.grad
-                same.copy_(weight)
+        update_both(update.model, update.exact, 0.02)
     assert furthest[0] < 1e-9
     assert furthest[2] > 0.3, "no ratio came near a clip"

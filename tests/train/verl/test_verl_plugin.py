@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +12,8 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from verl_runs import needs_verl
+from small_runs import serving
+from verl_runs import compose_verl, needs_verl
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.rewards import ALL_TESTS, Reward
@@ -73,15 +71,10 @@ class MemoryQueue:
 
 
 def compose(*options: str) -> Any:
-    from importlib.resources import files
-
-    import hydra
-
     usual = ["algorithm.adv_estimator=microcoder_grpo", f"data.max_response_length={LIMIT}"]
     usual += ["actor_rollout_ref.rollout.n=4", "trainer.v1.trainer_mode=microcoder"]
     usual += ["reward.reward_manager.name=microcoder"]
-    with hydra.initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
-        return hydra.compose(config_name="ppo_trainer", overrides=[*usual, *options])
+    return compose_verl([*usual, *options])
 
 
 def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
@@ -141,10 +134,20 @@ def run_advantage(trainer: Any, rows: dict[str, dict[str, Any]]) -> dict[str, An
     return metrics
 
 
-def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
-    tiny_checkpoint: Path, tmp_path: Path, judges: list[str]
-) -> None:
-    """Of a reward that draws a number, judged in the process, and of a usual one behind two services."""
+def test_a_reward_that_draws_a_number_is_what_trl_gives(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("def drawn(problem, rollout, program, verdict, draw):\n    return draw\ndrawn.needs_draw = True\n")
+    rewards = f'+microcoder.rewards=[{{name:"{own}:drawn"}},{{name:all_tests}}]'
+    assert_rewards_are_trls(tiny_checkpoint, tmp_path, "+microcoder.evaluator={workers:1}", rewards)
+
+
+def test_a_reward_behind_two_services_is_what_trl_gives(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    with serving() as one, serving() as other:
+        evaluator = f'+microcoder.evaluator={{backend:http,url:["{one}","{other}"]}}'
+        assert_rewards_are_trls(tiny_checkpoint, tmp_path, evaluator)
+
+
+def assert_rewards_are_trls(checkpoint: Path, folder: Path, *options: str) -> None:
     from transformers import PreTrainedTokenizerFast
     from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
 
@@ -152,53 +155,30 @@ def test_a_reward_is_what_trl_gives_draws_and_several_judges_included(
     from microcoder.train.algorithm.scoring import build_rules, score_rollouts
     from microcoder.train.verl.names import COLUMN
 
-    tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(tiny_checkpoint)
+    tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(checkpoint)
     problem = Problem(id="double", tests=(TestCase(input="2\n", output="4\n"),))
-    (tmp_path / "problems.jsonl").write_text(problem.model_dump_json() + "\n")
-    own = tmp_path / "own.py"
-    own.write_text("def drawn(problem, rollout, program, verdict, draw):\n    return draw\ndrawn.needs_draw = True\n")
+    (folder / "problems.jsonl").write_text(problem.model_dump_json() + "\n")
     texts = ["```python\nprint(2 * int(input()))\n```", "```python\nprint(5)\n```"]
     responses = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts]
-    several = "[" + ",".join(f'"{url}"' for url in judges) + "]"
-    for options in (
-        ["+microcoder.evaluator={workers:1}", f"+microcoder.rewards=[{{name:{own}:drawn}},{{name:all_tests}}]"],
-        [f"+microcoder.evaluator={{backend:http,url:{several}}}"],
-    ):
-        config = compose(
-            f"actor_rollout_ref.model.path={tiny_checkpoint}",
-            "reward.reward_manager.name=microcoder",
-            f"+microcoder.problems={tmp_path / 'problems.jsonl'}",
-            "+microcoder.seed=7",
-            *[option.replace(f"{own}:drawn", f'"{own}:drawn"') for option in options],
-        )
-        manager = get_reward_manager_cls("microcoder")(config, tokenizer)
-        row: dict[str, Any] = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
-        row[COLUMN] = {"max_response_tokens": 999, "step": STEP}
+    problems = f"+microcoder.problems={folder / 'problems.jsonl'}"
+    config = compose(f"actor_rollout_ref.model.path={checkpoint}", problems, "+microcoder.seed=7", *options)
+    manager = get_reward_manager_cls("microcoder")(config, tokenizer)
+    row: dict[str, Any] = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
+    row[COLUMN] = {"max_response_tokens": 999, "step": STEP}
 
-        async def ask(manager: Any = manager, row: dict[str, Any] = row) -> list[Any]:
-            asked = [manager.judge_response({**row, "session_id": n}, ids) for n, ids in enumerate(responses)]
-            return await asyncio.gather(*asked)
+    async def ask() -> list[Any]:
+        asked = [manager.judge_response({**row, "session_id": n}, ids) for n, ids in enumerate(responses)]
+        return await asyncio.gather(*asked)
 
-        found = asyncio.run(ask())
-        rules = build_rules(
-            manager.settings.build_algorithm("microcoder_grpo"), max_response_tokens=999, rewards=manager.rewards
-        )
-        rollouts = [manager.reader.read("double", "?", responses, max_response_tokens=999)]
-        with Judge(workers=1) as judge:
-            (expected,) = score_rollouts(rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP)
-        assert [one.worth.total for one in found] == [one.reward for one in expected]
-        assert [one.verdict.is_accepted for one in found] == [True, False]
-
-
-@pytest.fixture
-def judges() -> Iterator[list[str]]:
-    """Two services, as a recipe may name them."""
-    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", "--workers", "1", "--no-self-test"]
-    found = [subprocess.Popen([*command, "--stop", "first_failure"], stderr=subprocess.PIPE, text=True) for _ in "ab"]
-    yield [re.search(r"serving on (http://\S+),", one.stderr.readline())[1] for one in found]  # type: ignore[index, union-attr]
-    for one in found:
-        one.terminate()
-        one.wait(30)
+    found = asyncio.run(ask())
+    rules = build_rules(
+        manager.settings.build_algorithm("microcoder_grpo"), max_response_tokens=999, rewards=manager.rewards
+    )
+    rollouts = [manager.reader.read("double", "?", responses, max_response_tokens=999)]
+    with Judge(workers=1) as judge:
+        (expected,) = score_rollouts(rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP)
+    assert [one.worth.total for one in found] == [one.reward for one in expected]
+    assert [one.verdict.is_accepted for one in found] == [True, False]
 
 
 class Recorded:
@@ -253,12 +233,7 @@ def test_masks_and_advantages_are_those_of_trl_bit_for_bit(
 
 @pytest.mark.parametrize("mode", ["truncate", "mask"])
 @pytest.mark.parametrize("correction", ["token", "sequence", "geometric"])
-def test_weights_are_those_of_trls_path_and_of_verls_own_functions(
-    tiny_checkpoint: Path, tmp_path: Path, correction: str, mode: str
-) -> None:
-    """verl has no lower bound that is a clamp and no geometric weight; of its rejection by `seq_mean_k1` there is."""
-    from verl.trainer.ppo.rollout_corr_helper import compute_rollout_correction_weights, compute_rollout_rejection_mask
-
+def test_weights_are_those_of_trls_path(tiny_checkpoint: Path, tmp_path: Path, correction: str, mode: str) -> None:
     from microcoder.train.algorithm.sampling import MismatchConfig
     from microcoder.train.run.mismatch import correct_mismatch
 
@@ -280,18 +255,8 @@ def test_weights_are_those_of_trls_path_and_of_verls_own_functions(
     for row, weights, seen in zip(rows.values(), as_trl.weights.expand_as(mask), as_trl.rows, strict=True):
         assert torch.equal(row["rollout_is_weights"], weights[: len(row["responses"])])
         assert bool(row["advantages"].any()) <= (seen.weight > 0)
-    if mode == "truncate":
-        return
-    ours = as_trl.weights.expand_as(mask) * mask
-    if correction == "geometric":
-        # verl's k1 is sampler over trainer, so its bounds are ours turned over.
-        bounds = f"{1 / upper}_{1 / lower}"
-        kept, _ = compute_rollout_rejection_mask(logps - sampler, mask, "seq_mean_k1", bounds)
-        assert torch.equal(ours > 0, kept > 0)
-    else:
-        theirs, _ = compute_rollout_correction_weights(logps - sampler, mask, correction, f"{lower}_{upper}")
-        torch.testing.assert_close(ours, theirs)
-    assert 0 < int((ours > 0).sum()) < int(mask.sum())
+    kept = as_trl.weights.expand_as(mask)[mask > 0] > 0
+    assert mode == "truncate" or 0 < int(kept.sum()) < len(kept)
 
 
 def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 from keyed_sampling import KeyedSampling
 from safetensors.torch import load_file
 from small_runs import comparable_rollouts, without_times
-from verl_runs import ONE_UPDATE, RECIPE, Runs, needs_verl, train
+from verl_runs import ONE_UPDATE, RECIPE, Runs, make_runs, needs_verl, train
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
@@ -23,8 +23,13 @@ from microcoder.train.run.session import run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
 
-pytest_plugins = ["begun_runs"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_verl]
+
+
+@pytest.fixture(scope="module")
+def runs(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """What was trained."""
+    return make_runs(tiny_checkpoint, tmp_path_factory.mktemp("verl"))
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -135,7 +140,7 @@ def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
 
 @pytest.mark.long
 def test_a_resumed_run_is_bit_identical(runs: Runs, tiny_checkpoint: Path, tmp_path: Path) -> None:
-    whole, resumed = train(tiny_checkpoint, tmp_path / "whole"), runs.resumed
+    whole, resumed = train(tiny_checkpoint, RunDirectory(tmp_path / "whole")), runs.resumed
     assert list(map(without_times, whole.read_metrics())) == list(map(without_times, resumed.read_metrics()))
     assert list(map(without_times, whole.read_evaluations())) == list(map(without_times, resumed.read_evaluations()))
     for step in (1, 2, 3):

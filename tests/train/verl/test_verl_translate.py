@@ -6,14 +6,13 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import pytest
 import torch
 from pydantic import BaseModel
-from verl_runs import ON_CPU, RECIPE, needs_verl
+from verl_runs import ON_CPU, RECIPE, compose_verl, needs_verl
 
 from microcoder.judge.core.config import list_keys, load_config
 from microcoder.judge.core.errors import ConfigError
@@ -44,7 +43,6 @@ def options_of(**changes: str) -> dict[str, Any]:
 
 def check(options: dict[str, Any]) -> Any:
     """Let hydra and verl check options; return verl's whole configuration."""
-    from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
     from verl.trainer.ppo.utils import need_reference_policy
@@ -54,8 +52,7 @@ def check(options: dict[str, Any]) -> Any:
     from microcoder.train.verl.translate import as_words
 
     try:
-        with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
-            composed = compose(config_name="ppo_trainer", overrides=as_words(options))
+        composed = compose_verl(as_words(options))
         with redirect_stdout(io.StringIO()):
             validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
         refuse_idle(composed, read_settings(composed))
@@ -264,7 +261,6 @@ def test_every_key_of_the_recipe_acts_or_is_refused(backend: str) -> None:
 
 def test_every_key_of_verl_acts_or_is_refused() -> None:
     """Set each number and switch of verl's by [verl]: it reaches verl's own configuration, or the error names it."""
-    from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
     from microcoder.judge.core.config import flatten
@@ -274,20 +270,19 @@ def test_every_key_of_verl_acts_or_is_refused() -> None:
     run = RunDirectory(Path("runs/test"))
     accepted: dict[str, Any] = {}
     refused: dict[str, str] = {}
-    with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
-        plain: Any = OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)
-        for key, value in flatten(plain).items():
-            if not isinstance(value, bool | int | float):
-                continue
-            other = not value if isinstance(value, bool) else value * 2 + 1
-            try:
-                translate(config.model_copy(update={"verl": {"trainer.device": "cpu", key: other}}), run)
-            except ConfigError as error:
-                refused[key] = str(error)
-            else:
-                accepted[key] = other
-        options = translate(config.model_copy(update={"verl": {"trainer.device": "cpu", **accepted}}), run)
-        composed = compose(config_name="ppo_trainer", overrides=as_words(options))
+    plain: Any = OmegaConf.to_container(compose_verl([]), resolve=False)
+    for key, value in flatten(plain).items():
+        if not isinstance(value, bool | int | float):
+            continue
+        other = not value if isinstance(value, bool) else value * 2 + 1
+        try:
+            translate(config.model_copy(update={"verl": {"trainer.device": "cpu", key: other}}), run)
+        except ConfigError as error:
+            refused[key] = str(error)
+        else:
+            accepted[key] = other
+    options = translate(config.model_copy(update={"verl": {"trainer.device": "cpu", **accepted}}), run)
+    composed = compose_verl(as_words(options))
     assert {key: OmegaConf.select(composed, key) for key in accepted} == accepted
     assert all(key in message for key, message in refused.items())
     assert len(accepted) > 200

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import os
+import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
-from verl_runs import needs_verl
+from verl_runs import ON_CPU, needs_verl
 
 from doc_pages import DOCS, do_tutorial, stand_in
 
-# What a run of engine verl without GPUs is told; verl_runs has verl's processes learn it.
-ON_CPU = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollout.load_format=auto trainer.device=cpu \
-    actor_rollout_ref.rollout.free_cache_engine=False actor_rollout_ref.rollout.dtype=float32 \
-    actor_rollout_ref.rollout.agent.num_workers=1 actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
-    actor_rollout_ref.model.use_remove_padding=False +actor_rollout_ref.model.override_config.attn_implementation=sdpa \
+# What a run of engine verl without GPUs is told, and what its recipe decides; verl_runs has verl's processes learn it.
+STOCK = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
     actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.strategy=fsdp2 \
-    actor_rollout_ref.actor.use_torch_compile=False actor_rollout_ref.actor.fsdp_config.use_torch_compile=False \
-    actor_rollout_ref.actor.fsdp_config.dtype=float32 data.dataloader_num_workers=0 \
-    transfer_queue.backend.SimpleStorage.num_data_storage_units=1 trainer.save_freq=-1 trainer.test_freq=-1 \
+    actor_rollout_ref.actor.fsdp_config.dtype=float32 trainer.save_freq=-1 trainer.test_freq=-1 \
     trainer.val_before_train=False hydra.run.dir=logs hydra.output_subdir=null \
-    ray_kwargs.ray_init.num_cpus=16 +ray_kwargs.ray_init.num_gpus=1 +ray_kwargs.ray_init.include_dashboard=False"""
+    +ray_kwargs.ray_init.include_dashboard=False """
 
 
 @needs_verl
 @pytest.mark.long
 def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) -> None:
+    from microcoder.train.verl.translate import as_words
+
     (folder := tmp_path / "folder").mkdir()
     environment = stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path)
     # What verl asks of a Qwen3 by its name: a chat template, and the token that ends a turn.
@@ -36,6 +35,8 @@ def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) ->
     tokenizer.add_tokens("<|im_end|>", special_tokens=True)
     tokenizer.chat_template = "{% for turn in messages %}{{ turn.content }}\n{% endfor %}"
     tokenizer.save_pretrained(snapshot)
+    options = tomllib.loads(ON_CPU.read_text())["verl"]
+    on_cpu = as_words({name: value for name, value in options.items() if "microcoder" not in name})
     output = do_tutorial(
         DOCS / "tutorials" / "reward-verl.md",
         folder,
@@ -43,7 +44,7 @@ def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) ->
             **environment,
             "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
         },
-        more={"main_ppo": ON_CPU},
+        more={"main_ppo": STOCK + shlex.join(on_cpu)},
     )
     assert "critic/score/mean" in output
     assert "is_accepted" in output or "step:2" in output

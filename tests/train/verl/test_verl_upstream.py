@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from importlib import import_module
-from pathlib import Path
 
 from verl_runs import needs_verl
 
-import microcoder.train.verl
-
-FOLDER = Path(str(microcoder.train.verl.__file__)).parent
 OF_TRAINERS = {
     "_balance_batch": "batch, metrics, logging_prefix, keep_minibatch",
     "_compute_advantage": "batch, metrics",
@@ -30,31 +25,10 @@ REGISTRIES = {"_agent_loop_registry": "verl.experimental.agent_loop.agent_loop"}
 """By name, and the module that has it."""
 
 
-def private_names(folder: Path) -> set[str]:
-    """Return the names with a leading underscore that files read or call of a base class, and have not defined."""
-    read: set[str] = set()
-    own: set[str] = set()
-    inherited: set[str] = set()
-    for node in (node for path in folder.glob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            own.add(node.name)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            own.add(node.target.id)
-        elif isinstance(node, ast.Attribute):
-            is_super = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "super"
-            names = own if isinstance(node.ctx, ast.Store) else inherited if is_super else read
-            names.add(node.attr)
-    return {name for name in (read - own) | inherited if name.startswith("_") and not name.startswith("__")}
-
-
 def parameters(function: object) -> str:
     """Return a function's parameters but for `self`, by name."""
     assert callable(function)
     return ", ".join(list(inspect.signature(function).parameters)[1:])
-
-
-def test_the_list_is_whole() -> None:
-    assert private_names(FOLDER) == OF_TRAINERS.keys() | OF_AGENT_LOOPS.keys() | REGISTRIES.keys()
 
 
 @needs_verl

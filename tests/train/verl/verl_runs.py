@@ -1,7 +1,6 @@
 """What the verl tests train: the smallest runs with a stage of temperature and one of length.
 
-Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once,
-before the other tests (begun_runs.py).
+Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once.
 """
 
 from __future__ import annotations
@@ -9,15 +8,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
-from small_runs import SMALL
+from small_runs import SMALL, finish, start_training
 
 from microcoder.train.runs import RunDirectory
 
@@ -85,28 +86,26 @@ AHEAD = {
 """A server with a device of its own samples while another trains, two updates a step, at a probe's temperature."""
 
 
-def start_training(checkpoint: Path, run: Path, paused_step: str = "", **changes: str) -> subprocess.Popen[str]:
-    """Start `microcoder train` in a process of its own: verl changes the process it is loaded in; "" drops a key."""
+def compose_verl(words: Sequence[str]) -> Any:
+    """Return verl's whole configuration, as hydra composes it of options."""
+    from hydra import compose, initialize_config_dir
+
+    with initialize_config_dir(config_dir=str(files("verl.trainer") / "config"), version_base=None):
+        return compose(config_name="ppo_trainer", overrides=list(words))
+
+
+def start(checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str) -> subprocess.Popen[str]:
+    """Start a training: verl changes the process it is loaded in; "" drops a key."""
     recipe = {**RECIPE, **ONE_UPDATE, "model.path": str(checkpoint), **changes}
-    words = [word for key, value in recipe.items() if value for word in (f"--{key}", value)]
-    command = [sys.executable, "-m", "microcoder", "train", "-c", str(ON_CPU), "--run-dir", str(run), *words]
     # A cluster of its own, whatever else runs on this machine.
-    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent), "RAY_ADDRESS": "local"}
-    environment = {**os.environ, **own, "PAUSED_STEP": paused_step}
-    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    own = {"PYTHONPATH": str(Path(__file__).parent), "RAY_ADDRESS": "local", "PAUSED_STEP": paused_step}
+    return start_training({key: value for key, value in recipe.items() if value}, run.root, config=ON_CPU, **own)
 
 
-def finish(process: subprocess.Popen[str], run: RunDirectory) -> RunDirectory:
-    """Wait for the end of a training."""
-    output, _ = process.communicate(timeout=1500)
-    log = run.logs / "verl.log"
-    assert process.returncode == 0, output + (log.read_text(errors="replace")[-4000:] if log.exists() else "")
-    return run
-
-
-def train(checkpoint: Path, run: Path, **changes: str) -> RunDirectory:
+def train(checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str) -> RunDirectory:
     """Train to the end."""
-    return finish(start_training(checkpoint, run, **changes), RunDirectory(run))
+    finish(start(checkpoint, run, paused_step, **changes), run.root)
+    return run
 
 
 @dataclass
@@ -122,27 +121,27 @@ class Runs:
 
 def kill_and_resume(checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str) -> None:
     """Kill a training once its first step is saved, and train to the end."""
-    first = start_training(checkpoint, run.root, paused_step, **changes)
+    first = start(checkpoint, run, paused_step, **changes)
     while run.latest_checkpoint_step() != 1:
         assert first.poll() is None, first.communicate()[0]
         time.sleep(0.05)
     first.send_signal(signal.SIGKILL)
     first.wait(timeout=60)
     assert not run.is_finished
-    finish(start_training(checkpoint, run.root, paused_step, **changes), run)
+    train(checkpoint, run, paused_step, **changes)
 
 
 def make_runs(checkpoint: Path, root: Path) -> Runs:
     """Train what these tests look at."""
     found = Runs(*(RunDirectory(root / name) for name in ("resumed", "adapted", "ahead")))
-    adapted = start_training(checkpoint, found.adapted.root, **ADAPTED)
+    adapted = start(checkpoint, found.adapted, **ADAPTED)
     with ThreadPoolExecutor(2) as beside:
         killed = [
             beside.submit(kill_and_resume, checkpoint, found.resumed),
             # The second step trains on what is left of the first, and its own prompts wait for its weights.
             beside.submit(kill_and_resume, checkpoint, found.ahead, "1", **AHEAD),
         ]
-        finish(adapted, found.adapted)
+        finish(adapted, found.adapted.root)
         for one in killed:
             one.result()
     return found

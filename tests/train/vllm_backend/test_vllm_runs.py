@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from vllm_runs import finish, needs_vllm, start_training
+from small_runs import finish, start_training
+from vllm_runs import ON_CPU, RECIPE, needs_vllm
 
 from microcoder.train.runs import RunDirectory, read_rollouts
 
@@ -19,7 +20,7 @@ pytestmark = [needs_vllm, pytest.mark.slow]
 def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A run that nobody interrupted."""
     root = tmp_path_factory.mktemp("runs") / "whole"
-    finish(start_training(tiny_checkpoint, root))
+    finish(start_training({**RECIPE, "model.path": str(tiny_checkpoint)}, root, **ON_CPU), root)
     return RunDirectory(root)
 
 
@@ -41,14 +42,15 @@ def test_a_killed_run_resumes_to_the_same_weights(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     run = RunDirectory(tmp_path / "killed")
-    process = start_training(tiny_checkpoint, run.root)
+    recipe = {**RECIPE, "model.path": str(tiny_checkpoint)}
+    process = start_training(recipe, run.root, **ON_CPU)
     assert process.stdout
     for line in process.stdout:
         if line.startswith("step 3/4"):
             process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert run.latest_checkpoint_step() == 2
-    assert "resuming" in finish(start_training(tiny_checkpoint, run.root))
+    assert "resuming" in finish(start_training(recipe, run.root, **ON_CPU), run.root)
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert [r["completion"] for r in read_rollouts(run.rollout_file(4))] == [

@@ -8,14 +8,14 @@ talk over gloo.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
 import torch
 import torch.distributed
-from verl.plugin.platform import PlatformBase, set_platform
+from verl.plugin.platform import set_platform
+from verl.plugin.platform.platform_cuda import PlatformCUDA
 
 CPU = "cpu"
 
@@ -48,8 +48,8 @@ def _cpu_device() -> ModuleType:
     return module
 
 
-class CpuPlatform(PlatformBase):
-    """One logical device a process, and no device memory."""
+class CpuPlatform(PlatformCUDA):
+    """One logical device a process, which Ray counts as a GPU, and no device memory."""
 
     device_name = CPU
     vendor_name = CPU
@@ -65,9 +65,6 @@ class CpuPlatform(PlatformBase):
     def is_available(self) -> bool:
         return True
 
-    def is_platform_available(self, use_smi_check: bool = False) -> bool:
-        return False  # verl does not choose it by itself
-
     def current_device(self) -> str:
         return CPU
 
@@ -80,21 +77,8 @@ class CpuPlatform(PlatformBase):
     def communication_backend_name(self) -> str:
         return "gloo"
 
-    def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"
-
-    @contextmanager
-    def nvtx_range(self, msg: str) -> Iterator[None]:
-        yield
-
-    def ray_resource_name(self) -> str:
-        return "GPU"
-
-    def ray_resource_options(self, num_gpus: float) -> dict[str, Any]:
-        return {"num_gpus": num_gpus}
-
-    def ray_noset_envvars(self) -> list[str]:
-        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
+    def nvtx_range(self, msg: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def is_ipc_supported(self) -> bool:
         return False
@@ -105,11 +89,8 @@ def use_cpu() -> None:
     # Not by VERL_PLATFORM: verl reads that before it loads plugins.
     set_platform(CpuPlatform())
     start = torch.distributed.init_process_group
-    if getattr(start, "accepts_cpu_twice", False):
-        return
 
     def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
         start("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
-    init_process_group.accepts_cpu_twice = True  # type: ignore[attr-defined]
     torch.distributed.init_process_group = init_process_group

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-ROWS_PER_BATCH = 128
-"""Larger batches fall out of a CPU's cache."""
 COMPACT_SHARE = 0.75
 """Ended rows are dropped from the cache when this share or less is left."""
 
@@ -38,6 +36,7 @@ class SampleRequest:
     seed: int
 
 
+@torch.no_grad()
 def sample(
     model: PreTrainedModel,
     requests: Sequence[SampleRequest],
@@ -58,27 +57,9 @@ def sample(
         pause_seconds: how long half done responses wait for `stop`.
     """
     stop = stop or threading.Event()
-    responses: dict[int, Sampled] = {}
-    # Prompts of like length share little padding; the order is a function of the requests alone.
+    # A function of the requests alone: the last bits of a product may depend on the place in the batch.
     order = sorted(range(len(requests)), key=lambda row: (len(requests[row].prompt_ids), row))
-    for start in range(0, len(order), ROWS_PER_BATCH):
-        rows = order[start : start + ROWS_PER_BATCH]
-        asked = [requests[row] for row in rows]
-        batch = _sample_batch(model, asked, pad_id=pad_id, end_ids=set(end_ids), stop=stop, pause_seconds=pause_seconds)
-        responses.update(zip(rows, batch, strict=True))
-    return [responses[row] for row in range(len(requests))]
-
-
-@torch.no_grad()
-def _sample_batch(
-    model: PreTrainedModel,
-    requests: Sequence[SampleRequest],
-    *,
-    pad_id: int,
-    end_ids: set[int],
-    stop: threading.Event,
-    pause_seconds: float,
-) -> list[Sampled]:
+    requests = [requests[row] for row in order]
     device = model.device
     width, longest = max(len(r.prompt_ids) for r in requests), max(r.max_tokens for r in requests)
     padded = [[pad_id] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]
@@ -127,7 +108,8 @@ def _sample_batch(
         tokens = chosen[:, None]
         mask = torch.cat([mask, mask.new_ones(len(alive), 1)], 1)
         positions = positions[:, -1:] + 1
-    return [Sampled(*answer) for answer in zip(responses, logprobs, strict=True)]
+    places = sorted(range(len(order)), key=order.__getitem__)
+    return [Sampled(responses[place], logprobs[place]) for place in places]
 
 
 def has_ended(answer: Sequence[int], request: SampleRequest, end_ids: Collection[int]) -> bool:
