@@ -84,7 +84,7 @@ class RunDirectory(WorkFolder):
         return self.evaluation_samples / f"step_{step:06d}.parquet"
 
     def checkpoint(self, step: int) -> Path:
-        """Return the Hugging Face folder of a step's checkpoint; verl's is in a checkpoint of its own layout."""
+        """Return a step's checkpoint in Hugging Face format: its own folder, or the one inside verl's checkpoint."""
         theirs = self.checkpoints / f"global_step_{step}" / "actor" / "huggingface"
         return theirs if theirs.exists() else self.checkpoints / f"step_{step:06d}"
 

@@ -144,7 +144,7 @@ def _digest_content(path: Path, size: int, changed: int) -> str:
 
 
 def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[SourceSettings, ...]:
-    """Return the sources with archives unpacked, and folders of nothing but archives, each pointing into its folder."""
+    """Return the sources with archives unpacked below `into`, also folders that hold only archives; paths follow."""
     found = []
     for source in sources:
         path, archives = Path(source.path), [Path(source.path)] if is_archive(source.path) else []

@@ -274,7 +274,7 @@ class SelectionBarrier(Barrier):
         return [(one.id, one.pass_rates, self._measured(one).difficulty) for one in candidates]
 
     def decide(self, looks: Iterable[tuple[str, tuple[str, ...], Difficulty]]) -> None:
-        """Choose the problems to keep, from all `looks`; DataError if none has the pass rate that was asked for."""
+        """Choose the problems to keep, given `look`'s results; DataError if none has an attempt or published rate."""
         check_rates(self._settings, {name: rates for name, rates, _ in looks})
         if self._settings.selection is not None:
             self._rejected = select({name: one for name, _, one in looks}, self._settings.selection)

@@ -55,7 +55,7 @@ class Queue:
             group.append(item)
 
     def take(self, group: int) -> Work | None:
-        """Remove and return the next program, of this group if possible; None if none waits but suspects."""
+        """Remove and return the next program, of this group if possible; None if only `suspects` wait, or none."""
         if not self._groups:
             return None
         number = group if group in self._groups else next(iter(self._groups))

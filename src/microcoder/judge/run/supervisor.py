@@ -284,7 +284,7 @@ class Sandbox:
                 series.close()
 
     def check_room(self) -> None:
-        """Raise RoomLacked if what runs here writes to the machine's disk, which has less room than that may take."""
+        """Raise RoomLacked if the sandbox writes to the machine's disk and that has less free space than it may use."""
         is_on_disk = Layer.MOUNT_NAMESPACE in self.isolation.missing
         if is_on_disk and shutil.disk_usage(os.path.dirname(self._folder)).free < self._scratch_mib << 20:
             raise RoomLacked(self._full_disk)

@@ -97,7 +97,7 @@ class Quota:
 
     @property
     def test_end(self) -> int:
-        """The descriptor that the test must keep until it has handed over."""
+        """Descriptor of the test's side of the socket; the test keeps it open until `hand_over` has sent over it."""
         return self._theirs.fileno()
 
     def begin(self, pid: int) -> int:

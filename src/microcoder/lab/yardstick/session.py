@@ -281,7 +281,7 @@ def _folders_of(judged: TestedJudge) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The results of one judge."""
+    """The results of auditing one judge on the yardstick's cases."""
 
     judged: TestedJudge
     about: str = ""

@@ -162,7 +162,7 @@ class StopProperly(TruncationRule):
     """Subtracted as well: a factor cannot lower the reward 0 of a wrong program."""
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
-        """Return (factor - 1) reward - penalty of a truncated response; a negative reward is not scaled up."""
+        """Return (factor - 1) max(reward, 0) - penalty, to be added to a truncated response's reward; 0 for others."""
         return (self.factor - 1) * max(reward, 0.0) - self.penalty if rollout.is_truncated else 0.0
 
 
