@@ -116,7 +116,7 @@ class Row:
         return next((found for name in names if self.has(name) and (found := self.text(name))), "")
 
     def statement(self, *names: str) -> str:
-        """Return the first present text, Malformed if none or blank; if `is_judged`, the first non-empty, else empty."""
+        """Return the first present text, Malformed if none, or blank; if `is_judged`, the first not empty, if any."""
         if self.is_judged:
             return self.optional(*names)
         found = self.text(*names)
