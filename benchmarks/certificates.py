@@ -45,7 +45,6 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
         update={
             "tests": shown,
             "groups": (),
-            "flags": tuple(flag for flag in package.flags if flag != "only_samples"),
             "solutions": tuple(one for one in package.solutions if one not in held_out),
         }
     )

@@ -45,7 +45,7 @@ BUDGETS = {
     "train/verl": 1650,
     "lab": 10,
     "lab/studies": 2465,
-    "lab/yardstick": 895,
+    "lab/yardstick": 900,
     "eval": 985,
     "view": 1670,
     "integrations": 920,

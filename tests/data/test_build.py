@@ -234,7 +234,7 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     (other / ".work" / "parts" / "collect" / ".one.partial").touch()
-    (other / ".work" / "unpacked" / "0" / ".set.partial" / "deep").mkdir(parents=True)
+    (other / ".work" / "unpacked" / ".set.partial" / "deep").mkdir(parents=True)
     build(recipe, "--output", str(other))
     assert not list(other.rglob("*.partial"))
     assert contents(other) == contents(recipe.parent / "corpus")
@@ -414,21 +414,23 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
         pytest.skip("what is not packed is no bomb, and no name in a zip is so long")
     path = pack(tmp_path / f"set.{form}", files, {})
     with pytest.raises(DataError, match=said):
-        unpack(path, tmp_path / "unpacked" / "set")
+        unpack(path, tmp_path / "unpacked" / "set", aside=tmp_path / "unpacked")
     assert list((tmp_path / "unpacked").iterdir()) == []
     assert not list(tmp_path.rglob("outside.jsonl"))
     # One that is damaged.
     path = pack(tmp_path / f"set.{form}", {"a.jsonl": random.Random(1).randbytes(1 << 16)}, {})
     path.write_bytes(path.read_bytes()[: 1 << 15])
     with pytest.raises(DataError, match="cannot be unpacked"):
-        unpack(path, tmp_path / "unpacked" / "set")
+        unpack(path, tmp_path / "unpacked" / "set", aside=tmp_path / "unpacked")
 
 
 def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
     rows = b"x" * (1 << 20)
     pack(tmp_path / "set.tar", {f"set/{number}.jsonl": rows for number in range(8)}, {})
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(lambda _: unpack(tmp_path / "set.tar", tmp_path / "u" / "set"), range(6)))
+        list(
+            threads.map(lambda _: unpack(tmp_path / "set.tar", tmp_path / "u" / "set", aside=tmp_path / "u"), range(6))
+        )
     assert [path.stat().st_size for path in sorted((tmp_path / "u" / "set").rglob("*.jsonl"))] == [len(rows)] * 8
     assert [path.name for path in (tmp_path / "u").iterdir()] == ["set"]
 

@@ -87,6 +87,8 @@ def judge(
         return
     if output is None:
         raise DataError(f"-o is missing; type: microcoder judge {input_path} -o VERDICTS.jsonl")
+    if output.is_dir():
+        raise DataError(f"{output} is a folder; choose a file with -o")
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
     origin = {

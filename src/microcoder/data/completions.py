@@ -208,6 +208,6 @@ def _shorten(text: str) -> str:
 def _read_object(text: str, kind: type[Asked]) -> Asked:
     """Return the object that begins with a text's first brace and ends with its last."""
     try:
-        return kind.model_validate_json(text[text.find("{") : text.rfind("}") + 1], strict=True)
+        return kind.model_validate_json(text[text.find("{") : text.rfind("}") + 1], strict=True, extra="ignore")
     except ValidationError as error:
         raise BadReply(f"the reply is not what was asked for: {error}") from None

@@ -53,14 +53,18 @@ def is_archive(path: str) -> bool:
     return path.lower().endswith(ARCHIVE_SUFFIXES) and not path.startswith("hf://")
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive into a folder unless that is there; DataError if the archive cannot be unpacked."""
+def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
+    """Unpack an archive into a folder unless that is there; DataError if the archive cannot be unpacked.
+
+    What is not whole yet lies in `aside`, where no source is read.
+    """
     if folder.exists():
         return
-    unfinished = folder.with_name(f".{folder.name}.{uuid4().hex[:12]}.partial")
+    unfinished = aside / f".{uuid4().hex}.partial"
     unfinished.mkdir(parents=True)
     try:
         num_links = _unpack(archive, unfinished)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished.rename(folder)
     except DataError:
         raise

@@ -141,7 +141,7 @@ def _read_answers(
                 "programs alone, and answer exactly the selected problems, in the order of their ids"
             )
         rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
-    steps = [str(row.get("step") if isinstance(row, Mapping) else config.step) for row in rows]
+    steps = [str(row.get("step") if isinstance(row, Mapping) else config.step).removesuffix(".0") for row in rows]
     if config.step is None and len(set(steps)) > 1:
         raise ConfigError(f"{config.path} holds rollouts of {len(set(steps))} steps; choose one by --generation.step")
     if (step := steps[0] if config.step is None else str(config.step)) not in steps:

@@ -219,7 +219,7 @@ ROWS_OF = ("humaneval", "mbpp", "leetcodedataset", "deepseek_leetcode", "odex")
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_every_row_of_real_data_comes_out(tmp_path: Path, name: str) -> None:
-    unpack(find_archive(name), folder := tmp_path / name)
+    unpack(find_archive(name), folder := tmp_path / name, aside=tmp_path)
     real = ARCHIVES[name]
     source = open_source(folder / name, real.format_name)
     shards = list_shards(source, 5)

@@ -158,7 +158,7 @@ def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[So
             place = into / digest(*names, *map(digest_file, archives))
             stems = [re.sub(r"(?i)(?:\.tar)?\.\w+$", "", name) for name in names]
             for archive, name, stem in zip(archives, names, stems, strict=True):
-                unpack(archive, place / (stem if stems.count(stem) == 1 else name))
+                unpack(archive, place / (stem if stems.count(stem) == 1 else name), aside=into)
             source = source.model_copy(update={"path": str(place if path.is_dir() else place / stems[0])})
         if source.inside:
             source = source.model_copy(update={"path": str(Path(source.path) / source.inside), "inside": ""})
@@ -180,10 +180,10 @@ def list_inputs(
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
             parts = [asdict(part) for part in shard]
-            # Not where the source lies: an archive is unpacked below the output, and its rows are the same in any.
+            # Not where the source lies: its rows are the same in any place.
             reader = find_source(settings.format)
             own = [one for one in (reader and reader.digest, settings.licence) if one]
-            named = json.dumps([source.name, source.format.name, source.path.name, source.revision, parts, *own])
+            named = json.dumps([source.name, source.format.name, source.revision, parts, *own])
             num_rows = sum(part.num_rows for part in shard)
             content = digest(named, *(digest_file(path) for path in list_files(source, shard)))
             shards.append(InputShard(len(shards), number, (settings, shard), content, num_rows))

@@ -119,7 +119,7 @@ def hold_work(config: BuildConfig) -> Iterator[None]:
     busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
     with hold_lock(config.work_folder / "lock", busy):
         # Of a build that was killed.
-        for left in chain.from_iterable(map(config.work_folder.glob, ("parts/*/.*.partial", "unpacked/*/.*.partial"))):
+        for left in chain.from_iterable(map(config.work_folder.glob, ("parts/*/.*.partial", "unpacked/.*.partial"))):
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
         try:
             yield

@@ -135,7 +135,7 @@ def read_mebibytes(text: str) -> int | None:
 
 def read_licence(value: object) -> str:
     """Return what a source says of its licence: a text, a list of texts, or another value as text; empty if nothing."""
-    listed = value if isinstance(value, list) else [shorten(value or "", 1000)]
+    listed = value if isinstance(value, list) else [value if isinstance(value, str) else shorten(value or "", 1000)]
     text = " AND ".join(f"({one})" if len(listed) > 1 else str(one) for one in listed)
     return "" if re.fullmatch(_NOTHING_SAID, text.strip(), re.I) else text
 

@@ -343,7 +343,9 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     """Return the published name of the settings in a manifest's `algorithm`, and what differs; empty for none."""
     if not config:
         return ""
-    loss, masking, advantage = config["loss"], config["masking"], config.get("advantage", "grpo")
+    usual = (("loss", "dapo"), ("masking", "none"))
+    loss, masking = ({"kind": kind, **(config.get(key) or {})} for key, kind in usual)
+    advantage = config.get("advantage", "grpo")
     kind, limits, has_kl = loss["kind"], masking["kind"], bool(config.get("kl_coefficient"))
     name, out_of = kind.upper().replace("DR_GRPO", "Dr. GRPO"), masking.get("leave_out_of", "gradient")
     mask = _MASKS.get(limits, f"mask {masking.get('name', limits)}")

@@ -57,7 +57,10 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
     if file.endswith(".py"):
         # What peers share with ours, by the name that it has where they are asked.
         sys.modules[judges.MODULE] = judges
-        found, name = runpy.run_path(file), _absolute(name)
+        try:
+            found, name = runpy.run_path(file), _absolute(name)
+        except ImportError as error:
+            raise ConfigError(f"--judge {text}: {file} cannot be imported ({error}); install what it needs") from None
         if not callable(found.get(function)):
             raise ConfigError(f"--judge {text}: {file} has no function {function!r}; see docs/judges.md")
     else:
