@@ -37,7 +37,7 @@ BUDGETS = {
     "data/release": 530,
     "data/benchmarks": 505,
     "data/build": 875,
-    "train": 850,
+    "train": 855,
     "train/algorithm": 1200,
     "train/recipe": 610,
     "train/run": 2390,

@@ -26,7 +26,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -245,9 +245,13 @@ def read_steps(run: RunDirectory) -> list[StepMetrics]:
     return _parse(run.read_metrics(), StepMetrics, run.metrics)
 
 
+_adapter_of = cache(TypeAdapter)
+"""Kept: to make one takes longer than to read a run, which an open page does every few seconds."""
+
+
 def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> list[RowT]:
     """Turn rows into metrics: keys of a later version are ignored, a missing key is an error; ascending by step."""
-    read = TypeAdapter(row_type).validate_python
+    read = _adapter_of(row_type).validate_python
     parsed: dict[int, RowT] = {}
     for number, row in enumerate(rows, 1):
         try:
