@@ -40,18 +40,26 @@ _TEMPERATURE = 0.7
 _MOST_CHARACTERS = 20_000
 DIMENSIONS: Mapping[str, tuple[float, str]] = {
     "algorithmic_thinking": (
-        0.35, "How far is the idea of the solution from what the statement says? "
-        "1: do what it says; 3: a standard algorithm; 5: several ideas that must be found and combined."),
+        0.35,
+        "How far is the idea of the solution from what the statement says? "
+        "1: do what it says; 3: a standard algorithm; 5: several ideas that must be found and combined.",
+    ),
     "implementation": (
-        0.25, "How long and how branched is a correct program? "
-        "1: a few lines; 3: some functions or a data structure; 5: long, with many interlocking parts."),
+        0.25,
+        "How long and how branched is a correct program? "
+        "1: a few lines; 3: some functions or a data structure; 5: long, with many interlocking parts.",
+    ),
     "comprehension": (
-        0.1, "How hard is it to understand what is asked? 1: one reading; 5: several readings and a sketch."),
+        0.1,
+        "How hard is it to understand what is asked? 1: one reading; 5: several readings and a sketch.",
+    ),
     "efficiency": (
-        0.2, "How far do the limits push beyond the obvious program? "
-        "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too."),
+        0.2,
+        "How far do the limits push beyond the obvious program? "
+        "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too.",
+    ),
     "edge_cases": (0.1, "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it."),
-}  # fmt: skip
+}
 """By dimension: its weight (they add up to 1), and the question that the model scores."""
 _SCALE = "\n".join(f"- {name}: {question}" for name, (_, question) in DIMENSIONS.items())
 _PROMPT = f"""You grade how difficult programming problems are for a student who has passed a first course.

@@ -108,11 +108,17 @@ def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
 MAX_FOLDER_BYTES = 1 << 30
 """A folder that holds more than this is rejected."""
 LICENCES = {
-    "codeparrot/apps": "MIT", "BAAI/TACO": "Apache-2.0", "likaixin/TACO-verified": "Apache-2.0",
-    "agentica-org/DeepCoder-Preview-Dataset": "MIT", "PRIME-RL/Eurus-2-RL-Data": "MIT",
-    "deepmind/code_contests": "CC-BY-4.0", "ByteDance-Seed/Code-Contests-Plus": "CC-BY-4.0",
-    "open-r1/codeforces": "CC-BY-4.0", "microsoft/rStar-Coder": "CC-BY-4.0", "KodCode/KodCode-V1": "CC-BY-NC-4.0",
-}  # fmt: skip
+    "codeparrot/apps": "MIT",
+    "BAAI/TACO": "Apache-2.0",
+    "likaixin/TACO-verified": "Apache-2.0",
+    "agentica-org/DeepCoder-Preview-Dataset": "MIT",
+    "PRIME-RL/Eurus-2-RL-Data": "MIT",
+    "deepmind/code_contests": "CC-BY-4.0",
+    "ByteDance-Seed/Code-Contests-Plus": "CC-BY-4.0",
+    "open-r1/codeforces": "CC-BY-4.0",
+    "microsoft/rStar-Coder": "CC-BY-4.0",
+    "KodCode/KodCode-V1": "CC-BY-NC-4.0",
+}
 """Data sets on the Hub, and the licence that each states for all of its rows. A format by itself implies none."""
 
 

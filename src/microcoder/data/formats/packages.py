@@ -35,10 +35,14 @@ _ORDER = ("checker", "tests", "time_limit_seconds", "statement_found", "solution
 _STANDARD: dict[str, Checker] = {
     **dict.fromkeys(("wcmp", "ncmp", "icmp", "hcmp", "caseicmp", "casencmp", "casewcmp"), Checker(type="tokens")),
     **dict.fromkeys(("yesno", "nyesno"), Checker(type="tokens", case_sensitive=False)),
-    "uncmp": Checker(type="unordered", by="tokens"), "lcmp": Checker(), "fcmp": Checker(type="exact"),
-    "rcmp": Checker(type="float", tolerance=1.5e-6), "rcmp4": Checker(type="float", tolerance=1e-4),
-    "rcmp6": Checker(type="float", tolerance=1e-6), "rcmp9": Checker(type="float", tolerance=1e-9),
-}  # fmt: skip
+    "uncmp": Checker(type="unordered", by="tokens"),
+    "lcmp": Checker(),
+    "fcmp": Checker(type="exact"),
+    "rcmp": Checker(type="float", tolerance=1.5e-6),
+    "rcmp4": Checker(type="float", tolerance=1e-4),
+    "rcmp6": Checker(type="float", tolerance=1e-6),
+    "rcmp9": Checker(type="float", tolerance=1e-9),
+}
 """Our equivalents of testlib's own checkers, by name."""
 
 
@@ -225,15 +229,26 @@ TAKES = (
 """Patterns of the files that are read; `data` holds generators too."""
 
 _KNOWN: dict[str, Known] = {
-    "accepted": "accepted", "wrong_answer": "wrong_answer", "time_limit_exceeded": "time_limit",
-    "memory_limit_exceeded": "memory_limit", "run_time_error": "runtime_error", "runtime_error": "runtime_error",
-    "compile_error": "compile_error", "partially_accepted": "partial",
+    "accepted": "accepted",
+    "wrong_answer": "wrong_answer",
+    "time_limit_exceeded": "time_limit",
+    "memory_limit_exceeded": "memory_limit",
+    "run_time_error": "runtime_error",
+    "runtime_error": "runtime_error",
+    "compile_error": "compile_error",
+    "partially_accepted": "partial",
     # Of the format of 2023-07: wrong on some test in some way; right, and too slow.
-    "rejected": "wrong_answer", "brute_force": "time_limit",
+    "rejected": "wrong_answer",
+    "brute_force": "time_limit",
     # DOMjudge's own names, as a submission says them itself.
-    "correct": "accepted", "no_output": "wrong_answer", "output_limit": "wrong_answer", "timelimit": "time_limit",
-    "memory_limit": "memory_limit", "run_error": "runtime_error", "compiler_error": "compile_error",
-}  # fmt: skip
+    "correct": "accepted",
+    "no_output": "wrong_answer",
+    "output_limit": "wrong_answer",
+    "timelimit": "time_limit",
+    "memory_limit": "memory_limit",
+    "run_error": "runtime_error",
+    "compiler_error": "compile_error",
+}
 """Verdicts by a submission's folder, or by its comment for DOMjudge."""
 _EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([a-z_-]+(?:[ \t]*,[ \t]*[a-z_-]+)*)", re.IGNORECASE)
 _DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?([\d.]+)", re.MULTILINE)

@@ -22,9 +22,14 @@ from microcoder.judge.core.types import Checker
 
 TAKES = ("problem.xml", "statements/**", "statement-sections/**", "tests/**", "files/**", "solutions/**", "check.cpp")
 _KNOWN: dict[str, Known] = {
-    "main": "accepted", "accepted": "accepted", "wrong-answer": "wrong_answer", "presentation-error": "wrong_answer",
-    "time-limit-exceeded": "time_limit", "memory-limit-exceeded": "memory_limit", "runtime-error": "runtime_error",
-}  # fmt: skip
+    "main": "accepted",
+    "accepted": "accepted",
+    "wrong-answer": "wrong_answer",
+    "presentation-error": "wrong_answer",
+    "time-limit-exceeded": "time_limit",
+    "memory-limit-exceeded": "memory_limit",
+    "runtime-error": "runtime_error",
+}
 """Verdicts by tag; others, such as `rejected` or `time-limit-exceeded-or-accepted`, give none."""
 _SECTIONS = (("legend", ""), ("input", "Input"), ("output", "Output"), ("interaction", "Interaction"),
              ("scoring", "Scoring"), ("notes", "Note"))  # fmt: skip

@@ -289,13 +289,17 @@ def _echo(values: list[Any], source: random.Random) -> None:
 
 
 MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
-    "step": _step, "extreme": _extreme, "swap": _on_list(_swap), "drop": _on_list(_drop),
-    "repeat": _on_list(_repeat), "overwrite": _on_list(_overwrite),
+    "step": _step,
+    "extreme": _extreme,
+    "swap": _on_list(_swap),
+    "drop": _on_list(_drop),
+    "repeat": _on_list(_repeat),
+    "overwrite": _on_list(_overwrite),
     "level": _on_list(lambda items, source: [deepcopy(source.choice(items))] * len(items)),
     "reorder": _on_list(_reorder),
     "double": _on_list(lambda items, source: items + deepcopy(items) if len(items) < 5000 else items),
     "echo": _echo,
-}  # fmt: skip
+}
 """Mutations by name, each changing a list of values in place; the `Origin` of a test names its mutation."""
 
 

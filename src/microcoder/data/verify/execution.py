@@ -44,9 +44,13 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.languages import find_language
 
 _ROLES: dict[str, Role] = {
-    "accepted": "accepted", "wrong_answer": "wrong", "runtime_error": "wrong",
-    "memory_limit": "slow", "time_limit": "slow", "partial": "partial",
-}  # fmt: skip
+    "accepted": "accepted",
+    "wrong_answer": "wrong",
+    "runtime_error": "wrong",
+    "memory_limit": "slow",
+    "time_limit": "slow",
+    "partial": "partial",
+}
 TRIAL_SECONDS, _TRIAL_MEMORY_MIB = 20.0, 2048
 """CPU seconds a test and memory that accepted programs get while no limit is derived, or the source's if larger (our
 choices)."""
