@@ -1,7 +1,5 @@
 """Shared parts: real ones, built once."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

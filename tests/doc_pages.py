@@ -1,7 +1,5 @@
 """Pages of Markdown taken apart: fenced blocks, links, headings; and a tutorial's blocks done as a reader would."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

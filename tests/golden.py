@@ -6,8 +6,6 @@ address or name of a module. Those of trained weights depend on versions and pro
 depend on, and are left out, aloud, where it is another, as are parts that need what is not installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import json

@@ -1,7 +1,5 @@
 """What the golden pack keeps, part by part: each runs real code and gives values by name."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

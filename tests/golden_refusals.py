@@ -1,7 +1,5 @@
 """What users are answered to mistakes: the texts of the refusals in the tests' tables."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import json

@@ -1,7 +1,5 @@
 """What the golden pack's parts are made of: short values, texts without what differs between machines, differences."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Small changes of a program's syntax tree, each named after what was changed: the mistakes that tests must notice."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import random

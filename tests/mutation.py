@@ -4,8 +4,6 @@ Each mutant is tested in a fork of this process, where what is large to import i
 module's place from the first import on. Files are not changed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

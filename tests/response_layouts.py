@@ -1,7 +1,5 @@
 """Responses in layouts that models use, with the program that a human would take from each."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The container image is built from what its Containerfile copies."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Pages are what the code says now: generated ones, links, command lines, keys of TOML blocks."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -1,7 +1,5 @@
 """The extensions of the examples: each is short, comes in by the one door, and does what its page says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

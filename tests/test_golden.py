@@ -1,7 +1,5 @@
 """The golden pack's comparison names what moved; the pack itself is for `make golden`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The manifests for Kubernetes ask for what the sandbox needs to be whole, in every pod that judges."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The tests of the pure modules notice when those compute something else."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -4,8 +4,6 @@ Tutorials, docs/judging.md and docs/integrations.md have tests of their own. A l
 for what `FILLED` puts in the place of something large; `ELSEWHERE` says where others are run, or why they are not.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

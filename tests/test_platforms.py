@@ -4,8 +4,6 @@ A subprocess is made to look like such a system: its name, and what its Python l
 system's name as they are imported come first, since theirs would then be another's.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

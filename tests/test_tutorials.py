@@ -1,7 +1,5 @@
 """The tutorials, done as they are written: their files, their commands, what they say comes of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whatever decides a verdict tells problems apart: in a judge's memory, in the store of a corpus, on the wire."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

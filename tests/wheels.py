@@ -1,7 +1,5 @@
 """Wheels made by hand, so that installing can be tested without a package index."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`microcoder init`: the recipe it writes is the published one, fits, and starts."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

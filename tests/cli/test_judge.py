@@ -1,7 +1,5 @@
 """`microcoder judge`: the file contract, resuming, and errors that say what to fix."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

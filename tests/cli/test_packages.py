@@ -1,7 +1,5 @@
 """`microcoder packages`: what programs may import; `microcoder doctor`: what holds here, and what is missing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

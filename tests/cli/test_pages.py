@@ -1,7 +1,5 @@
 """`microcoder report`, `view` and `audit-judge`: pages, and what they print."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

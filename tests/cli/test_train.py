@@ -1,7 +1,5 @@
 """`microcoder train`: recipes, dry runs, and one clear line for each mistake."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """A real HTTP server that speaks enough of OpenAI's chat completions and responses, for tests."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

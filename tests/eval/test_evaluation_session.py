@@ -1,7 +1,5 @@
 """Whole evaluations: from a file, from a server, from a tiny model; killed, resumed, compared, refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The endpoint backend against a real server: what it sends, what it bears, what it says when it gives up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of answers: each format by itself and by guessing, and what is wrong with a broken one."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

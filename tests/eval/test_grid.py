@@ -1,7 +1,5 @@
 """The grid: every sum is over the right problems, and pass@k is what drawing k samples would give."""
 
-from __future__ import annotations
-
 from microcoder.eval.report import accuracy_grid, solved_from
 
 QUESTIONS = [

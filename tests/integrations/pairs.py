@@ -4,8 +4,6 @@ From the suites of the evaluator: forgeries, honest programs, right but unusual 
 ones. What takes long, another language and packages are left out, so that a door's environment needs nothing but us.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 Only what a reader has to fill in is filled in (`FILLED`): a model, an address, a data set that needs no network.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """LiveCodeBench's functions, beside LiveCodeBench's own where a checkout of it is on the path."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Our tasks in lm-evaluation-harness, loaded from the folder that the package brings, with its dummy model."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

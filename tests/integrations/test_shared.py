@@ -1,7 +1,5 @@
 """One judge a process: shared, never in an event loop's way, and a forked child's own."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The judge in TRL's own trainer."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """The judge in verl's own loader and reward managers, and our advantages among its estimators."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """Start a Python of ours somewhere else: as we are, as a user without rights, or as in a container."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

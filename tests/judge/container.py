@@ -5,8 +5,6 @@ PLACE is a comma-separated list: `default` refuses what the default profile of D
 Root keeps no capability, with `docker-root` those of Docker's root.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

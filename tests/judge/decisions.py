@@ -1,7 +1,5 @@
 """The tables of docs/comparison.md, read as tests."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

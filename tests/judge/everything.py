@@ -3,8 +3,6 @@
 Run as a script, `python -m judge.everything` in the folder `tests`, it prints what ended otherwise, as JSON.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

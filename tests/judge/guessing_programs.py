@@ -1,7 +1,5 @@
 """Programs that gain by a second try: those that guess, and those that know which test of its process one is."""
 
-from __future__ import annotations
-
 DISLIKED = {
     "a wrong answer": "print(-1)",
     "an exit": "raise SystemExit(1)",

@@ -3,8 +3,6 @@
 Written for this suite; safe to run only inside the sandbox.
 """
 
-from __future__ import annotations
-
 JAVA = """
 package contest.tasks;
 import java.io.*;

@@ -1,7 +1,5 @@
 """What a judge leaves behind: processes, files, shared memory, mounts, changed devices."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import stat

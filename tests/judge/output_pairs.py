@@ -4,8 +4,6 @@ Most are the yardstick's, which other judges are asked too. Those here need a ch
 out: of several lines, or of characters that cannot be printed.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from typing import Final

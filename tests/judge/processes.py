@@ -1,7 +1,5 @@
 """What runs below a process, and whether it has ended."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path

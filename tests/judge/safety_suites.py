@@ -6,8 +6,6 @@ start it as themselves and as a user without rights (`as_user`). With `--togethe
 of which share a process, whatever it names: what then holds is held without the screen.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

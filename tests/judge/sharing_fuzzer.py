@@ -6,8 +6,6 @@ is, and so to answer by the place of a test and not by its input. Other objects 
 address, which the screen cannot see in general.
 """
 
-from __future__ import annotations
-
 import builtins
 import importlib
 import random

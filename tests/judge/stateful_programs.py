@@ -4,8 +4,6 @@ Alone they all print `new` in every test. Those of `SCREENED` must never share a
 not, and find nothing even where they do.
 """
 
-from __future__ import annotations
-
 SCREENED = {
     "an annotation": 'def f(x: exec(\'import builtins; n = builtins.__dict__.setdefault("n", []); '
     "n.append(1)')): pass\n"

@@ -1,7 +1,5 @@
 """Function-call problems: usual names, values, nodes, changes in place, design classes, iterators, checker programs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

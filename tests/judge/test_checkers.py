@@ -1,7 +1,5 @@
 """Checker programs decide where many answers are right; one that fails leaves the program unscored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Comparison of outputs: lenient about layout, never gullible."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

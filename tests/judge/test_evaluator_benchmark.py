@@ -1,7 +1,5 @@
 """The evaluator's benchmark measures what it says: known verdicts, seeded wrong answers, CPU of the whole tree."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

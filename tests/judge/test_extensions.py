@@ -1,7 +1,5 @@
 """The door for what users bring along: found by every kind of name, checked, and named in each error."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

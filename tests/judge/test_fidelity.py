@@ -1,7 +1,5 @@
 """Correct but unusual programs behave in the sandbox as under plain `python`: same output, same exit code."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Hostile programs end in their outcome, and the next one does not notice; nothing but a solution is accepted."""
 
-from __future__ import annotations
-
 import pytest
 
 from microcoder.judge import Judge

@@ -1,7 +1,5 @@
 """Which layers hold, what is refused without them, and that the weaker set-ups still hold."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

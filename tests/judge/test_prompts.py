@@ -1,7 +1,5 @@
 """What a model is asked: styles, a user's own, system turn and examples."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

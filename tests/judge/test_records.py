@@ -1,7 +1,5 @@
 """Record files: all lines or none, and one clear line for what is wrong."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests that share a process: nothing gets from one to the next, and every verdict is that of a process a test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Comparison of returned values, in order and in any, and how they come over the wire."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from fractions import Fraction

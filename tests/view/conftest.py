@@ -1,7 +1,5 @@
 """Runs that are only read, written once; a browser, where there is one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The site in a real browser, as `make docs` builds it: no page is wider than a telephone, and axe finds nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

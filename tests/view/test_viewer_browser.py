@@ -1,7 +1,5 @@
 """The page in a real browser: what a reader sees, types and hears, and what hostile text does (nothing)."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """The folder that needs no server."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page computes and draws from the columns, in a real browser: filters, searches, problems, comparisons."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Words and expressions in the texts of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

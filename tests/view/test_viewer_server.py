@@ -1,7 +1,5 @@
 """The local server: what it answers, and to whom it does not."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json

@@ -1,7 +1,5 @@
 """The three kinds of runs, read from their files: whole, growing, damaged, rewound."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real headless browser: Chromium as it is installed here, driven by Playwright."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

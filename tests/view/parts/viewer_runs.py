@@ -1,7 +1,5 @@
 """Runs of the three kinds that the viewer opens, written as the commands write them."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
