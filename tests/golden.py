@@ -29,13 +29,13 @@ from golden_parts import (
     judge_stateful,
     list_yardstick,
     read_formats,
+    refuse,
     report,
     run_fidelity,
     train_trl,
     train_verl,
     view,
 )
-from golden_refusals import refuse
 from golden_values import ROOT, Skipped, Values, compare_packs
 
 PACK = Path(__file__).with_name("golden.json")

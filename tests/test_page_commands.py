@@ -56,7 +56,7 @@ ELSEWHERE = {
     "pip install": "every gate installs",
     "git clone": "every gate's checkout is one",
     "python3 -m venv": "every gate makes one",
-    "docker ": "needs a daemon; tests/test_container_image.py builds a wheel of what the Containerfile copies",
+    "docker ": "needs a daemon; tests/test_installation.py builds a wheel of what the Containerfile copies",
     "-c RECIPE ": "tests/train/verl",
     "main_ppo": "tests/train/verl",
     "backend vllm": "tests/train/vllm_backend",

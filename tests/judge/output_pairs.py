@@ -1,11 +1,13 @@
 """Pairs of an output and what was expected, with the verdict that a careful judge gives: written before the rules.
 
 Most are the yardstick's, which other judges are asked too. Those here need a checker, or have outputs that it leaves
-out: of several lines, or of characters that cannot be printed.
+out: of several lines, or of characters that cannot be printed. `read_decisions` reads the tables of docs/comparison.md.
 """
 
 import ast
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from microcoder.judge.core.types import Checker
@@ -204,3 +206,23 @@ PAIRS: Final[list[Pair]] = [
     *((checker, False, *pair) for checker, pairs in _WRONG.items() for pair in pairs),
 ]
 """Checker, whether it is right, output, expected output."""
+
+
+_ROW = re.compile(r"^\| (?P<outputs>[^|]+) \| (?P<expected>[^|]+) \| (?P<verdict>right|wrong)", re.MULTILINE)
+
+
+def unescape(cell: str) -> str:
+    """Return the text that a cell writes with escapes."""
+    return ast.literal_eval('"' + cell.replace('"', '\\"') + '"')
+
+
+def read_decisions(heading: str) -> list[tuple[str, str, bool]]:
+    """Return the rows of a table: every output beside what was expected, and whether it is right."""
+    page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text("utf-8")
+    section = page.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = []
+    for row in _ROW.finditer(section):
+        outputs, expected = (re.findall("`([^`]*)`", row[name]) or [""] for name in ("outputs", "expected"))
+        expected = expected if len(expected) == len(outputs) else expected * len(outputs)
+        rows += [(o, e, row["verdict"] == "right") for o, e in zip(outputs, expected, strict=True)]
+    return rows

@@ -15,9 +15,8 @@ from microcoder.judge.compare.values import MalformedWire, ReturnedDict, Returne
 from microcoder.judge.core.types import Checker
 from microcoder.judge.sandbox.functions import encode
 
-from .decisions import read_decisions  # pyrefly: ignore[missing-import]
+from .output_pairs import DEFAULT, EXACT, FLOAT, UNORDERED, read_decisions  # pyrefly: ignore[missing-import]
 
-DEFAULT, EXACT, FLOAT, UNORDERED = Checker(), Checker(type="exact"), Checker(type="float"), Checker(type="unordered")
 NESTED, INNER = Checker(type="unordered", lists="all"), Checker(type="unordered", lists="inner")
 NEARLY = Checker(type="unordered", absolute=0.01)
 _JSON = st.recursive(
