@@ -70,5 +70,5 @@ viewer.code = (() => {
     return make("pre", { class: "diff", tabindex: 0, role: "region", "aria-label": `Differences of the ${name}` }, rows.map(([sign, line]) => (kinds[sign] ? make(kinds[sign], {}, `${sign} ${line}\n`) : `  ${line}\n`)));
   }
 
-  return { paint, diff, drawDiff };
+  return { paint, drawDiff };
 })();

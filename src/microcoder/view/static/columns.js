@@ -203,5 +203,5 @@ viewer.columns = (() => {
     return found;
   }
 
-  return { MARKS, decode, record, find, group, historyOf, select, count, facets, problems };
+  return { decode, record, find, group, historyOf, select, count, facets, problems };
 })();

@@ -2,7 +2,7 @@
 // Two rollouts side by side: two samples, two steps of a problem, or two runs; and what two runs' configs differ in.
 
 viewer.compare = (() => {
-  const { make, replace, shown, words } = viewer.page;
+  const { make, replace, shown, words, choice } = viewer.page;
 
   const place = (text) => {
     const [run, ...id] = (text ?? "").split("|");
@@ -36,7 +36,7 @@ viewer.compare = (() => {
     const index = await source.index(run);
     const at = viewer.columns.find(index, id);
     const choose = (value) => viewer.state.go({ a: state.a, b: state.b || state.a, [key]: value }, { replace: true });
-    const select = (what, label, entries, value, change) => make("label", { class: "choice" }, label, make("select", { id: `${key}-${what}`, change: (event) => change(event.target.value) }, entries.map(([option, text]) => make("option", { value: option, selected: option === value }, text))));
+    const select = (what, label, entries, value, change) => choice(`${key}-${what}`, label, entries, value, change);
     const runChoice = select("run", "Run ", runs.map((one) => [one.key, shown(one.name)]), run, async (other) => choose(name(other, await alike(source, index, at, other))));
     if (at < 0) return { run, element: make("section", { class: "pane" }, runChoice, make("p", { class: "soft" }, "This run has no rollout of the problem.")) };
     const history = viewer.columns.historyOf(index, at);

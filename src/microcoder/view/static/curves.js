@@ -2,7 +2,7 @@
 // The view of curves: which runs, how smooth, one chart a quantity, then tables and facts of each run.
 
 viewer.curves = (() => {
-  const { make, replace, shown, table } = viewer.page;
+  const { make, replace, shown, table, choice } = viewer.page;
   const SMOOTHINGS = { 1: "none", 5: "5 steps", 20: "20 steps", 100: "100 steps" };
   const watcher = new ResizeObserver(() => requestAnimationFrame(refit));
   let fitted = 0;
@@ -75,9 +75,8 @@ viewer.curves = (() => {
   }
 
   function smoother(smoothing) {
-    const options = Object.entries(SMOOTHINGS).map(([value, name]) => make("option", { value, selected: +value === smoothing }, name));
-    const change = (event) => viewer.state.go({ smooth: event.target.value === "1" ? "" : event.target.value }, { replace: true });
-    return make("label", { class: "choice" }, "Smoothing ", make("select", { change, id: "smooth" }, options));
+    const change = (value) => viewer.state.go({ smooth: value === "1" ? "" : value }, { replace: true });
+    return choice("smooth", "Smoothing ", Object.entries(SMOOTHINGS), `${smoothing}`, change);
   }
 
   function about(run) {

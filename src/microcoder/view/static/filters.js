@@ -2,7 +2,7 @@
 // The form that says which rollouts are listed. It is made once a run; the state fills it.
 
 viewer.filters = (() => {
-  const { make, shown, words, count } = viewer.page;
+  const { make, shown, words, count, choice } = viewer.page;
   const TYPING_PAUSE = 40;
   const SPLITS = { train: "training", heldout: "held out", evaluation: "evaluation", judged: "judged", corpus: "corpus" };
   const ORDERS = { "": "most interesting first", first: "first steps first", last: "last steps first", longest: "longest first", slowest: "slowest first", advantage: "largest advantage first" };
@@ -20,8 +20,7 @@ viewer.filters = (() => {
   }
 
   function chooser(name, label, options) {
-    const entries = Object.entries(options).map(([value, text]) => make("option", { value }, text));
-    return make("label", {}, label, make("select", { id: `filter-${name}`, change: (event) => set(name, event.target.value) }, entries));
+    return choice(`filter-${name}`, label, Object.entries(options), null, (value) => set(name, value), null);
   }
 
   function typed(name, label, hint, pause = TYPING_PAUSE) {
@@ -48,16 +47,7 @@ viewer.filters = (() => {
     const numMasked = facets.marked.masked;
     const only = Object.fromEntries(Object.entries(ONLY).filter(([name]) => facets.marked[name]).map(([name, text]) => [name, `${text} (${count(facets.marked[name])})`]));
     const [first, last] = facets.steps ?? [0, 0];
-    const runChoice = make(
-      "label",
-      {},
-      "Run",
-      make(
-        "select",
-        { id: "filter-run", change: (event) => viewer.state.go({ ...Object.fromEntries(viewer.state.FILTERS.map((name) => [name, ""])), run: event.target.value, at: "", from: "" }) },
-        runs.map((run) => make("option", { value: run.key }, shown(run.name))),
-      ),
-    );
+    const runChoice = choice("filter-run", "Run", runs.map((run) => [run.key, shown(run.name)]), null, (run) => reset({ run }), null);
     const form = make(
       "form",
       { class: "filters", role: "search", "aria-label": "Filter rollouts", submit: (event) => event.preventDefault() },
@@ -72,14 +62,14 @@ viewer.filters = (() => {
       numMasked ? chooser("masked", "Masked", { ...YES_NO, yes: `yes (${count(numMasked)})` }) : null,
       Object.keys(only).length ? chooser("only", "Notable", { "": "all", ...only }) : null,
       chooser("order", "Order", ORDERS),
-      make("button", { type: "button", id: "filter-reset", click: reset }, "Reset"),
+      make("button", { type: "button", id: "filter-reset", click: () => reset() }, "Reset"),
     );
     fill(form, state);
     return form;
   }
 
-  function reset() {
-    viewer.state.go({ ...Object.fromEntries(viewer.state.FILTERS.map((name) => [name, ""])), from: "", at: "" });
+  function reset(changes = {}) {
+    viewer.state.go({ ...Object.fromEntries(viewer.state.FILTERS.map((name) => [name, ""])), from: "", at: "", ...changes });
   }
 
   // A link may name what a run does not have: the choice is then shown as it is.

@@ -2,7 +2,7 @@
 // What happened in a training run: headline, a few sentences, comparisons and warnings. The page opens here.
 
 viewer.overview = (() => {
-  const { make, replace, shown, table } = viewer.page;
+  const { make, replace, shown, table, choice } = viewer.page;
 
   async function render(main, source, runs, state, isWanted) {
     const trained = runs.filter(({ kind }) => kind === "training");
@@ -10,12 +10,11 @@ viewer.overview = (() => {
     const run = trained.find(({ key }) => key === state.run) ?? trained[0];
     const told = await source.overview(run.key);
     if (!isWanted()) return;
-    const choose = (event) => viewer.state.go({ run: event.target.value }, { replace: true });
-    const options = trained.map(({ key, name }) => make("option", { value: key, selected: key === run.key }, shown(name)));
+    const choose = (key) => viewer.state.go({ run: key }, { replace: true });
     const chart = viewer.curves.draw(runs, new Set(), { width: Math.min(640, main.clientWidth - 32), smoothing: 1, only: "accuracy" });
     replace(
       main,
-      trained.length > 1 ? make("label", { class: "choice" }, "Run ", make("select", { id: "overview-run", change: choose }, options)) : null,
+      trained.length > 1 ? choice("overview-run", "Run ", trained.map(({ key, name }) => [key, shown(name)]), run.key, choose) : null,
       make("h2", {}, shown(told.title), make("b", { class: "badge" }, told.state)),
       make("p", { class: "soft" }, shown(told.about)),
       headline(told, run.key),

@@ -70,6 +70,12 @@ viewer.page = (() => {
     return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": shown(label) }, make("table", {}, make("thead", {}, head), make("tbody", {}, body)));
   }
 
+  // A choice of one of several pairs of value and text; `change` is called with the value.
+  function choice(id, label, options, value, change, kind = "choice") {
+    const entries = options.map(([one, text]) => make("option", { value: one, selected: one === value }, text));
+    return make("label", { class: kind }, label, make("select", { id, change: (event) => change(event.target.value) }, entries));
+  }
+
   const words = (verdict) => shown(verdict).replaceAll("_", " ");
 
   const THEMES = ["auto", "light", "dark"];
@@ -99,5 +105,5 @@ viewer.page = (() => {
   }
 
   wear(THEMES.includes(remembered()) ? remembered() : "auto");
-  return { make, draw, replace, shown, say, alarm, count, figure, table, words };
+  return { make, draw, replace, shown, say, alarm, count, figure, table, choice, words };
 })();

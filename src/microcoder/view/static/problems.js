@@ -2,7 +2,7 @@
 // Problems over time: a map of pass rates, and lists of those that were learnt, lost, flipped, never or always solved.
 
 viewer.problems = (() => {
-  const { make, replace, shown, count } = viewer.page;
+  const { make, replace, shown, count, choice } = viewer.page;
   const LISTS = { "": "all", flipped: "flipped", learnt: "learnt", lost: "lost", never: "never solved", always: "always solved" };
   const ROWS_AT_FIRST = 60;
   const MOST_TIMES = 40;
@@ -14,17 +14,16 @@ viewer.problems = (() => {
     const split = splits.includes(state.split) ? state.split : splits.includes("heldout") ? "heldout" : splits[0];
     const all = split ? viewer.columns.problems(index, split) : [];
     const listed = all.filter((problem) => !state.list || problem.on[state.list]).sort((a, b) => b.flips - a.flips || (a.id < b.id ? -1 : 1));
-    const sizes = Object.fromEntries(Object.entries(LISTS).map(([name, text]) => [name, `${text} (${count(name ? all.filter((problem) => problem.on[name]).length : all.length)})`]));
-    const choose = (name) => (event) => viewer.state.go({ [name]: event.target.value }, { replace: true });
-    const select = (name, label, options, value) => make("label", { class: "choice" }, label, make("select", { id: `problems-${name}`, change: choose(name) }, Object.entries(options).map(([key, text]) => make("option", { value: key, selected: key === value }, text))));
+    const sizes = Object.entries(LISTS).map(([name, text]) => [name, `${text} (${count(name ? all.filter((problem) => problem.on[name]).length : all.length)})`]);
+    const select = (name, label, options, value) => choice(`problems-${name}`, label, options, value, (chosen) => viewer.state.go({ [name]: chosen }, { replace: true }));
     replace(
       main,
       make("h2", { class: "unseen" }, "Problems"),
       make(
         "div",
         { class: "bar-of-tools" },
-        select("run", "Run ", Object.fromEntries(runs.map((run) => [run.key, shown(run.name)])), state.run),
-        splits.length > 1 ? select("split", "Samples ", Object.fromEntries(splits.map((name) => [name, viewer.filters.SPLITS[name]])), split) : null,
+        select("run", "Run ", runs.map((run) => [run.key, shown(run.name)]), state.run),
+        splits.length > 1 ? select("split", "Samples ", splits.map((name) => [name, viewer.filters.SPLITS[name]]), split) : null,
         select("list", "Problems ", sizes, state.list ?? ""),
       ),
       make("p", { class: "soft small" }, "Each cell: samples that passed of those that were scored. A problem counts as solved where at least half of them pass; flipped: it was and then was not, or the other way round; never and always solved: by no sample, by every one."),

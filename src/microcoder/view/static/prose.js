@@ -99,5 +99,5 @@ viewer.prose = (() => {
     return place;
   }
 
-  return { render, tex };
+  return { render };
 })();
