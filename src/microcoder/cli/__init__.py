@@ -4,8 +4,6 @@ A verb's module is imported when that verb is called, so that `microcoder --help
 of help are therefore repeated here; a test compares them with the verbs' own.
 """
 
-from __future__ import annotations
-
 import difflib
 import errno
 import importlib

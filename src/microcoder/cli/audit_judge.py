@@ -1,7 +1,5 @@
 """`microcoder audit-judge`: a benchmark of judges of programs."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path

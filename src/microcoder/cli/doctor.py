@@ -1,7 +1,5 @@
 """`microcoder doctor`: this machine's isolation, speed and languages, and the sandbox's self-test."""
 
-from __future__ import annotations
-
 import json as json_module
 import os
 import platform

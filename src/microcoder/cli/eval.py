@@ -1,7 +1,5 @@
 """`microcoder eval`: a model, or its answers, on a benchmark."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

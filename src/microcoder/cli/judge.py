@@ -1,7 +1,5 @@
 """`microcoder judge`: verdicts for a file of programs."""
 
-from __future__ import annotations
-
 import contextlib
 import json as json_module
 import shutil

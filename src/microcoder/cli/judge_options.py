@@ -1,7 +1,5 @@
 """Options of commands that judge programs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`microcoder packages`: the third-party packages that programs may import, and headers that they include."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cyclopts import Parameter

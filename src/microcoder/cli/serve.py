@@ -1,7 +1,5 @@
 """`microcoder serve`: the evaluator as an HTTP service."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """`microcoder view`: curves and rollouts of runs in a browser. `microcoder report`: a run's page, or tables."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The config of an evaluation: benchmark, generation, judge."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal

@@ -10,8 +10,6 @@ An answer file has one row or several for a problem, in the fields that samplers
 | task_id with completion (EvalPlus)                            | the prompt and what continues it                  |
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections import Counter

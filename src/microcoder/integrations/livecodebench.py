@@ -4,8 +4,6 @@ Results cover a program's tests up to the first failure, as in LiveCodeBench: Tr
 for a function), -3 (time limit) or -4 (any other failure). A sandbox that failed is an `EvaluatorFault`, never a code.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

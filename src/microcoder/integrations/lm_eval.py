@@ -3,8 +3,6 @@
 lm_eval --include_path $(python -m microcoder.integrations.lm_eval) --tasks microcoder_humaneval_plus ...
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

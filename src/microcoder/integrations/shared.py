@@ -1,8 +1,6 @@
 """Shared by integrations: the judge of a process (started on first use, closed at exit, not inherited by forks),
 scores of its verdicts, and reading of corpora."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import os

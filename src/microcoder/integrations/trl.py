@@ -1,7 +1,5 @@
 """The judge as a reward function of TRL's trainers; see docs/integrations.md."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any

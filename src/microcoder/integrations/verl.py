@@ -5,8 +5,6 @@ verl has no reward of None, so a program on which the sandbox failed each time e
 left out of its group: of mean, deviation and gradient.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Mapping

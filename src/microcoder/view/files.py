@@ -3,8 +3,6 @@
 Also reads problems, for the tests' inputs and expected outputs, which rollout files do not repeat.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The columns travel to the page as they are (`Index.pack`), and the page filters 
 server as from a bundle: there is one implementation of the filters.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct

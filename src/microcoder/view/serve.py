@@ -20,8 +20,6 @@ name (DNS rebinding) or when the browser says that another site sent it. Paths a
 joined to a folder.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

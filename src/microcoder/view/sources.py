@@ -9,8 +9,6 @@
 Training runs are in `training_source`.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import threading

@@ -3,8 +3,6 @@
 Its curves are plain numbers: the page overlays the charts of several runs that have the same id.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -22,8 +22,6 @@ Order and number of tokens always matter; a set is a set only if the expected ou
 output is wrong. Comparisons in order end at the first difference.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -15,8 +15,6 @@ Beyond what a double holds, two units in its last place are always allowed, and 
 rounds to the one expected. A tolerance that the problem states is taken as stated.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator

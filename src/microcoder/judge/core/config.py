@@ -5,8 +5,6 @@ that names the nearest known one. `list_keys` and `describe_keys` list the keys 
 the reference.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json

@@ -12,8 +12,6 @@ what is allowed, and what to type next; the command line prints it without a tra
 `explain_fault` gives the messages for invalid config values and records, in place of pydantic's.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -10,8 +10,6 @@ A reference is one of
 Options are the function's keyword-only parameters, checked by their annotations. Built-ins are loaded the same way.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import inspect

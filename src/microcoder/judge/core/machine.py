@@ -1,7 +1,5 @@
 """The machine: whether it is Linux, processors, file locks, full disks, orphans; and how to install our extras."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -3,8 +3,6 @@
 A prompt style is a pure function of a problem that returns the user's turn, or a whole chat.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """JSON-lines files of validated records, plain or gzipped: one reader, one kind of error message."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

@@ -5,8 +5,6 @@ one of several is None, or the sandbox failed, the rollout is unscored as a whol
 looks at a group, so means and deviations are those of the weighted sum.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

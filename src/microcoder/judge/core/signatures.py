@@ -3,8 +3,6 @@
 Only a problem's own starter code is read, never the program that is judged; nothing is executed.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

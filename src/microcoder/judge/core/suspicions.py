@@ -1,7 +1,5 @@
 """Signs in a batch of verdicts that the input is wrong, not the programs: a sentence for each, for summaries."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import threading
