@@ -341,7 +341,7 @@ def view(folder: Path) -> Values:
     write_problems(folder / "problems.jsonl")
     collection = open_collection([folder / name for name in ("one", "two", "eval", "judged.jsonl")])
     found = {}
-    for name, source in collection.sources.items():
+    for name, source in collection.items():
         index = source.index()
         found |= {f"index {name} row {n}": digest(index.record(n)) for n in range(len(index))}
     with serving(collection) as server:

@@ -225,7 +225,7 @@ def test_hostile_text_is_text(page: Browser, tmp_path: Path, is_bundle: bool) ->
     manifest = run / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"name": HOSTILE, "started": HOSTILE}))
     collection = open_collection([run])
-    (key,) = collection.sources
+    (key,) = collection
     with serving(collection) as server:
         base = write_bundle(collection, tmp_path / "out").page.as_uri() if is_bundle else server.url
         page.open(f"{base}#view=curves")

@@ -191,7 +191,7 @@ def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_
 def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> None:
     write_training(tmp_path / "seed0-abc", num_steps=1)
     (tmp_path / "runs.json").write_text(json.dumps({"seed0-abc": ["002_evaluator, robust, seed 0"]}))
-    (source,) = open_collection([tmp_path / "seed0-abc"]).sources.values()
+    (source,) = open_collection([tmp_path / "seed0-abc"]).values()
     assert source.name == "002_evaluator, robust, seed 0"
 
 

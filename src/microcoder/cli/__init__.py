@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NoReturn
 
 from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, UnknownCommandError, UnusedCliTokensError
 
@@ -90,12 +90,12 @@ def main(arguments: list[str] | None = None) -> None:
             _print_keys(given)
         sys.stdout.flush()
     except MicroCoderError as error:
-        sys.exit(_fail(str(error)))
+        _fail(str(error))
     except ModuleNotFoundError as error:
-        sys.exit(_fail(_name_extra(error, words)))
+        _fail(_name_extra(error, words))
     except CycloptsError as error:
         command = " ".join(["microcoder", *(error.command_chain or ())])
-        sys.exit(_fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options."))
+        _fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options.")
     except (BrokenPipeError, SystemExit) as end:
         # What reads our output has seen enough (`| head`): rich then ends the program by an exit of its own.
         if not isinstance(end, BrokenPipeError) and not isinstance(end.__context__, BrokenPipeError):
@@ -108,12 +108,10 @@ def main(arguments: list[str] | None = None) -> None:
 
         where = f" ({error.filename})" if error.filename else ""
         if is_disk_full(error):
-            sys.exit(_fail(f"{error.strerror}{where}; free some space and type the same command again to resume"))
+            _fail(f"{error.strerror}{where}; free some space and type the same command again to resume")
         if error.errno not in _UNUSABLE:
             raise
-        sys.exit(
-            _fail(f"{error.strerror}{where}; make it writable or choose another place, and type the command again")
-        )
+        _fail(f"{error.strerror}{where}; make it writable or choose another place, and type the command again")
     except KeyboardInterrupt:
         print("microcoder: interrupted; type the same command again to resume", file=sys.stderr)
         sys.exit(INTERRUPTED)
@@ -183,13 +181,11 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
         from microcoder.judge.core.errors import explain_fault
 
         faults: Any = error.__cause__
-        return (
-            "; ".join(
-                f"--{'.'.join(map(str, fault['loc'])).replace('_', '-')} {fault['input']}: {explain_fault(fault)}"
-                for fault in faults.errors()
-            )
-            + "."
-        )
+        said = [
+            f"--{'.'.join(map(str, fault['loc'])).replace('_', '-')} {fault['input']}: {explain_fault(fault)}"
+            for fault in faults.errors()
+        ]
+        return f"{'; '.join(said)}."
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"unexpected argument {error.unused_tokens[0]!r}."
     if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
@@ -202,6 +198,6 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
     return text if text.endswith("?") else f"{text.rstrip('?.')}."
 
 
-def _fail(message: str) -> int:
+def _fail(message: str) -> NoReturn:
     print(f"microcoder: error: {message}", file=sys.stderr)
-    return USER_ERROR
+    sys.exit(USER_ERROR)

@@ -106,8 +106,8 @@ class ProblemTests:
         """Whether there are no places to read problems from."""
         return not self._places
 
-    def names(self) -> Mapping[str, Find]:
-        """Return a reader per problem name; if a file cannot be read, `missing` says why."""
+    def find(self, problem_id: str) -> Asked | None:
+        """Return the problem of an id, or None if there is none; if a file cannot be read, `missing` then says why."""
         with self._lock:
             if self._known is None:
                 self._known = {}
@@ -116,11 +116,7 @@ class ProblemTests:
                         self._known |= place()
                     except (MicroCoderError, OSError, KeyError, TypeError, ValueError) as error:
                         self.missing = f"Tests' inputs are not shown: {error}"
-            return self._known
-
-    def find(self, problem_id: str) -> Asked | None:
-        """Return the problem of an id, or None if there is none."""
-        read = self.names().get(problem_id)
+            read = self._known.get(problem_id)
         return read() if read else None
 
 

@@ -27,7 +27,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -47,18 +47,11 @@ from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunInfo
 from microcoder.view.training_source import TrainingSource
 
 
-@dataclass(frozen=True)
-class Collection:
-    """The opened runs by the key that links use."""
+class Collection(dict[str, RunSource]):
+    """The opened runs by the key that links use; DataError for another key."""
 
-    sources: dict[str, RunSource] = field(default_factory=dict)
-
-    def __getitem__(self, key: str) -> RunSource:
-        """Return the run of a key; raises DataError if there is none."""
-        try:
-            return self.sources[key]
-        except KeyError:
-            raise DataError(f"run={key!r} is not open; open are {', '.join(self.sources)}") from None
+    def __missing__(self, key: str) -> RunSource:
+        raise DataError(f"run={key!r} is not open; open are {', '.join(self)}")
 
 
 def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()) -> Collection:
@@ -68,16 +61,16 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
         DataError: a path is no run, corpus or file of verdicts, or a problem file is missing or holds no problem.
     """
     tests = tests_of_files(problem_files) if problem_files else None
-    sources: dict[str, RunSource] = {}
+    collection = Collection()
     for path in paths:
         source = _open(path, tests)
         base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII).strip("-.") or "run"
         key, number = base, 1
-        while key in sources:
+        while key in collection:
             number += 1
             key = f"{base}-{number}"
-        sources[key] = source
-    return Collection(sources)
+        collection[key] = source
+    return collection
 
 
 def _open(path: Path, tests: ProblemTests | None) -> RunSource:
@@ -145,7 +138,7 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
     for other in against:
         check_alike(history, read_history(other))
     collection = open_collection([run_directory, *against])
-    for source in collection.sources.values():
+    for source in collection.values():
         source.tests = ProblemTests()
     return _write(collection, history.run.report.parent, is_report=True).page
 
@@ -155,7 +148,7 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
     (folder / "data").mkdir(parents=True)
     num_bytes = num_rollouts = 0
     runs = []
-    for key, source in collection.sources.items():
+    for key, source in collection.items():
         index = source.index()
         (folder / "data" / key).mkdir()
         if isinstance(source, TrainingSource):
@@ -209,7 +202,7 @@ Words = Mapping[str, str]
 
 def list_runs(collection: Collection, words: Words) -> list[Row]:
     """Return every run with its curves, tables, facts and notices; one whose files are damaged with what is wrong."""
-    return [describe_run(key, source, is_followed=True) for key, source in collection.sources.items()]
+    return [describe_run(key, source, is_followed=True) for key, source in collection.items()]
 
 
 def describe_run(key: str, source: RunSource, *, is_followed: bool = False) -> Row:
@@ -230,7 +223,7 @@ def show_overview(collection: Collection, words: Words) -> Row:
     source = collection[words.get("run", "")]
     if not isinstance(source, TrainingSource):
         raise DataError(f"run={words.get('run', '')!r} is not a training run, so there is no report on it")
-    runs = [run for run in collection.sources.values() if isinstance(run, TrainingSource) and run is not source]
+    runs = [run for run in collection.values() if isinstance(run, TrainingSource) and run is not source]
     return describe_report(source.history(), [run.history() for run in runs if run.asked == source.asked])
 
 
@@ -243,7 +236,7 @@ def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
         except MicroCoderError as error:
             return str(error)
 
-    return {key: look(source) for key, source in collection.sources.items()}
+    return {key: look(source) for key, source in collection.items()}
 
 
 def send_index(collection: Collection, words: Words) -> bytes:

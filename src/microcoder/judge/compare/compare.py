@@ -96,11 +96,7 @@ def _canonical(token: str) -> str:
 
 
 def _read(units: Iterable[Unit]) -> list[object]:
-    return [[_value(token) for token in unit] for unit in units]
-
-
-def _value(token: str) -> object:
-    return float(token) if len(token) <= _MAX_DIGITS and is_number(token) else token
+    return [[float(one) if len(one) <= _MAX_DIGITS and is_number(one) else one for one in unit] for unit in units]
 
 
 _DEFAULT = Checker()

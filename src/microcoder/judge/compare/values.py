@@ -237,13 +237,6 @@ class ValueRules:
         return self if self.is_unordered == self.is_nested else replace(self, is_unordered=self.is_nested)
 
 
-_ORDER = {
-    "outermost": {"is_unordered": True},
-    "inner": {"is_nested": True},
-    "all": {"is_unordered": True, "is_nested": True},
-}
-
-
 def stated_tolerance(checker: Checker) -> Tolerance | None:
     """Return the tolerance that a checker states; None if it states none."""
     if checker.absolute is not None or checker.relative is not None:
@@ -260,7 +253,8 @@ def rules_for(checker: Checker) -> ValueRules:
         case "exact":
             return ValueRules(Tolerance(0.0, 0.0, is_stated=True), is_strict=True)
         case "unordered":
-            return ValueRules(tolerance, **_ORDER[checker.lists])
+            lists = checker.lists
+            return ValueRules(tolerance, is_unordered=lists != "inner", is_nested=lists != "outermost")
     return ValueRules()
 
 

@@ -85,7 +85,10 @@ class RewardSum:
                 if needs_draw and draw is None:
                     raise extension.fault("needs a draw, a random number; outside of a run pass one: draw=0.5")
                 drawn = (draw,) if needs_draw else ()
-                values[extension.label] = _number(extension, extension(problem, rollout, program, verdict, *drawn))
+                value = extension(problem, rollout, program, verdict, *drawn)
+                if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
+                    raise extension.fault(f"returned {value!r}; return a finite number, or None for unscored")
+                values[extension.label] = None if value is None else float(value)
         known = [value for value in values.values() if value is not None]
         is_whole = len(known) == len(values)
         weights = (weight for _, weight in self.parts)
@@ -114,11 +117,3 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
 
 ALL_TESTS = load_rewards([("all_tests", 1.0, {})])
 """The paper's reward."""
-
-
-def _number(extension: Extension, value: object) -> float | None:
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise extension.fault(f"returned {value!r}; return a finite number, or None for unscored")
-    return float(value)
