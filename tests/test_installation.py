@@ -1,4 +1,4 @@
-"""What to type for a missing extra, however this package was installed; and what the image installs."""
+"""What to type for a missing extra, however this package was installed; what image and manifests deploy."""
 
 import shlex
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,43 @@ def _copy(source: Path, target: Path, *, is_into: bool) -> None:
         shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     else:
         shutil.copy(source, target / source.name if is_into else target)
+
+
+MANIFESTS = ("containers/judge.yaml", "examples/cluster/kuberay.yaml")
+
+
+def pods_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every specification of a pod, wherever it stands."""
+    if isinstance(value, dict):
+        if "containers" in value:
+            yield value
+        for inner in value.values():
+            yield from pods_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from pods_in(inner)
+
+
+def pods_of(name: str) -> list[dict[str, Any]]:
+    yaml: Any = pytest.importorskip("yaml")
+    return [pod for each in yaml.safe_load_all((ROOT / name).read_text()) for pod in pods_in(each)]
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_every_pod_that_judges_may_make_namespaces_as_an_ordinary_user(name: str) -> None:
+    pods = pods_of(name)
+    assert pods
+    for pod in pods:
+        for container in pod["containers"]:
+            rights = pod.get("securityContext", {}) | container.get("securityContext", {})
+            assert rights["runAsNonRoot"]
+            assert rights["runAsUser"] > 0
+            assert rights["seccompProfile"]["type"] == rights["appArmorProfile"]["type"] == "Unconfined"
+            assert rights["allowPrivilegeEscalation"] is False
+            assert rights["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_probes_wait_longer_than_a_busy_service_takes_to_answer() -> None:
+    (container,) = pods_of(MANIFESTS[0])[0]["containers"]
+    probes = [probe for name, probe in container.items() if name.endswith("Probe")]
+    assert [probe["timeoutSeconds"] for probe in probes] == [5, 5, 5]
