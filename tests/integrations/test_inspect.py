@@ -1,7 +1,5 @@
 """The judge as a scorer of Inspect, in its own evaluation."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

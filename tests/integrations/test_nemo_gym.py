@@ -1,7 +1,5 @@
 """The resources server under NeMo-Gym's own base classes, asked over HTTP as its agents do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

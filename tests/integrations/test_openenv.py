@@ -1,7 +1,5 @@
 """The environment behind OpenEnv's server, asked by OpenEnv's client."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """The environment in SkyRL-gym itself, made by its id."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The taskset against verifiers itself: `vf-validate`, `vf-eval`, workers, and what scoring records."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

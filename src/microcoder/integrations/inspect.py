@@ -1,7 +1,5 @@
 """The judge as a scorer of Inspect, and rows of any known format as its task; see docs/integrations.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from inspect_ai import Task, task

@@ -1,7 +1,5 @@
 """A resources server of NeMo-Gym; its `app.py` is `CodeServer.run_webserver()`."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An OpenEnv environment: `reset` returns a problem, `step` judges the response; `make_app` serves it."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

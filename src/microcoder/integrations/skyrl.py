@@ -1,7 +1,5 @@
 """SkyRL-gym's environment `microcoder`; importing this registers it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

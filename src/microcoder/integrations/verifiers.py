@@ -1,7 +1,5 @@
 """A corpus as a taskset of verifiers (`verifiers.v1`), which finds it under the name `microcoder-code`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
