@@ -58,10 +58,10 @@ def write_lines(path: Path, rows: Iterable[Row]) -> Path:
     return path
 
 
-def write_problems(path: Path, *, splits: tuple[str, ...] = ("train", "heldout")) -> Path:
+def write_problems(path: Path) -> Path:
     """Three tests for each problem of a synthetic run."""
     tests = [{"input": f"{number} 1\n", "output": "3\n"} for number in range(3)]
-    ids = [f"{split}/{number:03d}" for split in splits for number in range(6)]
+    ids = [f"{split}/{number:03d}" for split in ("train", "heldout") for number in range(6)]
     statement = "Add the numbers of {}."
     return write_lines(path, ({"id": name, "statement": statement.format(name), "tests": tests} for name in ids))
 
@@ -117,12 +117,12 @@ def verdict(index: int) -> Row:
     return {"verdict": "wrong_answer", "tests_passed": 1, "tests_total": 2, "tests": [passed, failed]}
 
 
-def write_verdicts(path: Path, *, num: int = 3) -> Path:
+def write_verdicts(path: Path) -> Path:
     """Verdicts of `microcoder judge`, and beside them the submissions it read."""
     tests = [{"input": "1\n", "output": "1\n"}, {"input": "2\n", "output": "2\n"}]
-    submissions = [{"id": f"s{n}", "code": f"print({n})\n", "tests": tests} for n in range(num)]
+    submissions = [{"id": f"s{n}", "code": f"print({n})\n", "tests": tests} for n in range(3)]
     write_lines(path.with_name("submissions.jsonl"), submissions)
-    return write_lines(path, ({"id": f"s{n}", **verdict(n % 2), "isolation": "full"} for n in range(num)))
+    return write_lines(path, ({"id": f"s{n}", **verdict(n % 2), "isolation": "full"} for n in range(3)))
 
 
 def write_corpus(root: Path) -> None:
