@@ -8,21 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from microcoder import (
-    ConfigError,
-    Outcome,
-    Problem,
-    Program,
-    Rollout,
-    TestCase,
-    TestResult,
-    Verdict,
-    score_verdict,
-    score_verdicts,
-)
+from microcoder import ConfigError, Outcome, Problem, Program, Rollout, TestCase, TestResult, Verdict
 from microcoder.judge.core.extensions import Extension, load_extension
 from microcoder.judge.core.prompts import load_asker
-from microcoder.judge.core.rewards import ALL_TESTS, Reward, RewardSum, load_rewards
+from microcoder.judge.core.rewards import ALL_TESTS, Reward, RewardSum, load_rewards, score_verdict, score_verdicts
 from microcoder.judge.core.types import Turn
 
 

@@ -28,26 +28,22 @@ from microcoder.judge.core.types import Record
 class Config(Record):
     """Base of every configuration model: frozen, and closed to unknown keys.
 
-    For a key that takes a list, a single value is a list of one: `--problems.tiers easy`.
+    For a key that takes a list, a single value is a list of one: `--problems.tiers easy`. A kind, or a name, without
+    options may be written by itself: `loss = "cispo"`.
     """
 
     @model_validator(mode="before")
     @classmethod
-    def _one_value_is_a_list_of_it(cls, values: object) -> object:
+    def _short_forms(cls, values: object) -> object:
+        fields = cls.model_fields
+        if isinstance(values, str):
+            return next(({key: values} for key in ("kind", "name") if key in fields), values)
         if not isinstance(values, Mapping):
             return values
-        fields = cls.model_fields
         return {
             name: _list_of(value) if name in fields and _wants_a_list(fields[name].annotation, value) else value
             for name, value in values.items()
         }
-
-    @model_validator(mode="before")
-    @classmethod
-    def _kind_alone(cls, value: object) -> object:
-        """A kind, or a name, without options may be written by itself: `loss = "cispo"`."""
-        key = next((key for key in ("kind", "name") if key in cls.model_fields), None)
-        return {key: value} if isinstance(value, str) and key is not None else value
 
     def _contradictions(self) -> Iterator[str]:
         """Yield a message, with its fix, for each contradiction between these values; loading fails with the first."""

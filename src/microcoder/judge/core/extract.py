@@ -170,9 +170,7 @@ def sketch(code: str, language: str) -> Sketch:
 
 def _is_reading(node: ast.AST) -> bool:
     match node:
-        case ast.Attribute(attr="stdin") | ast.Attribute(value=ast.Name(id="os"), attr="read"):
-            return True
-        case ast.alias(name="stdin" | "input"):
+        case ast.Attribute(attr="stdin") | ast.Attribute(ast.Name("os"), "read") | ast.alias("stdin" | "input"):
             return True
     return False
 
