@@ -205,7 +205,8 @@ class Setup:
     file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
     asks_about_threads: bool = False
     """Whether threads are counted by asking: there is no user of its own, so no limit of the kernel's."""
-    _shared_filter: SeccompFilter | None = None
+    shared_filter: SeccompFilter | None = None
+    """The filter of all Python tests, if they can share one."""
 
     def has(self, layer: str) -> bool:
         """Whether a layer is in force."""
@@ -218,8 +219,8 @@ class Setup:
 
     def per_test_filter(self, *, is_binary: bool) -> SeccompFilter:
         """Return the filter of one test, to be installed by its own process."""
-        if not is_binary and self._shared_filter is not None:
-            return self._shared_filter
+        if not is_binary and self.shared_filter is not None:
+            return self.shared_filter
         return SeccompFilter(
             seccomp.per_test(
                 None if self.is_init else os.getpid(),
@@ -229,24 +230,13 @@ class Setup:
             )
         )
 
-    def rehearse(self, action: Callable[[], object]) -> None:
-        """Call `action` while the filter of tests is one that filters nothing."""
-        self._shared_filter = SeccompFilter.harmless()
-        action()
-        self._shared_filter = None
-
-    def prepare_filter(self) -> None:
-        """Make the filter for all Python tests now, if they can share one."""
-        if self.is_init:
-            self._shared_filter = self.per_test_filter(is_binary=False)
-
     def report(self) -> dict[str, str]:
         """Return the layers that are not in force, with the reason."""
         return {layer: self.missing.get(layer, "switched off") for layer in protocol.LAYERS if not self.has(layer)}
 
     def attempt(self, layer: str, action: Callable[[], object]) -> None:
         """Apply a layer of isolation, or record why it could not be."""
-        if layer in self.wanted and layer not in self.missing:
+        if self.has(layer):
             try:
                 action()
             except (OSError, StopIteration) as error:
@@ -411,13 +401,16 @@ def _give_up_rights(setup: Setup) -> None:
 def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tuple[int, int]:
     """Rehearse by `run_test`, install seccomp, freeze the heap; return bytes of address space, KiB of a fork's peak."""
     if Layer.SECCOMP in setup.wanted and not config["builds"]:
-        setup.rehearse(lambda: warmup.rehearse(run_test))
+        setup.shared_filter = SeccompFilter.harmless()
+        warmup.rehearse(run_test)
+        setup.shared_filter = None
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     if Layer.SECCOMP in setup.wanted:
         rules = seccomp.allow_list(can_execute=bool(config["builds"]), can_ask=setup.asks)
         setup.attempt(Layer.SECCOMP, SeccompFilter(rules).install)
-        setup.prepare_filter()
+        if setup.is_init:
+            setup.shared_filter = setup.per_test_filter(is_binary=False)
     _forget_ourselves()
     gc.collect()
     gc.freeze()
