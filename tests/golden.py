@@ -18,45 +18,28 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from golden_parts import (
-    ask_for_help,
-    build_corpus,
-    compare_pairs,
-    evaluate,
-    extract_layouts,
-    judge_forging,
-    judge_hostile,
-    judge_stateful,
-    list_yardstick,
-    read_formats,
-    refuse,
-    report,
-    run_fidelity,
-    train_trl,
-    train_verl,
-    view,
-)
+import golden_parts as parts
 from golden_values import ROOT, Skipped, Values, compare_packs
 
 PACK = Path(__file__).with_name("golden.json")
 
 PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
-    "pairs": (compare_pairs, ()),
-    "extraction": (extract_layouts, ()),
-    "rows": (read_formats, ()),
-    "yardstick": (list_yardstick, ()),
-    "fidelity": (run_fidelity, ("python",)),
-    "forging": (judge_forging, ("python",)),
-    "stateful": (judge_stateful, ("python",)),
-    "hostile": (judge_hostile, ("python",)),
-    "corpus": (build_corpus, ("python", "pyarrow")),
-    "evaluation": (evaluate, ()),
-    "viewer": (view, ()),
-    "report": (report, ()),
-    "help": (ask_for_help, ("python", "cyclopts", "pydantic")),
-    "refusals": (refuse, ("python", "cyclopts", "pydantic")),
-    "trl": (train_trl, ("python", "torch", "transformers", "trl", "processor")),
-    "verl": (train_verl, ("python", "torch", "transformers", "verl", "processor")),
+    "pairs": (parts.compare_pairs, ()),
+    "extraction": (parts.extract_layouts, ()),
+    "rows": (parts.read_formats, ()),
+    "yardstick": (parts.list_yardstick, ()),
+    "fidelity": (parts.run_fidelity, ("python",)),
+    "forging": (parts.judge_forging, ("python",)),
+    "stateful": (parts.judge_stateful, ("python",)),
+    "hostile": (parts.judge_hostile, ("python",)),
+    "corpus": (parts.build_corpus, ("python", "pyarrow")),
+    "evaluation": (parts.evaluate, ()),
+    "viewer": (parts.view, ()),
+    "report": (parts.report, ()),
+    "help": (parts.ask_for_help, ("python", "cyclopts", "pydantic")),
+    "refusals": (parts.refuse, ("python", "cyclopts", "pydantic")),
+    "trl": (parts.train_trl, ("python", "torch", "transformers", "trl", "processor")),
+    "verl": (parts.train_verl, ("python", "torch", "transformers", "verl", "processor")),
 }
 """What makes the values of a part, and on what else they depend."""
 

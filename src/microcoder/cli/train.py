@@ -28,15 +28,8 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import how_to_install
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, describe_row
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig, count_verl_devices, describe_batches
+from microcoder.train.run import estimate
 from microcoder.train.run.checkpoints import Observer, model_folder
-from microcoder.train.run.estimate import (
-    count_memory,
-    describe_memory,
-    describe_run,
-    detect_device_gib,
-    how_to_shrink,
-    measure_room,
-)
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.starter import Wishes, write_recipe
 from microcoder.train.runs import RunDirectory
@@ -127,21 +120,21 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 
         num_processes = num_shards = count_verl_devices(config)
         command = describe_command(translate(config, RunDirectory(target)))
-    device_gib = (detect_device_gib() if gpu_memory_gib is None else gpu_memory_gib) if is_on_gpu else None
-    table = count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
+    device_gib = (estimate.detect_device_gib() if gpu_memory_gib is None else gpu_memory_gib) if is_on_gpu else None
+    table = estimate.count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
     missing = find_missing(config)
     print_resolved(config.model_dump(mode="json"))
-    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *describe_run(config)]))
+    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *estimate.describe_run(config)]))
     if table is None:
         print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
     else:
         counted_for = "each GPU" if num_shards > 1 else "one device"
-        print("\n".join(describe_memory(table, config, is_counted_for=counted_for)))
+        print("\n".join(estimate.describe_memory(table, config, is_counted_for=counted_for)))
         if table.device_gib is None and is_on_gpu:
             print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
     if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
         print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
-    print(f"disk: {measure_room(config, target)}")
+    print(f"disk: {estimate.measure_room(config, target)}")
     if command:
         print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
     print(f"the run would be written to {target}")
@@ -154,7 +147,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
             if table.total <= table.device_gib
             else f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
         )
-        advice = how_to_shrink(config)
+        advice = estimate.how_to_shrink(config)
         print(f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}", file=sys.stderr)
 
 
