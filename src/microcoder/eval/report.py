@@ -16,13 +16,11 @@ first was a sandbox error, the later one counts.
 Tables are by platform and difficulty: mean accuracy and pass@k with intervals, or the paired difference of two runs.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -57,7 +55,7 @@ class Sample(Record):
     @classmethod
     def from_response(
         cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
-    ) -> Sample:
+    ) -> Self:
         """Extract the program from a response."""
         program = extract(response.text, is_truncated=response.is_truncated, language=question.problem.language)
         return cls(

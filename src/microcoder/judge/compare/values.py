@@ -7,8 +7,6 @@ Lists are compared in order, or in any order; with a tolerance `match_all` then 
 exactly and within bounded work.
 """
 
-from __future__ import annotations
-
 import json
 import reprlib
 from bisect import bisect_left
@@ -17,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from zlib import crc32
 
 from microcoder.judge.compare.text import Tolerance, allowed_error, values_agree
@@ -184,36 +182,6 @@ def show(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 
 
-_LARGEST = 1e150
-"""Beyond it, sums may overflow: the number is left out of the sum."""
-_SLACK = 1e-9
-_GOLDEN = 0.6180339887498949
-_MOST_OF_A_TEXT = 1_000_003
-
-
-def _total(value: object, rules: ValueRules) -> tuple[float, float]:
-    """Return a weighted sum over a value, and the largest difference to the sum of any value that agrees with it.
-
-    Items of a list are weighted by index where order matters, so that permutations have different sums.
-    """
-    if isinstance(value, (list, tuple, ReturnedSet)):
-        is_ordered = not (rules.is_nested or isinstance(value, ReturnedSet))
-        total = error = 0.0
-        for index, item in enumerate(value.items if isinstance(value, ReturnedSet) else value):
-            weight = 1 + (index * _GOLDEN) % 1 if is_ordered else 1.0
-            part = _total(item, rules)
-            total, error = total + weight * part[0], error + weight * part[1]
-        return total, error
-    if isinstance(value, str):
-        number = float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
-        return number, _SLACK * number
-    if not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
-        return 0.0, 0.0
-    # The tolerance is of the expected number, which may be larger than the one found.
-    error = allowed_error(float(value) / (1 - rules.tolerance.relative), rules.tolerance)
-    return float(value), error * (1 + rules.tolerance.relative) + _SLACK * abs(value)
-
-
 TOLERANCE = 1e-5
 """LeetCode's: absolute or relative, only if the expected number is real."""
 _BY_DEFAULT = Tolerance(TOLERANCE, TOLERANCE)
@@ -232,7 +200,7 @@ class ValueRules:
     is_nested: bool = False
     """The items of every list inside may come in any order."""
 
-    def inside(self) -> ValueRules:
+    def inside(self) -> Self:
         """Return the rules for what is inside a list or a dict."""
         return self if self.is_unordered == self.is_nested else replace(self, is_unordered=self.is_nested)
 
@@ -344,6 +312,36 @@ def _difference_within_tolerance(items: Sequence[object], expected: Sequence[obj
         windows.append([index for _, index in wanted[low:high]])
     unpaired = match_all(items, expected, agree, windows.__getitem__)
     return "" if unpaired is None else f", in any order: unexpected {show(items[unpaired])}"
+
+
+_LARGEST = 1e150
+"""Beyond it, sums may overflow: the number is left out of the sum."""
+_SLACK = 1e-9
+_GOLDEN = 0.6180339887498949
+_MOST_OF_A_TEXT = 1_000_003
+
+
+def _total(value: object, rules: ValueRules) -> tuple[float, float]:
+    """Return a weighted sum over a value, and the largest difference to the sum of any value that agrees with it.
+
+    Items of a list are weighted by index where order matters, so that permutations have different sums.
+    """
+    if isinstance(value, (list, tuple, ReturnedSet)):
+        is_ordered = not (rules.is_nested or isinstance(value, ReturnedSet))
+        total = error = 0.0
+        for index, item in enumerate(value.items if isinstance(value, ReturnedSet) else value):
+            weight = 1 + (index * _GOLDEN) % 1 if is_ordered else 1.0
+            part = _total(item, rules)
+            total, error = total + weight * part[0], error + weight * part[1]
+        return total, error
+    if isinstance(value, str):
+        number = float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
+        return number, _SLACK * number
+    if not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
+        return 0.0, 0.0
+    # The tolerance is of the expected number, which may be larger than the one found.
+    error = allowed_error(float(value) / (1 - rules.tolerance.relative), rules.tolerance)
+    return float(value), error * (1 + rules.tolerance.relative) + _SLACK * abs(value)
 
 
 def _has_real(value: object) -> bool:

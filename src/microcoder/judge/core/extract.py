@@ -16,15 +16,13 @@ indentation of a list or a quotation is undone, and a fence inside a docstring d
 compile so.
 """
 
-from __future__ import annotations
-
 import ast
 import html
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from microcoder.judge.core.extensions import Extension, load_extension
 from microcoder.judge.core.syntax import try_parse
@@ -98,7 +96,7 @@ class _Fence:
     is_plain: bool
     """Only white space follows it on its line."""
 
-    def ends(self, opener: _Fence) -> bool:
+    def ends(self, opener: Self) -> bool:
         """Whether the fence can close a block; it may stand behind code on its line."""
         is_alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
         return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)

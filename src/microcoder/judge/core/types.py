@@ -7,15 +7,13 @@ plain frozen dataclasses. A reward is a `float`, or `None` if the sandbox and no
 advantage is a `float`; metrics are defined in `microcoder.train.metrics`, files in `microcoder.train.runs`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -105,7 +103,7 @@ class Checker(Record):
     """`program`: further arguments, such as the flags of a Kattis output validator."""
 
     @model_validator(mode="after")
-    def _options_belong_to_the_type(self) -> Checker:
+    def _options_belong_to_the_type(self) -> Self:
         allowed = _OPTIONS_OF_CHECKER.get(self.type, ())
         for name in sorted(self.model_fields_set - {"type"} - set(allowed)):
             if getattr(self, name) != type(self).model_fields[name].default:
@@ -178,7 +176,7 @@ class Call(Signature):
     """`design`: methods whose arguments or results are not plain JSON."""
 
     @model_validator(mode="after")
-    def _fields_belong_to_the_style(self) -> Call:
+    def _fields_belong_to_the_style(self) -> Self:
         given = {name for name in self.model_fields_set if getattr(self, name) != Call.model_fields[name].default}
         if self.style == "design" and given - {"style", "methods"}:
             raise ValueError(f"style = design takes no {min(given - {'style', 'methods'})}; move it to one of methods")
@@ -222,7 +220,7 @@ class Problem(Record):
     """A program known to be right."""
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], format: str | None = None) -> Problem:
+    def from_row(cls, row: Mapping[str, Any], format: str | None = None) -> "Problem":
         """Return the problem of a row of a public data set, or of our own; nothing of it is executed.
 
         Args:
@@ -239,7 +237,7 @@ class Problem(Record):
         return import_module("microcoder.data.formats.rows").read_problem(row, format)
 
     @model_validator(mode="after")
-    def _calls_something(self) -> Problem:
+    def _calls_something(self) -> Self:
         if self.call is not None and self.fn_name is None:
             raise ValueError('call says how a function is called, but none is named; give fn_name, such as "solve"')
         if self.harness is not None and self.call is not None:
