@@ -17,6 +17,7 @@ import microcoder.cli.judge as command
 from microcoder.cli.judge_options import JudgeFlags
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
+from microcoder.judge.core.files import read_rows
 from microcoder.judge.run.submissions import VerdictFile
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)"
@@ -31,10 +32,6 @@ def submission(name: str, code: str | None = ADD, **options: object) -> dict[str
 def write(path: Path, *rows: object) -> Path:
     path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
     return path
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def without_timings(row: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +56,7 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + lines.encode()))
     command.judge(tmp_path / "in.jsonl.gz", output=out, options=JudgeFlags(workers=2), json=True)
     summary = json.loads(capsys.readouterr().out)
-    lines = read(out)
+    lines = read_rows(out)
     assert [line["id"] for line in lines] == [row["id"] for row in rows]
     outcomes = ["accepted", "wrong_answer", "no_code", "compile_error", "accepted", "accepted", "accepted"]
     assert [line["verdict"] for line in lines] == outcomes
@@ -83,7 +80,7 @@ def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None
     assert judging.stderr is not None
     assert b"Traceback" not in judging.stderr.read()
     assert judging.wait() == 141
-    assert [row["verdict"] for row in read(out)] == ["accepted"]
+    assert [row["verdict"] for row in read_rows(out)] == ["accepted"]
 
 
 FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
@@ -195,11 +192,11 @@ def test_a_finished_file_is_left_alone_and_verdicts_of_something_else_are_not_ta
     with pytest.raises(DataError, match=r"another input.*choose another -o"):
         command.judge(source, output=out)
     command.judge(source, output=out, overwrite=True)
-    assert [row["id"] for row in read(out)] == ["b"]
+    assert [row["id"] for row in read_rows(out)] == ["b"]
     stranger = write(tmp_path / "mine.jsonl", {"mine": True})
     with pytest.raises(DataError, match="not written by this command"):
         command.judge(source, output=stranger)
-    assert read(stranger) == [{"mine": True}]
+    assert read_rows(stranger) == [{"mine": True}]
     with pytest.raises(DataError, match="is the input file"):
         command.judge(source, output=source)
 
@@ -207,11 +204,11 @@ def test_a_finished_file_is_left_alone_and_verdicts_of_something_else_are_not_ta
 def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = write(tmp_path / "in.jsonl", submission("a"), submission("b")), tmp_path / "out.jsonl"
     command.judge(source, output=out)
-    first, second = read(out)
+    first, second = read_rows(out)
     write(out, {**first, "verdict": "wrong_answer"}, {**second, "verdict": "sandbox_fault"})
     capsys.readouterr()
     command.judge(source, output=out, json=True)
-    assert [row["verdict"] for row in read(out)] == ["wrong_answer", "accepted"]
+    assert [row["verdict"] for row in read_rows(out)] == ["wrong_answer", "accepted"]
     assert json.loads(capsys.readouterr().out)["num_judged"] == 1
 
 
@@ -265,7 +262,9 @@ def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.Captu
         capsys.readouterr()
         command.judge(source, output=resumed, json=True)
         assert 0 < json.loads(capsys.readouterr().out)["num_judged"] <= 15
-        assert [without_timings(row) for row in read(resumed)] == [without_timings(row) for row in read(whole)]
+        assert [without_timings(row) for row in read_rows(resumed)] == [
+            without_timings(row) for row in read_rows(whole)
+        ]
         assert os.listdir(tmp_path).count(partial.name) == 0
 
 
@@ -283,7 +282,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
     assert not out.exists()
     command.judge(source, output=out)
-    assert [(row["id"], row["verdict"]) for row in read(out)] == [(f"s{n}", "accepted") for n in range(60)]
+    assert [(row["id"], row["verdict"]) for row in read_rows(out)] == [(f"s{n}", "accepted") for n in range(60)]
 
 
 def test_checkers_that_outputs_crash_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -297,7 +296,7 @@ def test_checkers_that_outputs_crash_are_counted(tmp_path: Path, capsys: pytest.
     summary = json.loads(said.out)
     assert summary["verdicts"] == {"wrong_answer": 2}
     assert summary["checker_crashes"] == 1
-    assert read(out)[0]["tests"][0]["method"] == "checker_crashed"
+    assert read_rows(out)[0]["tests"][0]["method"] == "checker_crashed"
 
 
 def test_the_time_of_one_submission_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ Then the server alone: what is sent, borne and said; and the grid: each sum is o
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -211,16 +212,9 @@ def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_ow
     tmp_path: Path, bench_file: Path
 ) -> None:
     with serve(answer_right) as server:
-        words = [
-            "--prompt.style",
-            "template",
-            "--prompt.options.text",
-            "Q: {statement}",
-            "--prompt.system",
-            "Be brief.",
-        ]
-        words += ["--prompt.chat_template_options.enable_thinking", "false"]
-        main([*endpoint_words(server, bench_file, tmp_path / "one"), *words])
+        words = "--prompt.style template --prompt.options.text 'Q: {statement}' --prompt.system 'Be brief.'"
+        words += " --prompt.chat_template_options.enable_thinking false"
+        main([*endpoint_words(server, bench_file, tmp_path / "one"), *shlex.split(words)])
         asked = list(server.requests)
         main(endpoint_words(server, bench_file, tmp_path / "two"))
         again = server.requests[9:]

@@ -5,8 +5,6 @@ the outcomes named beside it. Most are the yardstick's, which other judges are a
 and edited there. Those here end by themselves only, or have nothing to say. Safe to run only inside the sandbox.
 """
 
-from __future__ import annotations
-
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.yardstick.cases import load_suite
 
@@ -20,7 +18,7 @@ class Ends(tuple[Outcome, ...]):
     def __call__(self, code: str) -> Hostile:
         return self, code
 
-    def __or__(self, other: Ends) -> Ends:
+    def __or__(self, other: tuple[Outcome, ...]) -> "Ends":
         return Ends((*self, *other))
 
 
