@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from completions_server import Reply, completion, serve
 
+from microcoder.data.benchmarks.questions import Question
 from microcoder.eval.config import EndpointGeneration, ResponseSampling
 from microcoder.eval.generation import ResponseRequest, ask_endpoint
+from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.types import Problem, TestCase
 
 FILTERED: Reply = (200, {}, b'{"choices": []}')
 BUSY: Reply = (503, {"Retry-After": "0"}, b"warming up")
@@ -62,6 +65,22 @@ def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limi
     assert "seed" not in server.requests[0]
     assert (server.requests[0]["max_completion_tokens"], server.requests[0]["top_k"]) == (77, 20)
     assert server.keys == [None]
+
+
+def test_what_a_server_parsed_as_thinking_is_part_of_the_response() -> None:
+    replies = [
+        completion("```python\nprint(2)\n```", reasoning_content="```python\nprint(1)\n```"),
+        completion(None, finish="length", reasoning="```python\nprint(1)\n```", reasoning_details=[{}]),
+        completion("```python\nprint(3)\n```", reasoning=None, reasoning_content=["odd"]),
+    ]
+    problem = Problem(id="p0", tests=(TestCase(input="", output="2"),))
+    question = Question(problem, "", lambda: problem)
+    with serve(lambda body, number: replies[number - 1]) as server:
+        answers = ask_endpoint(config(server.url, concurrency=1), requests(3), SAMPLING)
+        samples = [Sample.from_response(question, 0, response) for _, response in answers]
+    assert [sample.program for sample in samples] == ["print(2)\n", None, "print(3)\n"]
+    assert [str(sample.completion).count("print(1)") for sample in samples] == [1, 1, 0]
+    assert samples[1].extraction == "no_answer_after_thinking"
 
 
 def test_a_busy_server_is_asked_again_and_one_whose_reply_cannot_be_unpacked() -> None:
