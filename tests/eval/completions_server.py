@@ -13,9 +13,13 @@ Reply = tuple[int, dict[str, str], bytes]
 """Status, headers, body."""
 
 
-def completion(text: str, *, finish: str = "stop") -> Reply:
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
-    return 200, {}, json.dumps({"choices": [choice], "usage": {"completion_tokens": len(text.split())}}).encode()
+def completion(text: str | None, *, finish: str = "stop", **thinking: object) -> Reply:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **thinking}, "finish_reason": finish}
+    return (
+        200,
+        {},
+        json.dumps({"choices": [choice], "usage": {"completion_tokens": len((text or "").split())}}).encode(),
+    )
 
 
 def in_the_form_asked(body: dict[str, Any], text: str) -> Reply:

@@ -21,15 +21,16 @@ from published import make_call_row, make_row, write_rows
 from microcoder.cli import main
 from microcoder.cli.display import StepDisplay
 from microcoder.data import write_problems
+from microcoder.data.benchmarks.questions import Question
 from microcoder.data.micro import generate_problems
 from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation, summarise
 from microcoder.eval.config import EndpointGeneration, ResponseSampling
 from microcoder.eval.generation import ResponseRequest, ask_endpoint, build_asker, build_messages, load_questions
-from microcoder.eval.report import accuracy_grid, solved_from
+from microcoder.eval.report import Sample, accuracy_grid, solved_from
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.prompts import instruct
-from microcoder.judge.core.types import Problem
+from microcoder.judge.core.types import Problem, TestCase
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
 WRONG = "print(3)"
@@ -347,6 +348,22 @@ def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limi
     assert "seed" not in server.requests[0]
     assert (server.requests[0]["max_completion_tokens"], server.requests[0]["top_k"]) == (77, 20)
     assert server.keys == [None]
+
+
+def test_what_a_server_parsed_as_thinking_is_part_of_the_response() -> None:
+    replies = [
+        completion("```python\nprint(2)\n```", reasoning_content="```python\nprint(1)\n```"),
+        completion(None, finish="length", reasoning="```python\nprint(1)\n```", reasoning_details=[{}]),
+        completion("```python\nprint(3)\n```", reasoning=None, reasoning_content=["odd"]),
+    ]
+    problem = Problem(id="p0", tests=(TestCase(input="", output="2"),))
+    question = Question(problem, "", lambda: problem)
+    with serve(lambda body, number: replies[number - 1]) as server:
+        answers = ask_endpoint(config(server.url, concurrency=1), requests(3), SAMPLING)
+        samples = [Sample.from_response(question, 0, response) for _, response in answers]
+    assert [sample.program for sample in samples] == ["print(2)\n", None, "print(3)\n"]
+    assert [str(sample.completion).count("print(1)") for sample in samples] == [1, 1, 0]
+    assert samples[1].extraction == "no_answer_after_thinking"
 
 
 def test_a_busy_server_is_asked_again_and_one_whose_reply_cannot_be_unpacked() -> None:

@@ -69,6 +69,14 @@ class Completion:
     """Whether it reached the length limit."""
     num_tokens: int | None
     """Its tokens, with the end-of-sequence token if it was generated; None if the server does not report them."""
+    thinking: str = ""
+    """What a server that parses thinking returns apart from the text."""
+
+    @property
+    def whole(self) -> str:
+        """Thinking and text, as a server that does not parse them returns both."""
+        end = "\n</think>\n\n" if self.text else ""
+        return f"<think>\n{self.thinking}{end}{self.text}" if self.thinking else self.text
 
 
 class BadReply(ValueError):
@@ -187,7 +195,11 @@ class Endpoint:
             answer = reply.json()
             # Some servers send no choice where the content was filtered: an empty answer, not a broken server.
             choice = (answer["choices"] or [{"message": {}}])[0]
-            text, reason = choice["message"].get("content") or "", choice.get("finish_reason")
+            message, reason = choice["message"], choice.get("finish_reason")
+            text = message.get("content") or ""
+            # vLLM, SGLang and DeepSeek wrote the first; OpenRouter, Ollama and later versions of vLLM the second.
+            found = (message.get(key) for key in ("reasoning_content", "reasoning"))
+            thinking = next((one for one in found if one and isinstance(one, str)), "")
             num_tokens = (answer.get("usage") or {}).get("completion_tokens")
             if not isinstance(text, str):
                 raise TypeError(f"content is {type(text).__name__}")
@@ -197,8 +209,8 @@ class Endpoint:
                 f"{_shorten(reply.text)}; check the address (it ends in /v1 for most servers)"
             ) from None
         # Half of a surrogate pair, which JSON can hold and no file can.
-        text = text.encode("utf-8", "replace").decode("utf-8")
-        return Completion(text, reason == "length", num_tokens if isinstance(num_tokens, int) else None)
+        text, thinking = (one.encode("utf-8", "replace").decode("utf-8") for one in (text, thinking))
+        return Completion(text, reason == "length", num_tokens if isinstance(num_tokens, int) else None, thinking)
 
 
 def _shorten(text: str) -> str:

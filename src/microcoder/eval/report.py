@@ -57,11 +57,11 @@ class Sample(Record):
         cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
     ) -> Self:
         """Extract the program from a response."""
-        program = extract(response.text, is_truncated=response.is_truncated, language=question.problem.language)
+        program = extract(response.whole, is_truncated=response.is_truncated, language=question.problem.language)
         return cls(
             problem_id=question.id,
             sample_index=sample_index,
-            completion=response.text,
+            completion=response.whole,
             program=program.code,
             extraction=program.reason,
             is_truncated=response.is_truncated,
