@@ -1,7 +1,7 @@
 """A run directory as training writes it, made of the real types by a seeded pretence of learning."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,14 @@ def write_run(root: Path, recipe: Recipe | None = None) -> Path:
         skill = step / max(recipe.num_steps, 1)
         if step:
             groups = _sample(recipe, random_source, skill, "train", 6)
-            append_row(run.metrics, _step_metrics(step, groups, skill).as_row())
+            append_row(run.metrics, asdict(_step_metrics(step, groups, skill)))
             rows = [rollout_row(sample, step=step, temperature=1.2) for group in groups for sample in group]
             write_rollouts(run.rollout_file(step), rows)
         if step % recipe.evaluate_every == 0 or step == recipe.num_steps:
             groups = _sample(recipe, random_source, skill, "heldout", recipe.num_heldout)
             metrics = summarise_evaluation(groups, step=step, temperature=0.6, seconds=1.0)
             evaluated.append(replace(metrics, diversity=0.6, seconds={"generate": 1.0}))
-            append_row(run.evaluations, evaluated[-1].as_row())
+            append_row(run.evaluations, asdict(evaluated[-1]))
             rows = [rollout_row(sample, step=step, temperature=0.6) for group in groups for sample in group]
             write_rollouts(run.evaluation_file(step), rows)
     if recipe.is_finished:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -47,9 +47,9 @@ def test_accuracy_leaves_unscored_samples_out_of_every_mean() -> None:
 
 def test_rows_are_plain_json_and_hold_what_was_decided() -> None:
     unknown = replace(HEALTHY, reward_mean=None, diversity=None)
-    assert StepMetrics(**json.loads(json.dumps(unknown.as_row()))) == unknown
+    assert StepMetrics(**json.loads(json.dumps(asdict(unknown)))) == unknown
     assert EVALUATION.solved == {"p1": [True, None]}
-    assert EvaluationMetrics(**json.loads(json.dumps(EVALUATION.as_row()))) == EVALUATION
+    assert EvaluationMetrics(**json.loads(json.dumps(asdict(EVALUATION)))) == EVALUATION
     row = rollout_row(scored(Outcome.WRONG_ANSWER), step=4, temperature=1.2)
     assert json.loads(json.dumps(row)) == row
     assert row["num_tokens"] == 3

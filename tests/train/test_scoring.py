@@ -11,7 +11,6 @@ from microcoder.judge import Judge
 from microcoder.judge.core.rewards import load_rewards
 from microcoder.judge.core.types import Outcome, Problem, Rollout, TestCase
 from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, DrGrpoLoss
-from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.algorithm.masking import (
     ConditionalMasking,
     LeaveOutOf,
@@ -21,6 +20,7 @@ from microcoder.train.algorithm.masking import (
     StopProperly,
 )
 from microcoder.train.algorithm.scoring import build_rules, note_clipped, note_mismatch, score_rollouts
+from microcoder.train.algorithm.selection import is_mixed
 from microcoder.train.metrics import summarise_step
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, measure_doses
 

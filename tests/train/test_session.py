@@ -30,9 +30,9 @@ from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
 from microcoder.judge.core.files import cut_pieces, read_rows
-from microcoder.train.algorithm.active import choose_problems, count_passes
 from microcoder.train.algorithm.advantages import normalise_group
 from microcoder.train.algorithm.continuation import count_continued
+from microcoder.train.algorithm.selection import choose_problems, count_passes
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.estimate import explain_failure

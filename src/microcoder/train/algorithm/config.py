@@ -13,9 +13,9 @@ from pydantic import Field, field_validator, model_validator
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.active import ProblemChoice
 from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
+from microcoder.train.algorithm.selection import ProblemChoice
 
 Denominator = Literal["tokens", "responses"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
-from microcoder.train.algorithm.active import PassCount, choose_problems, count_passes
 from microcoder.train.algorithm.sampling import DiversityTemperature, StagedTemperature, TemperatureSchedule
+from microcoder.train.algorithm.selection import PassCount, choose_problems, count_passes
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import rollout_row
@@ -19,8 +19,6 @@ from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
 from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, write_rollouts
-
-_SILENT = Observer()
 
 
 @dataclass(kw_only=True)
@@ -32,7 +30,7 @@ class Recorder:
     learning_rate: float
     num_steps: int | None
     ideas: Collection[str]
-    observer: Observer = _SILENT
+    observer: Observer = field(default_factory=Observer)
     _passes: dict[int, list[PassCount]] = field(default_factory=dict, init=False)
 
     @classmethod
@@ -81,7 +79,7 @@ class Recorder:
         alarms = self.find_alarms(metrics, self.history)
         metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
         _write_samples(self.run.rollout_file(metrics.step), scored_P_G, metrics)
-        append_row(self.run.metrics, metrics.as_row())
+        append_row(self.run.metrics, asdict(metrics))
         self.show_step(metrics, alarms, self.history)
         self.history.append(metrics)
         return metrics
@@ -113,7 +111,7 @@ class Recorder:
             return None  # an engine that resumes may evaluate the step that it starts from again
         metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds)
         _write_samples(self.run.evaluation_file(step), scored_P_G, metrics)
-        append_row(self.run.evaluations, metrics.as_row())
+        append_row(self.run.evaluations, asdict(metrics))
         self.observer.evaluation(metrics)
         return metrics
 

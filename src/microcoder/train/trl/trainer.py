@@ -22,7 +22,6 @@ from microcoder.judge.core.files import append_row, cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
-from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
 from microcoder.train.algorithm.scoring import (
     build_rules,
@@ -32,6 +31,7 @@ from microcoder.train.algorithm.scoring import (
     score_heldout,
     score_rollouts,
 )
+from microcoder.train.algorithm.selection import sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
