@@ -90,7 +90,7 @@ def whole_loss(
 
 def passes_a_step(trainer: MicroCoderTrainer) -> float:
     """TRL's window is one backward pass of a step's many; gradient accumulation adds them up to the update."""
-    return trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts
+    return trainer.batches.rollouts_per_step / trainer.config.batch.micro_batch_rollouts
 
 
 @pytest.fixture(scope="module")

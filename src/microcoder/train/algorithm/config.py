@@ -12,8 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from microcoder.judge.core.config import Config, kind_or
-from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.advantages import load_advantage
+from microcoder.train.algorithm.advantages import ADVANTAGES, load_advantage
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
 from microcoder.train.algorithm.selection import ProblemChoice
 
@@ -187,12 +186,8 @@ class AlgorithmConfig(Config):
     @field_validator("advantage")
     @classmethod
     def _is_an_advantage(cls, value: str) -> str:
-        if ":" not in value:
-            try:
-                load_advantage(value, {})
-            except ConfigError as error:
-                if "has no option" not in str(error) and "needs the option" not in str(error):
-                    raise
+        if ":" not in value and value not in ADVANTAGES:
+            load_advantage(value, {})
         return value
 
     def _contradictions(self) -> Iterator[str]:

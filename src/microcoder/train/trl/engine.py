@@ -159,7 +159,7 @@ def build_arguments(
         # The order of the problems is ours (`tasks.order_problems`), so that it survives a resume.
         shuffle_dataset=False,
         max_steps=config.num_steps * batches.updates_per_step,
-        per_device_train_batch_size=batches.micro_batch_rollouts,
+        per_device_train_batch_size=config.batch.micro_batch_rollouts,
         gradient_accumulation_steps=batches.gradient_accumulation_steps,
         generation_batch_size=batches.rollouts_per_step,
         num_generations=config.rollout.num_samples,

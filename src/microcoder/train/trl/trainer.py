@@ -96,7 +96,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
-        self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
         self.stop_requested = False
         self._scored_P_G: list[list[ScoredRollout]] = []
@@ -458,7 +457,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _as_trl(self, prompt: Prompt) -> str | list[dict[str, str]]:
         chat = prompt.as_chat()
-        return chat if self.is_chat else render_chat(self.tokenizer, chat, {})
+        return chat if self.tokenizer.chat_template is not None else render_chat(self.tokenizer, chat, {})
 
 
 class _StepBoundary(TrainerCallback):
