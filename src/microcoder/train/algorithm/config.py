@@ -162,11 +162,6 @@ class AlgorithmConfig(Config):
         limits = "penalty" if has_penalty else "" if isinstance(masking, NoMasking) else "mask"
         return tuple(filter(None, ("clip" if self.loss.rests_on_ratios else "", limits)))
 
-    @property
-    def leaves_denominator(self) -> bool:
-        """Whether the tokens of masked responses are excluded from the loss's denominator."""
-        return self.masking.excluded_from != "gradient"
-
     @model_validator(mode="before")
     @classmethod
     def _dr_grpo_is_whole(cls, values: Any) -> Any:

@@ -33,7 +33,7 @@ from microcoder.train.recipe.recipe import (
 )
 from microcoder.train.run.checkpoints import model_folder
 from microcoder.train.run.manifest import longest_statement
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, steps_in
 
 Architecture = Mapping[str, Any]
 """The entries of a model's config.json that determine its shapes."""
@@ -303,7 +303,7 @@ def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> 
     most = keep + config.checkpoint.keep_best + 1
     takes = f"a checkpoint takes about {show_bytes(size)}, and up to {most} are there at a time"
     room = f"{nearest} has {show_bytes(free)} free; {takes if size else 'the size of a checkpoint is unknown'}"
-    if must_fit and free < (most - len(run.checkpoint_steps())) * size:
+    if must_fit and free < (most - len(steps_in(run.checkpoints))) * size:
         raise TrainingError(
             f"no room for the checkpoints: {room}; free some space, use a --run-dir on another disk, or lower "
             f"checkpoint.keep (now {keep})"

@@ -18,7 +18,7 @@ from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, write_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, steps_in, write_rollouts
 
 
 @dataclass(kw_only=True)
@@ -58,7 +58,7 @@ class Recorder:
 
     def choose_problems(self, problem_ids: Sequence[str], *, number: int, seed: int, step: int) -> list[str]:
         """Return the problems that a step samples, by the rollouts of the steps before (`active.choose_problems`)."""
-        for before in (one for one in self.run.rollout_steps() if one < step and one not in self._passes):
+        for before in (one for one in steps_in(self.run.rollouts) if one < step and one not in self._passes):
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)
         counts = [count for before in sorted(self._passes) for count in self._passes[before]]

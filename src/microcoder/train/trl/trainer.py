@@ -161,7 +161,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         theirs = output["advantages"]
         output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
         output[PLACE] = torch.arange(len(samples), device=theirs.device)
-        if self.config.algorithm.leaves_denominator:
+        if self.config.algorithm.masking.excluded_from != "gradient":
             counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
