@@ -40,7 +40,7 @@ BUDGETS = {
     "train": 830,
     "train/algorithm": 1175,
     "train/recipe": 605,
-    "train/run": 2370,
+    "train/run": 2375,
     "train/trl": 1085,
     "train/verl": 1645,
     "lab": 10,
