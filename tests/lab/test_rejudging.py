@@ -14,11 +14,11 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
-from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Checker, Rollout
 from microcoder.lab.studies.work import Work
+from microcoder.train.algorithm.scoring import score_heldout
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.rollouts import ScoredRollout, rollout_row
+from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import RunDirectory, write_rollouts
 
@@ -37,12 +37,7 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
     rollouts = [Rollout(problem.id, problem.statement, TIDY.format(code), (1, 2), False) for code in programs]
     run = RunDirectory(tmp_path / "run")
     with Judge(workers=1) as judge:
-        read = [extract_program(rollout.completion, is_truncated=False) for rollout in rollouts]
-        verdicts = judge.judge(read, [problem] * len(read))
-    samples = [
-        ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", "easy", index)
-        for index, (rollout, program, verdict) in enumerate(zip(rollouts, read, verdicts, strict=True))
-    ]
+        (samples,) = score_heldout([rollouts], [problem], judge=judge)
     for step, kept in ((1, samples), (2, [samples[0], samples[2], samples[3]])):
         write_rollouts(run.rollout_file(step), [rollout_row(one, step=step, temperature=1.0) for one in kept])
 
