@@ -41,7 +41,7 @@ BUDGETS = {
     "train/algorithm": 1175,
     "train/recipe": 605,
     "train/run": 2375,
-    "train/trl": 1085,
+    "train/trl": 1080,
     "train/verl": 1645,
     "lab": 10,
     "lab/studies": 2465,

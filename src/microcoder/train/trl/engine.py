@@ -6,11 +6,10 @@ import dataclasses
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import trl
@@ -52,8 +51,7 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
     return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """The starting weights with their tokenizer."""
 
     model: PreTrainedModel
