@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 from small_runs import scored
 
 from microcoder.judge import Judge
-from microcoder.judge.core.errors import TrainingError
+from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.rewards import load_rewards
 from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
-from microcoder.train.algorithm.advantages import ADVANTAGES, weigh_by_mean
+from microcoder.train.algorithm.advantages import ADVANTAGES, build_advantage, weigh_by_mean
 from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, DrGrpoLoss
 from microcoder.train.algorithm.masking import (
     ConditionalMasking,
@@ -66,6 +67,31 @@ def test_each_equals_its_equation_in_float64_of_the_scored(group: list[float | N
 def test_maxrl_refuses_a_mean_below_zero() -> None:
     with pytest.raises(TrainingError, match=r"has -0\.5; use rewards that are 0 or more"):
         weigh_by_mean([-1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        ("[2, -1, 0]", ""),
+        ("[1.0]", "returned [1.0] for 3 rewards; return a list with one number for each"),
+        ("7", "returned 7 for 3 rewards"),
+        ("[True, 0, 0]", "returned True as an advantage; return finite numbers"),
+        ("['1', 0, 0]", "returned '1' as an advantage"),
+        ("[0, float('nan'), 0]", "returned nan as an advantage"),
+        ("[1, -1, 2]", "returned 2 where the reward is None"),
+    ],
+)
+def test_an_advantage_of_ones_own_is_a_finite_number_for_each_and_none_for_the_unscored(
+    returned: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(f"def mine(rewards):\n    return {returned}\n")
+    advantage = build_advantage(f"{tmp_path / 'own.py'}:mine", {})
+    if not told:
+        assert advantage([1.0, 0.0, None]) == [2.0, -1.0, 0.0]
+        return
+    with pytest.raises(ConfigError) as error:
+        advantage([1.0, 0.0, None])
+    assert told in str(error.value)
 
 
 TRUNCATED = Rollout("p", "prompt", "text", tuple(range(64)), is_truncated=True)
