@@ -24,6 +24,7 @@ from transformers import AutoModelForCausalLM
 from trl import GRPOTrainer
 
 from microcoder.judge import Judge
+from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, GspoLoss, Loss, LuspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, MaskAll, NoMasking
@@ -308,3 +309,13 @@ def test_logps_in_bfloat16_follow_the_sampling_temperature(
             expected = reference_logps(model, ids, mask, temperature)[:, -20:]
             torch.testing.assert_close(logps, expected, atol=1e-5, rtol=0)
         assert trainer.generation_config.temperature == temperature
+
+
+def test_an_update_that_diverges_is_of_the_step_that_it_is_in(
+    trainer: MicroCoderTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step has two updates."""
+    for update, step in ((1, 1), (2, 1), (3, 2)):
+        monkeypatch.setattr(trainer.state, "global_step", update)
+        with pytest.raises(TrainingError, match=f"loss is nan in step {step};"):
+            trainer.log({"loss": float("nan")})

@@ -397,7 +397,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if "loss" not in logs:
             return
         update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
-        self.recorder.refuse_divergence(update, step=self.steps_done)
+        # The step that the update is in; until its last one, `steps_done` does not count it.
+        self.recorder.refuse_divergence(update, step=-(-self.state.global_step // self.batches.updates_per_step))
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()
