@@ -25,7 +25,7 @@ from microcoder.train.run.judging import open_judge
 from microcoder.train.run.probe import Probe, read_probe
 from microcoder.train.run.session import run_training
 from microcoder.train.run.tasks import Task, load_tasks
-from microcoder.train.runs import RunDirectory, read_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, steps_in
 
 ACCEPTED = "accepted"
 
@@ -45,7 +45,7 @@ def judge_both_ways(work: Work, *, share: float = 1 / 3) -> Iterator[MeasuredVal
         raise DataError(f"{run.root} was trained with comparison = {work.config.evaluator.comparison!r}, not robust")
     evaluator = work.config.evaluator.model_copy(update={"comparison": "strict"})
     tasks = {t.problem.id: t for t in load_tasks(work.config.model_copy(update={"evaluator": evaluator})).train}
-    steps = run.rollout_steps()
+    steps = steps_in(run.rollouts)
     gaps: dict[int, float] = {}
     with open_judge(evaluator) as (judge, _):
         for step in steps:

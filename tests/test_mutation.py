@@ -21,13 +21,12 @@ MOST_MUTANTS = 16
 ALGORITHM, JUDGE = "microcoder.train.algorithm.", "microcoder.judge."
 COMPARISON = ("judge/test_compare.py", "judge/test_values.py")
 TESTS_OF = {
-    f"{ALGORITHM}active": ("train/test_filtering.py",),
-    f"{ALGORITHM}advantages": ("train/test_advantages.py", "train/test_scoring.py"),
+    f"{ALGORITHM}advantages": ("train/test_scoring.py",),
     f"{ALGORITHM}continuation": ("train/test_continuation.py",),
-    f"{ALGORITHM}filtering": ("train/test_filtering.py", "train/test_scoring.py"),
-    f"{ALGORITHM}masking": ("train/test_masking.py", "train/test_scoring.py"),
+    f"{ALGORITHM}masking": ("train/test_scoring.py",),
     "microcoder.train.run.alarms": ("train/test_temperature.py", "train/test_metrics.py"),
-    f"{ALGORITHM}scoring": ("train/test_scoring.py", "train/test_masking.py"),
+    f"{ALGORITHM}selection": ("train/test_filtering.py", "train/test_scoring.py"),
+    f"{ALGORITHM}scoring": ("train/test_scoring.py",),
     "microcoder.train.rollouts": ("train/test_metrics.py", "train/test_scoring.py", "train/test_chat.py"),
     f"{JUDGE}core.rewards": ("judge/test_extensions.py",),
     f"{JUDGE}core.extract": ("judge/test_extract.py",),

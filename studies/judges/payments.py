@@ -23,7 +23,7 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.design import MICRO, Study
 from microcoder.lab.studies.work import plan_work
-from microcoder.train.runs import RunDirectory, read_history
+from microcoder.train.runs import RunDirectory, read_history, steps_in
 
 _COLUMNS = ["step", "program", "verdict", "reward"]
 _PAID = 0.5
@@ -96,7 +96,7 @@ def read_payments(run: RunDirectory) -> Iterable[Payments]:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
-    for step in run.rollout_steps():
+    for step in steps_in(run.rollouts):
         counted = count_payments(pq.read_table(run.rollout_file(step), columns=_COLUMNS).to_pylist(), step=step)
         if counted is not None:
             yield counted

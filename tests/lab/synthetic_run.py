@@ -1,7 +1,7 @@
 """A run directory as training writes it, made of the real types by a seeded pretence of learning."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,10 @@ from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.files import append_row, write_json
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Rollout, TestResult, Verdict
-from microcoder.train.metrics import EvaluationMetrics, StepMetrics, summarise_evaluation, summarise_step
+from microcoder.train.metrics import StepMetrics, summarise_evaluation, summarise_step
 from microcoder.train.rollouts import ScoredRollout, rollout_row
+from microcoder.train.run.checkpoints import RunClock
+from microcoder.train.run.session import summarise
 from microcoder.train.runs import RunDirectory, write_rollouts
 
 TIERS = {"easy": (0.45, 0.97), "medium": (0.12, 0.72), "hard": (0.0, 0.2)}
@@ -37,23 +39,21 @@ def write_run(root: Path, recipe: Recipe | None = None) -> Path:
     recipe = recipe or Recipe()
     run, random_source = RunDirectory(root), random.Random(recipe.seed)
     write_json(run.manifest, MANIFEST | (recipe.manifest or {}))
-    evaluated = []
     for step in range(recipe.num_steps + 1):
         skill = step / max(recipe.num_steps, 1)
         if step:
             groups = _sample(recipe, random_source, skill, "train", 6)
-            append_row(run.metrics, _step_metrics(step, groups, skill).as_row())
+            append_row(run.metrics, asdict(_step_metrics(step, groups, skill)))
             rows = [rollout_row(sample, step=step, temperature=1.2) for group in groups for sample in group]
             write_rollouts(run.rollout_file(step), rows)
         if step % recipe.evaluate_every == 0 or step == recipe.num_steps:
             groups = _sample(recipe, random_source, skill, "heldout", recipe.num_heldout)
             metrics = summarise_evaluation(groups, step=step, temperature=0.6, seconds=1.0)
-            evaluated.append(replace(metrics, diversity=0.6, seconds={"generate": 1.0}))
-            append_row(run.evaluations, evaluated[-1].as_row())
+            append_row(run.evaluations, asdict(replace(metrics, diversity=0.6, seconds={"generate": 1.0})))
             rows = [rollout_row(sample, step=step, temperature=0.6) for group in groups for sample in group]
             write_rollouts(run.evaluation_file(step), rows)
     if recipe.is_finished:
-        write_json(run.summary, _summary(recipe, evaluated[0], evaluated[-1]))
+        write_json(run.summary, {**summarise(run, RunClock()), "wall_seconds": 312.5, "cpu_seconds": 590.0})
     return root
 
 
@@ -89,16 +89,9 @@ def _sample(
         low, high = TIERS[tier]
         chance = min(1.0, max(0.0, low + (high - low) * skill + random_source.gauss(0, 0.15)))
         num_unscored = recipe.num_unscored_each if problem == 0 else 0
-        groups.append(
-            [
-                replace(
-                    _rollout(recipe, random_source, chance, skill, f"{split}/{problem:03d}", index < num_unscored),
-                    tier=tier,
-                    sample_index=index,
-                )
-                for index in range(SAMPLES)
-            ]
-        )
+        name = f"{split}/{problem:03d}"
+        group = [_rollout(recipe, random_source, chance, skill, name, index < num_unscored) for index in range(SAMPLES)]
+        groups.append([replace(one, tier=tier, sample_index=index) for index, one in enumerate(group)])
     return groups
 
 
@@ -151,18 +144,3 @@ def _step_metrics(step: int, groups: list[list[ScoredRollout]], skill: float) ->
     told = {"diversity": 0.55 + 0.2 * skill if step != 3 else None, "zero_variance_share": 0.5 - 0.3 * skill}
     untold = {"masked": {}, "masked_effective_share": 0.0, "doses": {}, "sampled_accuracy": None}
     return replace(metrics, **told, **untold)  # pyrefly: ignore[bad-argument-type]
-
-
-def _summary(recipe: Recipe, before: EvaluationMetrics, after: EvaluationMetrics) -> dict[str, Any]:
-    return {
-        "accuracy_before": before.accuracy,
-        "accuracy_after": after.accuracy,
-        "num_problems": after.num_problems,
-        "samples_per_problem": SAMPLES,
-        "wall_seconds": 312.5,
-        "cpu_seconds": 590.0,
-        "num_steps": recipe.num_steps,
-        "accuracy_before_by_tier": dict(before.accuracy_by_tier),
-        "accuracy_after_by_tier": dict(after.accuracy_by_tier),
-        "num_unscored": before.num_unscored + after.num_unscored,
-    }

@@ -77,14 +77,8 @@ spread = { sd = 0.03, where = "the test that wrote it" }
 
 @pytest.fixture
 def measurement(tmp_path: Path) -> Measurement:
-    (tmp_path / "measure.py").write_text(FUNCTION)
-    return Measurement.model_validate(
-        {
-            "function": f"{tmp_path / 'measure.py'}:measure",
-            "levels": ["low", "high"],
-            "metrics": {"score": {"says": "score"}, "reached": {"says": "r", "unit": "share"}},
-        }
-    )
+    (one,) = load_study(write_study(tmp_path)).measurements.values()
+    return one.model_copy(update={"function": f"{tmp_path / 'measure.py'}:measure"})
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,10 @@ def policy_loss(
     advantages: list[float],
     *,
     counts: list[bool],
-    tokens_per_update: float,
-    max_response_tokens: int,
+    kl_coefficient: float = 0.0,
+    **divided: Any,
 ) -> torch.Tensor:
-    """Return the loss of a batch in one pass; each row is as long as its response.
+    """Return the loss of a batch in one pass, with its KL term to `old`; each row is as long as its response.
 
     Args:
         loss: which, and its options.
@@ -51,20 +51,24 @@ def policy_loss(
         old: log-probs when sampled.
         advantages: one a response.
         counts: whether a response's tokens are in the loss at all.
-        tokens_per_update: what losses over all tokens are divided by.
-        max_response_tokens: L_max.
+        kl_coefficient: of the KL term.
+        divided: as of `reduce_rows`.
     """
     rows = [
-        token_losses(loss, now, then, advantage) if counted else 0 * now
-        for now, then, advantage, counted in zip(logps, old, advantages, counts, strict=True)
+        token_losses(loss, now, then, advantage) + kl_coefficient * ((then - now).exp() - (then - now) - 1)
+        for now, then, advantage in zip(logps, old, advantages, strict=True)
     ]
-    return reduce_rows(loss, rows, tokens_per_update=tokens_per_update, max_response_tokens=max_response_tokens)
+    kept = [row if counted else 0 * row for row, counted in zip(rows, counts, strict=True)]
+    return reduce_rows(loss, kept, **divided)
 
 
 def reduce_rows(
     loss: Loss, rows: list[torch.Tensor], *, tokens_per_update: float, max_response_tokens: int
 ) -> torch.Tensor:
-    """Return the one number that a loss makes of its tokens'."""
+    """Return the one number that a loss makes of its tokens'.
+
+    Losses over all tokens are divided by `tokens_per_update`; `max_response_tokens` is L_max.
+    """
     sums, number = torch.stack([row.sum() for row in rows]), len(rows)
     if loss.kind in ("grpo", "gspo", "sapo"):
         return torch.stack([row.mean() for row in rows]).sum() / number

@@ -8,8 +8,13 @@ from typing import NamedTuple
 import pytest
 from small_runs import scored
 
-from microcoder.train.algorithm.active import PassCount, choose_problems, count_passes
-from microcoder.train.algorithm.filtering import order_spares, sample_mixed_groups
+from microcoder.train.algorithm.selection import (
+    PassCount,
+    choose_problems,
+    count_passes,
+    order_spares,
+    sample_mixed_groups,
+)
 from microcoder.train.rollouts import ScoredRollout
 
 IDS = [str(number) for number in range(20)]

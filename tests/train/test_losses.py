@@ -1,4 +1,4 @@
-"""TRL's losses as our recipes set them: sampled steps against the equations in float64."""
+"""TRL as our recipes set it: sampled steps against the losses' equations in float64, and against plain TRL."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ from loss_equations import (
 )
 from small_runs import build_small, rows_of, samples_of
 from transformers import AutoModelForCausalLM
+from trl import GRPOTrainer
 
 from microcoder.judge import Judge
+from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, GspoLoss, Loss, LuspoLoss
-from microcoder.train.algorithm.masking import ConditionalMasking, NoMasking
+from microcoder.train.algorithm.masking import ConditionalMasking, MaskAll, NoMasking
 from microcoder.train.algorithm.scoring import build_rules, note_clipped
 from microcoder.train.rollouts import measure_doses
 from microcoder.train.trl.clipping import translate_loss
+from microcoder.train.trl.sampling import set_sampling
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
 TEMPERATURE = 0.8
@@ -66,31 +69,9 @@ def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: fl
     trainer.entropy_coef, trainer._entropy_bonus_enabled = entropy, entropy != 0
 
 
-def whole_loss(
-    algorithm: AlgorithmConfig,
-    logps: Sequence[torch.Tensor],
-    old: Sequence[torch.Tensor],
-    reference: Sequence[torch.Tensor],
-    entropies: Sequence[torch.Tensor],
-    *,
-    advantages: list[float],
-    counts: list[bool],
-    entropy: float = 0.0,
-    **divided: Any,
-) -> torch.Tensor:
-    """Return the equation's loss with its KL and entropy terms; each row is as long as its response."""
-    loss = policy_loss(algorithm.loss, [*logps], [*old], advantages, counts=counts, **divided)
-    kl = [c * ((r - now).exp() - (r - now) - 1) for now, r, c in zip(logps, reference, counts, strict=True)]
-    loss = loss + algorithm.kl_coefficient * reduce_rows(algorithm.loss, kl, **divided)
-    counted = [row for row, is_counted in zip(entropies, counts, strict=True) if is_counted]
-    if entropy and counted:
-        loss = loss - entropy * torch.cat(counted).mean()
-    return loss
-
-
 def passes_a_step(trainer: MicroCoderTrainer) -> float:
     """TRL's window is one backward pass of a step's many; gradient accumulation adds them up to the update."""
-    return trainer.batches.rollouts_per_step / trainer.batches.micro_batch_rollouts
+    return trainer.batches.rollouts_per_step / trainer.config.batch.micro_batch_rollouts
 
 
 @pytest.fixture(scope="module")
@@ -204,8 +185,10 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
         exact.zero_grad()
         trainer._compute_loss(model, dict(batch)).backward()
         logps, entropies = read_rows(exact, batch, lengths)
-        taken_by = {"advantages": advantages, "counts": counts, "entropy": entropy}
-        whole_loss(algorithm, logps, old, old, entropies, **taken_by, **divided).backward()
+        kept = {"counts": counts, "kl_coefficient": coefficient, **divided}
+        counted_entropies = [row for row, is_counted in zip(entropies, counts, strict=True) if is_counted]
+        loss = policy_loss(algorithm.loss, logps, old, advantages, **kept)
+        (loss - entropy * torch.cat(counted_entropies).mean()).backward()
         assert gradient_error(model, exact) < 1e-5
         taken = [taken_by_clip(algorithm.loss, *row) for row in zip(logps, old, advantages, strict=True)]
         noted = note_clipped(trainer._scored_P_G, trainer._clipped)
@@ -244,3 +227,95 @@ def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(
     divided = {"tokens_per_update": sum(lengths) / passes_a_step(trainer), "max_response_tokens": 28}
     reduce_rows(algorithm.loss, rows, **divided).backward()  # type: ignore[arg-type]
     assert gradient_error(trainer.model, exact) < 1e-5
+
+
+OUT_OF_THE_DENOMINATOR = AlgorithmConfig(masking=MaskAll(kind="all", leave_out_of="denominator"))
+
+
+def test_out_of_the_denominator_is_what_trl_users_run(
+    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same step by TRL's mask_truncated_completions; its advantages are ours, since its std has another epsilon."""
+    ours = sample_step(trainer, exact, tiny_checkpoint, OUT_OF_THE_DENOMINATOR)
+    monkeypatch.setattr(trainer, "mask_truncated_completions", True)
+    theirs = sample_step(trainer, exact, tiny_checkpoint, AlgorithmConfig(masking=NoMasking(kind="none")))
+    assert "tool_mask" not in theirs
+    assert theirs["num_items_in_batch"] == ours["num_items_in_batch"]
+    assert bool((theirs["advantages"] != ours["advantages"]).any()), "nothing truncated had an advantage"
+    set_loss(trainer, OUT_OF_THE_DENOMINATOR)
+    our_losses, their_losses = (
+        torch.stack([loss_of(trainer, trainer.model, cut_rows(step, rows)) for rows in torch.arange(20).split(5)])
+        for loss_of, step in ((MicroCoderTrainer._compute_loss, ours), (GRPOTrainer._compute_loss, theirs))
+    )
+    torch.testing.assert_close(our_losses, their_losses, atol=1e-6, rtol=1e-5)
+
+
+def cut_rows(step: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """Return some rows of a step; a figure of the whole step has none."""
+    return {name: value[rows] if value.ndim else value for name, value in step.items()}
+
+
+def test_a_pass_of_masked_responses_alone_teaches_nothing(
+    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path
+) -> None:
+    """KL and entropy terms go with the tokens, and there is a gradient, of zeros."""
+    output = sample_step(trainer, exact, tiny_checkpoint, OUT_OF_THE_DENOMINATOR)
+    masked = ~torch.tensor([sample.counts for sample in samples_of(trainer)])
+    set_loss(trainer, OUT_OF_THE_DENOMINATOR, 0.5)
+    loss = trainer._compute_loss(trainer.model, cut_rows(output, masked))
+    loss.backward()
+    assert loss.item() == 0
+    gradients = [weight.grad for weight in trainer.model.parameters() if weight.grad is not None]  # type: ignore[union-attr]
+    assert gradients
+    assert not any(bool(gradient.any()) for gradient in gradients)
+
+
+def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperature: float) -> torch.Tensor:
+    with torch.no_grad():
+        logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float() / temperature
+    return torch.log_softmax(logits, -1).gather(-1, ids[:, 1:, None])[..., 0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model.compute_dtype": "bfloat16", "model.dtype": "bfloat16", "algorithm.kl_coefficient": "0.1"},
+        {"model.compute_dtype": "bfloat16", "model.lora.rank": "4"},
+    ],
+    ids=["bf16 weights, kl", "bf16, lora"],
+)
+def test_logps_in_bfloat16_follow_the_sampling_temperature(
+    tiny_checkpoint: Path, tmp_path: Path, judge: Judge, changes: dict[str, str]
+) -> None:
+    trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
+    # Another shape rounds otherwise in bfloat16: without padding to trim, the shapes are the same.
+    ids = torch.randint(10, 300, (6, 32), generator=torch.Generator().manual_seed(0)).to(trainer.accelerator.device)
+    mask = torch.ones_like(ids)
+    for name, weight in trainer.model.named_parameters():  # type: ignore[union-attr]
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.02)  # zero at first: the adapter would do nothing
+    models = [
+        # As training wraps it: with autocast where the recipe computes in bfloat16.
+        trainer.accelerator.prepare_model(model) if model is trainer.model else model
+        for model in (trainer.model, trainer.ref_model)
+        if isinstance(model, torch.nn.Module)
+    ]
+    for temperature in (0.6, 1.7, 1.0):
+        set_sampling(trainer, temperature=temperature, max_response_tokens=40)
+        for model in models:
+            model.eval()
+            with torch.no_grad():
+                logps, _, _ = trainer._get_per_token_logps_and_entropies(model, ids, mask, 20)
+            expected = reference_logps(model, ids, mask, temperature)[:, -20:]
+            torch.testing.assert_close(logps, expected, atol=1e-5, rtol=0)
+        assert trainer.generation_config.temperature == temperature
+
+
+def test_an_update_that_diverges_is_of_the_step_that_it_is_in(
+    trainer: MicroCoderTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step has two updates."""
+    for update, step in ((1, 1), (2, 1), (3, 2)):
+        monkeypatch.setattr(trainer.state, "global_step", update)
+        with pytest.raises(TrainingError, match=f"loss is nan in step {step};"):
+            trainer.log({"loss": float("nan")})

@@ -20,7 +20,15 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run import estimate
-from microcoder.train.run.estimate import KNOWN, MemoryTable, count_memory, count_parameters, how_to_shrink
+from microcoder.train.run.estimate import (
+    KNOWN,
+    MemoryTable,
+    count_memory,
+    count_parameters,
+    how_to_shrink,
+    measure_room,
+)
+from microcoder.train.runs import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
@@ -141,6 +149,18 @@ def test_parts_are_held_together_or_in_turns_and_a_recipe_that_does_not_fit_says
     assert how_to_shrink(plain).startswith('use rollout.backend = "vllm"')
     assert "rollout.vllm.enable_sleep_mode = true" in how_to_shrink(load_config(TrainConfig, [recipe]))
     assert "train adapters ([model.lora])" in how_to_shrink(large)
+    # verl takes no key of [rollout.vllm].
+    assert "vllm" not in how_to_shrink(load_config(TrainConfig, [recipe], {"engine": "verl"}))
+
+
+def test_verls_checkpoint_is_measured_whole_and_not_only_what_can_be_used_of_it(tmp_path: Path) -> None:
+    actor = RunDirectory(tmp_path).checkpoints / "global_step_2" / "actor"
+    (actor / "huggingface").mkdir(parents=True)
+    (actor / "huggingface" / "model.safetensors").write_bytes(bytes(1 << 20))
+    (actor / "optim_world_size_1_rank_0.pt").write_bytes(bytes(2 << 20))
+    (actor.parents[1] / "latest_checkpointed_iteration.txt").write_text("2")
+    recipe = load_config(TrainConfig, [ROOT / "recipes/models/qwen3-4b-4k.toml"], {"engine": "verl"})
+    assert "a checkpoint takes about 3.0 MiB" in measure_room(recipe, tmp_path)
 
 
 @pytest.mark.long

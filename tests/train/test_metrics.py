@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import math
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,10 @@ from hypothesis import strategies as st
 from small_runs import scored
 
 from microcoder import Outcome
+from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.types import Repeat
 from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.sampling import ConstantTemperature
 from microcoder.train.metrics import (
     EvaluationMetrics,
     StepMetrics,
@@ -24,6 +28,8 @@ from microcoder.train.metrics import (
 from microcoder.train.rollouts import measure_diversity, measure_group_diversity, rollout_row
 from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
 from microcoder.train.run.checkpoints import best_step
+from microcoder.train.run.recorder import Recorder
+from microcoder.train.runs import RunDirectory
 
 MIXED = [scored(), scored(Outcome.WRONG_ANSWER)]
 HEALTHY = replace(
@@ -47,9 +53,9 @@ def test_accuracy_leaves_unscored_samples_out_of_every_mean() -> None:
 
 def test_rows_are_plain_json_and_hold_what_was_decided() -> None:
     unknown = replace(HEALTHY, reward_mean=None, diversity=None)
-    assert StepMetrics(**json.loads(json.dumps(unknown.as_row()))) == unknown
+    assert StepMetrics(**json.loads(json.dumps(asdict(unknown)))) == unknown
     assert EVALUATION.solved == {"p1": [True, None]}
-    assert EvaluationMetrics(**json.loads(json.dumps(EVALUATION.as_row()))) == EVALUATION
+    assert EvaluationMetrics(**json.loads(json.dumps(asdict(EVALUATION)))) == EVALUATION
     row = rollout_row(scored(Outcome.WRONG_ANSWER), step=4, temperature=1.2)
     assert json.loads(json.dumps(row)) == row
     assert row["num_tokens"] == 3
@@ -137,6 +143,18 @@ def test_flat_groups_are_distinguished_by_their_cause() -> None:
     for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
         (alarm,) = find_alarms(replace(flat, sampled_accuracy=accuracy), num_steps=30)
         assert fix in str(alarm)
+
+
+def test_a_run_that_diverges_names_the_checkpoint_to_go_on_from(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    recorder = Recorder(run=run, schedule=ConstantTemperature(), learning_rate=0.1, num_steps=9, ideas=())
+    recorder.refuse_divergence({"loss": 1.0}, step=3)
+    with pytest.raises(TrainingError, match=r"loss is nan in step 3; .* \(now 0\.1\) and start another --run-dir$"):
+        recorder.refuse_divergence({"loss": math.nan}, step=3)
+    (weights := run.checkpoints / "global_step_2" / "actor" / "huggingface").mkdir(parents=True)
+    (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("2")
+    with pytest.raises(TrainingError, match=f"grad_norm is inf .* --model.path {weights}$"):
+        recorder.refuse_divergence({"grad_norm": math.inf}, step=3)
 
 
 def test_the_best_step_is_a_trained_one_and_the_earliest_of_equals() -> None:

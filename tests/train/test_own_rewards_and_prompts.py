@@ -10,7 +10,7 @@ from statistics import fmean
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import SMALL
+from small_runs import SMALL, build_trainer
 from test_chat import QWEN_LIKE
 
 from microcoder.data import write_problems
@@ -19,12 +19,11 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.checkpoints import Observer, RunClock
+from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.session import run_training
-from microcoder.train.run.tasks import EngineInputs, load_tasks
+from microcoder.train.run.tasks import load_tasks
 from microcoder.train.run.weights import encode_chats
 from microcoder.train.runs import RunDirectory, read_rollouts
-from microcoder.train.trl.engine import build_trainer, load_policy
 
 OWN = """\
 def brevity(problem, rollout, program, verdict, *, limit: int):
@@ -110,7 +109,7 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     assert {**run.read_metrics()[1], "seconds": None} == {**second, "seconds": None}
 
 
-def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, own: Path) -> None:
+def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, own: Path, judge: Judge) -> None:
     """System turn, examples and template options reach TRL's prompts as they reach verl's and evaluations'."""
     thinker = tmp_path / "thinker"
     shutil.copytree(tiny_checkpoint, thinker)
@@ -124,16 +123,12 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
     options = {"prompt.system": "Be brief.", "prompt.examples": str(shown), "model.dtype": "bfloat16"}
     options["prompt.chat_template_options.enable_thinking"] = "false"
     config = recipe(thinker, own, **options)
-    tasks = load_tasks(config)
-    policy = load_policy(config, observer=Observer())
-    with Judge(workers=1, stop="never") as judge:
-        inputs = EngineInputs(config, policy, tasks, judge, RunDirectory(tmp_path / "run"), Observer())
-        trainer = build_trainer(inputs, RunClock())
+    tasks, trainer = load_tasks(config), build_trainer(config, tmp_path / "run", judge)
     chats = [task.prompt.as_chat() for task in tasks.train]
     asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]
-    expected = encode_chats(policy.tokenizer, chats, config.prompt.chat_template_options)
+    expected = encode_chats(trainer.tokenizer, chats, config.prompt.chat_template_options)
     assert sorted(map(tuple, asked)) == sorted(map(tuple, expected))
-    text = str(policy.tokenizer.decode(expected[0]))
+    text = str(trainer.tokenizer.decode(expected[0]))
     assert text.rstrip().endswith("<think>\n\n</think>")
     assert text.index("Be brief.") < text.index("```python") < text.index(tasks.train[0].problem.statement)
     assert not trainer.opens_thinking

@@ -1,17 +1,24 @@
-"""The decisions of a step in their order, on given verdicts (the judge's part is tested with the evaluator)."""
+"""The decisions of a step, alone and in their order: advantages, masks (equation 2), penalties (DAPO, ProRL v2)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_runs import scored
 
 from microcoder.judge import Judge
+from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.judge.core.rewards import load_rewards
-from microcoder.judge.core.types import Outcome, Problem, Rollout, TestCase
+from microcoder.judge.core.types import Outcome, Problem, Program, Rollout, TestCase, Verdict
+from microcoder.train.algorithm.advantages import ADVANTAGES, build_advantage, weigh_by_mean
 from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, DrGrpoLoss
-from microcoder.train.algorithm.filtering import is_mixed
 from microcoder.train.algorithm.masking import (
     ConditionalMasking,
     LeaveOutOf,
@@ -19,10 +26,140 @@ from microcoder.train.algorithm.masking import (
     NoMasking,
     SoftPenalty,
     StopProperly,
+    draw_uniform,
+    repeats,
 )
 from microcoder.train.algorithm.scoring import build_rules, note_clipped, note_mismatch, score_rollouts
+from microcoder.train.algorithm.selection import is_mixed
 from microcoder.train.metrics import summarise_step
-from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, measure_doses
+from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, has_signal, measure_doses
+
+shaped_rewards = st.lists(st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16)
+
+
+def by_hand(name: str, scored: np.ndarray, index: int) -> float:
+    """The equation of one member, in float64."""
+    reward, mean = scored[index], scored.sum() / scored.size
+    if name == "rloo":
+        return reward - np.delete(scored, index).mean()
+    divisor = {
+        "grpo": math.sqrt(((scored - mean) ** 2).sum() / (scored.size - 1)) + 1e-6,
+        "dr_grpo": 1.0,
+        "maxrl": mean,
+    }[name]
+    return (reward - mean) / divisor
+
+
+@given(shaped_rewards, st.sampled_from(sorted(ADVANTAGES)))
+def test_each_equals_its_equation_in_float64_of_the_scored(group: list[float | None], name: str) -> None:
+    if name == "maxrl":
+        group = [None if reward is None else abs(reward) for reward in group]
+    places = [place for place, reward in enumerate(group) if reward is not None]
+    scored = np.array([group[place] for place in places], dtype=np.float64)
+    advantages = ADVANTAGES[name](group)
+    assert all(advantages[place] == 0.0 for place, reward in enumerate(group) if reward is None)
+    for index, place in enumerate(places):
+        expected = by_hand(name, scored, index) if len(set(scored.tolist())) > 1 else 0.0
+        assert advantages[place] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert has_signal(group) == any(advantages)
+
+
+def test_maxrl_refuses_a_mean_below_zero() -> None:
+    with pytest.raises(TrainingError, match=r"has -0\.5; use rewards that are 0 or more"):
+        weigh_by_mean([-1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        ("[2, -1, 0]", ""),
+        ("[1.0]", "returned [1.0] for 3 rewards; return a list with one number for each"),
+        ("7", "returned 7 for 3 rewards"),
+        ("[True, 0, 0]", "returned True as an advantage; return finite numbers"),
+        ("['1', 0, 0]", "returned '1' as an advantage"),
+        ("[0, float('nan'), 0]", "returned nan as an advantage"),
+        ("[1, -1, 2]", "returned 2 where the reward is None"),
+    ],
+)
+def test_an_advantage_of_ones_own_is_a_finite_number_for_each_and_none_for_the_unscored(
+    returned: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(f"def mine(rewards):\n    return {returned}\n")
+    advantage = build_advantage(f"{tmp_path / 'own.py'}:mine", {})
+    if not told:
+        assert advantage([1.0, 0.0, None]) == [2.0, -1.0, 0.0]
+        return
+    with pytest.raises(ConfigError) as error:
+        advantage([1.0, 0.0, None])
+    assert told in str(error.value)
+
+
+TRUNCATED = Rollout("p", "prompt", "text", tuple(range(64)), is_truncated=True)
+CODE = Program("print(1)")
+INCOMPLETE = Program(None, reason="unclosed_code_block", is_incomplete=True)
+ACCEPTED, REFUSED, NO_CODE = (
+    Verdict(outcome, (), 3) for outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.NO_CODE)
+)
+
+
+@pytest.mark.parametrize(
+    ("rollout", "program", "verdict", "draw", "reason"),
+    [
+        pytest.param(TRUNCATED, CODE, ACCEPTED, 0.0, "truncated_correct", id="correct"),
+        pytest.param(TRUNCATED, INCOMPLETE, NO_CODE, 0.0, "truncated_incomplete", id="incomplete"),
+        # Each condition alone keeps the advantage.
+        pytest.param(replace(TRUNCATED, is_truncated=False), CODE, ACCEPTED, 0.0, None, id="not truncated"),
+        pytest.param(TRUNCATED, CODE, REFUSED, 0.0, None, id="shown wrong"),
+        pytest.param(TRUNCATED, CODE, ACCEPTED, 0.3, None, id="not drawn"),
+        pytest.param(replace(TRUNCATED, token_ids=(1, 2) * 16), INCOMPLETE, NO_CODE, 0.0, None, id="repeats itself"),
+    ],
+)
+def test_what_is_masked_and_why(
+    rollout: Rollout, program: Program, verdict: Verdict, draw: float, reason: str | None
+) -> None:
+    rule = ConditionalMasking(rho=0.3, repeat_window_tokens=8)
+    assert rule.why_masked(rollout, program, verdict, draw=draw) == reason
+    # Where correct ones alone are masked, incomplete ones stay in the loss.
+    correct_only = ConditionalMasking(rho=0.3, repeat_window_tokens=8, non_incorrect="correct")
+    expected = None if verdict is NO_CODE else reason
+    assert correct_only.why_masked(rollout, program, verdict, draw=draw) == expected
+
+
+@given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))
+def test_repeats_compares_the_last_two_windows(tokens: list[int], window: int) -> None:
+    assert repeats(tokens + tokens[-window:], window_tokens=window) == (len(tokens) >= window)
+    assert not repeats([*tokens, 7, *tokens, 8][-2 * window :], window_tokens=window)
+
+
+def test_draws_depend_on_everything_and_are_uniform() -> None:
+    base = {"seed": 0, "step": 1, "problem_id": "a", "sample_index": 0}
+    draws = {
+        draw_uniform(**{**base, **change})  # type: ignore[arg-type]
+        for change in ({}, {"seed": 1}, {"step": 2}, {"problem_id": "b"}, {"sample_index": 1})
+    }
+    assert len(draws) == 5
+    many = [draw_uniform(seed=0, step=1, problem_id="a", sample_index=i) for i in range(4000)]
+    assert all(0 <= draw < 1 for draw in many)
+    assert abs(sum(draw < 0.1 for draw in many) / len(many) - 0.1) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "penalty"), [(0, 0.0), (16384, 0.0), (16385, -1 / 4096), (18432, -0.5), (20480, -1.0)]
+)
+def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
+    given, rule = replace(TRUNCATED, token_ids=(0,) * num_tokens), SoftPenalty(kind="soft_penalty", window_tokens=4096)
+    assert rule.penalise(given, 1.0, max_response_tokens=20480) == penalty
+
+
+@pytest.mark.parametrize(
+    ("reward", "factor", "penalty", "left"),
+    [(1.0, 0.0, 0.0, 0.0), (1.0, 0.5, 0.0, 0.5), (0.0, 0.5, 0.25, -0.25), (1.0, 1.0, 0.5, 0.5), (-0.5, 0.0, 0.0, -0.5)],
+)
+def test_stopping_properly_keeps_the_reward(reward: float, factor: float, penalty: float, left: float) -> None:
+    rule = StopProperly(kind="stop_properly", factor=factor, penalty=penalty)
+    assert reward + rule.penalise(TRUNCATED, reward, max_response_tokens=64) == left
+    assert rule.penalise(replace(TRUNCATED, is_truncated=False), reward, max_response_tokens=64) == 0.0
+
 
 PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))
 RIGHT = "```python\nprint(2 * int(input()))\n```"

@@ -30,16 +30,16 @@ from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
 from microcoder.judge.core.files import cut_pieces, read_rows
-from microcoder.train.algorithm.active import choose_problems, count_passes
 from microcoder.train.algorithm.advantages import normalise_group
 from microcoder.train.algorithm.continuation import count_continued
+from microcoder.train.algorithm.selection import choose_problems, count_passes
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.estimate import explain_failure
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.session import check_run_directory, load_tasks, run_training
 from microcoder.train.run.tasks import order_problems
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, steps_in
 from microcoder.train.trl import engine
 from microcoder.view import write_report
 
@@ -90,7 +90,7 @@ def interrupt(run: RunDirectory, folder: Path) -> RunDirectory:
     shutil.copytree(run.root, cut.root)
     cut.summary.unlink()
     shutil.rmtree(cut.model)
-    shutil.rmtree(cut.checkpoint(max(cut.checkpoint_steps())))
+    shutil.rmtree(cut.checkpoint(max(steps_in(cut.checkpoints))))
     return cut
 
 
@@ -145,7 +145,7 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     before, after = (
         load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
     )
-    assert finished.checkpoint_steps() == [2, 4]
+    assert steps_in(finished.checkpoints) == [2, 4]
     assert any(row["advantage"] for row in rows), "nothing was learnt, so the test shows nothing about updates"
     assert before.keys() == after.keys()
     assert not all(torch.equal(before[name], after[name]) for name in before)

@@ -63,11 +63,6 @@ def test_schedules() -> None:
     assert [find_limit(2048, lengths, step=step) for step in (1, 4, 5, 9)] == [2048, 2048, 4096, 4096]
 
 
-def test_a_step_asks_no_more_than_there_are() -> None:
-    with pytest.raises(ValueError, match="train_batch_size=5 is more than the 4 problems"):
-        order_problems(4, num_steps=1, train_batch_size=5, seed=0)
-
-
 @pytest.mark.parametrize(
     ("points", "chosen", "reasons"),
     [

@@ -154,10 +154,6 @@ class StepMetrics:
     alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.train.run.alarms`)."""
 
-    def as_row(self) -> dict[str, Any]:
-        """Return the row as plain JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationMetrics:
@@ -180,10 +176,6 @@ class EvaluationMetrics:
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
 
-    def as_row(self) -> dict[str, Any]:
-        """Return the row as plain JSON values."""
-        return asdict(self)
-
 
 @cache
 def shown_metrics(row: type) -> tuple[Shown, ...]:
@@ -201,7 +193,7 @@ def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
 
 def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[str, float]:
     """Return a row's numbers, without its step, for an engine's loggers; named `prefix` and keys joined by `/`."""
-    numbers = {key: value for key, value in flatten(row.as_row()).items() if isinstance(value, int | float)}
+    numbers = {key: value for key, value in flatten(asdict(row)).items() if isinstance(value, int | float)}
     return {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items() if key != "step"}
 
 

@@ -27,8 +27,6 @@ def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping
 
 def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:
     """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
-    if tokenizer.chat_template is None:
-        return False
     return render_chat(tokenizer, [{"role": "user", "content": "?"}], options).rstrip().endswith("<think>")
 
 

@@ -88,16 +88,12 @@ class RunDirectory(WorkFolder):
         theirs = self.checkpoints / f"global_step_{step}" / "actor" / "huggingface"
         return theirs if theirs.exists() else self.checkpoints / f"step_{step:06d}"
 
-    def checkpoint_steps(self) -> list[int]:
-        """Return the steps with a whole checkpoint, ascending."""
-        return _steps_in(self.checkpoints)
-
     def latest_checkpoint_step(self) -> int | None:
         """Return the step of the newest whole checkpoint; None when there is none."""
         latest_of_verl = self.checkpoints / "latest_checkpointed_iteration.txt"
         if latest_of_verl.exists():
             return int(latest_of_verl.read_text())
-        return max(self.checkpoint_steps(), default=None)
+        return max(steps_in(self.checkpoints), default=None)
 
     def read_manifest(self) -> dict[str, Any]:
         """Return the manifest."""
@@ -115,20 +111,12 @@ class RunDirectory(WorkFolder):
         """Return the evaluation rows, one an evaluation."""
         return read_rows(self.evaluations)
 
-    def rollout_steps(self) -> list[int]:
-        """Return the steps whose training rollouts are there, ascending."""
-        return _steps_in(self.rollouts)
-
-    def evaluation_steps(self) -> list[int]:
-        """Return the steps whose held-out samples are there, ascending."""
-        return _steps_in(self.evaluation_samples)
-
     def rewind(self, step: int) -> None:
         """Drop everything after `step`, so that a resumed run writes it exactly once."""
         for rows in filter(Path.exists, (self.metrics, self.evaluations, self.continuations)):
             write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
-            for later in (s for s in _steps_in(folder) if s > step):
+            for later in (s for s in steps_in(folder) if s > step):
                 for path in folder.glob(f"step_{later:06d}*"):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -163,7 +151,8 @@ def read_rollouts(path: Path, *, columns: list[str] | None = None) -> list[dict[
     return pq.read_table(path, columns=columns).to_pylist()
 
 
-def _steps_in(folder: Path) -> list[int]:
+def steps_in(folder: Path) -> list[int]:
+    """Return the steps of which a run's folder of rollouts, held-out samples or checkpoints has something whole."""
     if not folder.is_dir():
         return []
     return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))

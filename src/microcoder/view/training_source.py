@@ -18,7 +18,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.effects import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
-from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history
+from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history, steps_in
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
 from microcoder.view.index import FLAGS, FLOATS, INTEGERS, SPLITS, WORDS, Index, IndexPart, Texts, pc
 from microcoder.view.sources import Row, RunInfo, RunSource
@@ -117,8 +117,8 @@ class TrainingSource(RunSource):
     def _refresh(self) -> bool:
         files = {
             f"{split}/{step}": (split, step)
-            for split, steps in (("train", self._run.rollout_steps()), ("heldout", self._run.evaluation_steps()))
-            for step in steps
+            for split, folder in (("train", self._run.rollouts), ("heldout", self._run.evaluation_samples))
+            for step in steps_in(folder)
         }
         stamps = {name: stamp_of(self._path(*place))[0] for name, place in files.items()}
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]

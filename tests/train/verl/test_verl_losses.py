@@ -134,12 +134,10 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
         update.exact.zero_grad()
         update.model.zero_grad()
         logps, entropies = update.read()
-        expected = policy_loss(loss, logps, update.old, update.advantages, counts=update.counts, **divided)
-        kl = [(then - now).exp() - (then - now) - 1 for now, then in zip(logps, update.old, strict=True)]
-        for rows, coefficient in ((kl, KL * has_terms), (entropies, -BONUS * has_bonus)):
-            kept = [row if counts else 0 * row for row, counts in zip(rows, update.counts, strict=True)]
-            expected = expected + coefficient * reduce_rows(loss, kept, **divided)
-        expected.backward()
+        kept = {"counts": update.counts, "kl_coefficient": KL * has_terms, **divided}
+        expected = policy_loss(loss, logps, update.old, update.advantages, **kept)
+        entropies = [row if counts else 0 * row for row, counts in zip(entropies, update.counts, strict=True)]
+        (expected - BONUS * has_bonus * reduce_rows(loss, entropies, **divided)).backward()
         update.run_verl(config)
         assert gradient_error(update.model, update.exact) < 1e-5
         furthest.append(largest_change(logps, update.old))

@@ -18,7 +18,7 @@ from verl_runs import compose_verl, needs_verl
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.rewards import ALL_TESTS, Reward
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
-from microcoder.train.algorithm.active import choose_problems, count_passes
+from microcoder.train.algorithm.selection import choose_problems, count_passes
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.runs import write_rollouts
 

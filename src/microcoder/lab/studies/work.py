@@ -42,7 +42,7 @@ from microcoder.judge.core.syntax import dump_meaning
 from microcoder.lab.studies.design import Measurement, Study
 from microcoder.train.recipe.recipe import MicroModel, TrainConfig
 from microcoder.train.run.manifest import digest_config, read_git
-from microcoder.train.runs import CATALOGUE, RunDirectory
+from microcoder.train.runs import CATALOGUE, RunDirectory, steps_in
 
 _SOURCE = Path(microcoder.__file__).parent
 _ROOMS = ("judge", "data/micro", "train")
@@ -299,7 +299,7 @@ def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
         names = [path.name for path in (run.manifest, run.summary, run.metrics, run.evaluations)]
     for name in names:
         yield name, (work.folder / name).read_bytes()
-    for step in run.evaluation_steps()[:1] if work.measurement is None else ():
+    for step in steps_in(run.evaluation_samples)[:1] if work.measurement is None else ():
         import pyarrow.parquet as pq
 
         path, light = run.evaluation_file(step), io.BytesIO()

@@ -12,10 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from microcoder.judge.core.config import Config, kind_or
-from microcoder.judge.core.errors import ConfigError
-from microcoder.train.algorithm.active import ProblemChoice
-from microcoder.train.algorithm.advantages import load_advantage
+from microcoder.train.algorithm.advantages import ADVANTAGES, load_advantage
 from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
+from microcoder.train.algorithm.selection import ProblemChoice
 
 Denominator = Literal["tokens", "responses"]
 
@@ -163,11 +162,6 @@ class AlgorithmConfig(Config):
         limits = "penalty" if has_penalty else "" if isinstance(masking, NoMasking) else "mask"
         return tuple(filter(None, ("clip" if self.loss.rests_on_ratios else "", limits)))
 
-    @property
-    def leaves_denominator(self) -> bool:
-        """Whether the tokens of masked responses are excluded from the loss's denominator."""
-        return self.masking.excluded_from != "gradient"
-
     @model_validator(mode="before")
     @classmethod
     def _dr_grpo_is_whole(cls, values: Any) -> Any:
@@ -187,12 +181,8 @@ class AlgorithmConfig(Config):
     @field_validator("advantage")
     @classmethod
     def _is_an_advantage(cls, value: str) -> str:
-        if ":" not in value:
-            try:
-                load_advantage(value, {})
-            except ConfigError as error:
-                if "has no option" not in str(error) and "needs the option" not in str(error):
-                    raise
+        if ":" not in value and value not in ADVANTAGES:
+            load_advantage(value, {})
         return value
 
     def _contradictions(self) -> Iterator[str]:

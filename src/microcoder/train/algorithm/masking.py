@@ -45,7 +45,7 @@ class TruncationRule(Config):
     @property
     def excluded_from(self) -> LeaveOutOf:
         """The parts of the update that a masked rollout is excluded from."""
-        return "gradient"
+        return getattr(self, "leave_out_of", "gradient")
 
     def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
         """Return why a rollout is masked, or None when it is not.
@@ -74,10 +74,6 @@ class _Mask(TruncationRule):
     """What a masked response is excluded from. `gradient`: its advantage is zero, but its tokens count in the loss's
     denominator. `denominator`: also from the denominator, KL and entropy terms (TRL's `mask_truncated_completions`).
     `baseline`: also from its group's mean and std."""
-
-    @property
-    def excluded_from(self) -> LeaveOutOf:
-        return self.leave_out_of
 
 
 class MaskAll(_Mask):

@@ -151,20 +151,16 @@ class RolloutConfig(Config):
         return self.backend != "transformers" and self.mismatch.correction != "off"
 
     @property
-    def length_limits(self) -> list[tuple[int, int]]:
-        """The limit over the run as (first step, max_response_tokens)."""
-        return [(1, self.max_response_tokens), *((s.from_step, s.max_response_tokens) for s in self.length_stages)]
-
-    @property
     def longest_response_tokens(self) -> int:
         """Response limit of the last stage, in tokens: the longest of the run."""
-        return self.length_limits[-1][1]
+        return max([self.max_response_tokens, *(stage.max_response_tokens for stage in self.length_stages)])
 
     def _contradictions(self) -> Iterator[str]:
-        steps, limits = zip(*self.length_limits, strict=True)
-        if list(steps) != sorted(set(steps)) or list(limits) != sorted(set(limits)):
+        steps = [1, *(stage.from_step for stage in self.length_stages)]
+        limits = [self.max_response_tokens, *(stage.max_response_tokens for stage in self.length_stages)]
+        if steps != sorted(set(steps)) or limits != sorted(set(limits)):
             yield (
-                f"length_stages go over steps {list(steps)} and limits {list(limits)}; each must be later and longer "
+                f"length_stages go over steps {steps} and limits {limits}; each must be later and longer "
                 "than the one before, starting from max_response_tokens"
             )
         if self.backend != "vllm" and self.vllm != VllmConfig():

@@ -418,7 +418,6 @@ class Batches:
     rollouts_per_step: int
     updates_per_step: int
     rollouts_per_update: int
-    micro_batch_rollouts: int
     gradient_accumulation_steps: int
 
 
@@ -447,7 +446,6 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
         rollouts_per_step=batch.train_batch_size * num_samples,
         updates_per_step=batch.train_batch_size // batch.ppo_mini_batch_size,
         rollouts_per_update=rollouts_per_update,
-        micro_batch_rollouts=batch.micro_batch_rollouts,
         gradient_accumulation_steps=rollouts_per_update // (batch.micro_batch_rollouts * num_processes),
     )
 
@@ -471,7 +469,7 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
         f"{'batches':<10} {'problems':>8} {'rollouts':>8} {'tokens <=':>12}",
         row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
         row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
-        row("a pass", "", cut.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
+        row("a pass", "", batch.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
         *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
 

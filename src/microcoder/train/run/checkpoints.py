@@ -15,7 +15,7 @@ from typing import Any
 from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, steps_in
 
 
 class Observer:
@@ -152,7 +152,7 @@ def publish_checkpoint(
     if published.exists():
         shutil.rmtree(published)
     staged.replace(published)
-    for old in run.checkpoint_steps()[:-keep]:
+    for old in steps_in(run.checkpoints)[:-keep]:
         if old != best:
             shutil.rmtree(run.checkpoint(old))
     return published

@@ -291,9 +291,11 @@ def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> 
         TrainingError: with `must_fit`, if the disk has no room for all checkpoints that exist at a time.
     """
     run, keep = RunDirectory(root), config.checkpoint.keep
-    step, size = run.latest_checkpoint_step(), 0.0
-    if step is not None:
-        size = sum(path.stat().st_size for path in run.checkpoint(step).rglob("*") if path.is_file())
+    # Of verl's, the folder in Hugging Face format is a part.
+    saved = {int(path.name.rpartition("_")[2]): path for path in run.checkpoints.glob("*step_*") if path.is_dir()}
+    latest, size = saved.get(run.latest_checkpoint_step() or 0), 0.0
+    if latest is not None:
+        size = sum(path.stat().st_size for path in latest.rglob("*") if path.is_file())
     elif config.weights.lora is None and (parameters := count_model(config.model)) is not None:
         each = WEIGHT_BYTES[config.weights.dtype]
         size = parameters * (each + config.optimizer.moment_bytes(each))
@@ -303,7 +305,7 @@ def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> 
     most = keep + config.checkpoint.keep_best + 1
     takes = f"a checkpoint takes about {show_bytes(size)}, and up to {most} are there at a time"
     room = f"{nearest} has {show_bytes(free)} free; {takes if size else 'the size of a checkpoint is unknown'}"
-    if must_fit and free < (most - len(run.checkpoint_steps())) * size:
+    if must_fit and free < (most - len(saved)) * size:
         raise TrainingError(
             f"no room for the checkpoints: {room}; free some space, use a --run-dir on another disk, or lower "
             f"checkpoint.keep (now {keep})"
@@ -350,7 +352,7 @@ def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory
 def how_to_shrink(config: TrainConfig) -> str:
     """Return a text of the keys that make a run need less memory, the mildest first."""
     model, rollout, vllm, ways = config.model, config.rollout, config.rollout.vllm, []
-    if rollout.backend == "vllm":
+    if rollout.backend == "vllm" and config.engine == "trl":
         ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {vllm.gpu_memory_utilization}; resumes as well)")
         if not vllm.enable_sleep_mode:
             ways.append("set rollout.vllm.enable_sleep_mode = true")

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
-from microcoder.train.algorithm.active import PassCount, choose_problems, count_passes
 from microcoder.train.algorithm.sampling import DiversityTemperature, StagedTemperature, TemperatureSchedule
+from microcoder.train.algorithm.selection import PassCount, choose_problems, count_passes
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, write_rollouts
-
-_SILENT = Observer()
+from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, steps_in, write_rollouts
 
 
 @dataclass(kw_only=True)
@@ -32,7 +30,7 @@ class Recorder:
     learning_rate: float
     num_steps: int | None
     ideas: Collection[str]
-    observer: Observer = _SILENT
+    observer: Observer = field(default_factory=Observer)
     _passes: dict[int, list[PassCount]] = field(default_factory=dict, init=False)
 
     @classmethod
@@ -60,7 +58,7 @@ class Recorder:
 
     def choose_problems(self, problem_ids: Sequence[str], *, number: int, seed: int, step: int) -> list[str]:
         """Return the problems that a step samples, by the rollouts of the steps before (`active.choose_problems`)."""
-        for before in (one for one in self.run.rollout_steps() if one < step and one not in self._passes):
+        for before in (one for one in steps_in(self.run.rollouts) if one < step and one not in self._passes):
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)
         counts = [count for before in sorted(self._passes) for count in self._passes[before]]
@@ -70,10 +68,13 @@ class Recorder:
         """Raise TrainingError if an update's loss or gradient norm is not finite."""
         for name in ("loss", "grad_norm"):
             if not math.isfinite(optimizer.get(name, 0.0)):
+                newest = self.run.latest_checkpoint_step()
+                from_there = (
+                    f" with --model.kind hugging_face --model.path {self.run.checkpoint(newest)}" if newest else ""
+                )
                 raise TrainingError(
                     f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now "
-                    f"{self.learning_rate}) and start another --run-dir with --model.kind hugging_face --model.path "
-                    f"{self.run.checkpoints}/step_N"
+                    f"{self.learning_rate}) and start another --run-dir{from_there}"
                 )
 
     def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> StepMetrics:
@@ -81,7 +82,7 @@ class Recorder:
         alarms = self.find_alarms(metrics, self.history)
         metrics = replace(metrics, alarms=[alarm.name for alarm in alarms])
         _write_samples(self.run.rollout_file(metrics.step), scored_P_G, metrics)
-        append_row(self.run.metrics, metrics.as_row())
+        append_row(self.run.metrics, asdict(metrics))
         self.show_step(metrics, alarms, self.history)
         self.history.append(metrics)
         return metrics
@@ -113,7 +114,7 @@ class Recorder:
             return None  # an engine that resumes may evaluate the step that it starts from again
         metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds)
         _write_samples(self.run.evaluation_file(step), scored_P_G, metrics)
-        append_row(self.run.evaluations, metrics.as_row())
+        append_row(self.run.evaluations, asdict(metrics))
         self.observer.evaluation(metrics)
         return metrics
 

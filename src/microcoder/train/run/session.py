@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read
 from microcoder.train.run.estimate import explain_failures, measure_room
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.manifest import NEUTRAL_KEYS, changed_keys, check_same_config, describe_start, digest_config
-from microcoder.train.run.tasks import EngineInputs, load_engine, load_tasks
+from microcoder.train.run.tasks import EngineInputs, load_tasks
 from microcoder.train.runs import RunDirectory
 
 
@@ -60,7 +61,7 @@ def run_training(
         tasks = load_tasks(config)
         for reason, number in tasks.left_out.items():
             observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
-        engine = load_engine(config)
+        engine = import_module(f"microcoder.train.{config.engine}.engine")  # which imports torch
         policy = engine.load_policy(config, observer=observer)
         judge, judged_by = opened.enter_context(open_judge(config.evaluator))
         machine, leads = engine.describe_machine(config), engine.is_main_process()

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,11 +129,8 @@ def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, 
     """Return the problems of all steps, in order: `num_steps * train_batch_size` indices.
 
     Each pass over the problems is a fresh permutation, cut to whole steps, so no problem appears twice in a step. A
-    pure function of its arguments: a resumed run samples the same problems. Raises ValueError if a step is larger
-    than the problem set.
+    pure function of its arguments: a resumed run samples the same problems.
     """
-    if train_batch_size > num_problems:
-        raise ValueError(f"train_batch_size={train_batch_size} is more than the {num_problems} problems there are")
     steps_per_pass = num_problems // train_batch_size
     order: list[int] = []
     for first_step in range(0, num_steps, steps_per_pass):
@@ -163,11 +159,3 @@ class EngineInputs:
     judge: BatchJudge
     run: RunDirectory
     observer: Observer
-
-
-def load_engine(config: TrainConfig) -> Any:
-    """Import and return the module of a recipe's engine, which imports torch.
-
-    It has `is_main_process`, `wait_for_everyone`, `describe_machine`, `load_policy`, `train`, `probe`, `export_model`.
-    """
-    return import_module(f"microcoder.train.{config.engine}.engine")

@@ -6,11 +6,10 @@ import dataclasses
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import trl
@@ -52,8 +51,7 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
     return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """The starting weights with their tokenizer."""
 
     model: PreTrainedModel
@@ -159,7 +157,7 @@ def build_arguments(
         # The order of the problems is ours (`tasks.order_problems`), so that it survives a resume.
         shuffle_dataset=False,
         max_steps=config.num_steps * batches.updates_per_step,
-        per_device_train_batch_size=batches.micro_batch_rollouts,
+        per_device_train_batch_size=config.batch.micro_batch_rollouts,
         gradient_accumulation_steps=batches.gradient_accumulation_steps,
         generation_batch_size=batches.rollouts_per_step,
         num_generations=config.rollout.num_samples,

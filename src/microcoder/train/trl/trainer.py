@@ -22,7 +22,6 @@ from microcoder.judge.core.files import append_row, cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
-from microcoder.train.algorithm.filtering import sample_mixed_groups
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
 from microcoder.train.algorithm.scoring import (
     build_rules,
@@ -32,6 +31,7 @@ from microcoder.train.algorithm.scoring import (
     score_heldout,
     score_rollouts,
 )
+from microcoder.train.algorithm.selection import sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
@@ -96,7 +96,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
-        self.is_chat = tokenizer.chat_template is not None
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
         self.stop_requested = False
         self._scored_P_G: list[list[ScoredRollout]] = []
@@ -162,7 +161,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         theirs = output["advantages"]
         output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
         output[PLACE] = torch.arange(len(samples), device=theirs.device)
-        if self.config.algorithm.leaves_denominator:
+        if self.config.algorithm.masking.excluded_from != "gradient":
             counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
@@ -398,7 +397,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if "loss" not in logs:
             return
         update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
-        self.recorder.refuse_divergence(update, step=self.steps_done)
+        # The step that the update is in; until its last one, `steps_done` does not count it.
+        self.recorder.refuse_divergence(update, step=-(-self.state.global_step // self.batches.updates_per_step))
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()
@@ -458,7 +458,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _as_trl(self, prompt: Prompt) -> str | list[dict[str, str]]:
         chat = prompt.as_chat()
-        return chat if self.is_chat else render_chat(self.tokenizer, chat, {})
+        return chat if self.tokenizer.chat_template is not None else render_chat(self.tokenizer, chat, {})
 
 
 class _StepBoundary(TrainerCallback):

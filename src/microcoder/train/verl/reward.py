@@ -35,7 +35,7 @@ _PROBLEMS_KEPT = 256
 
 
 def open_judge(evaluator: EvaluatorConfig) -> Judging:
-    """Return the judge of a reward worker, in its process or behind HTTP; closed with the process."""
+    """Return the judge of a reward worker, in its process (with `ray`, one a node) or behind HTTP; closed with it."""
     opened = ExitStack()
     atexit.register(opened.close)
     if evaluator.backend == "http":

@@ -171,7 +171,8 @@ class MicroCoder(PPOTrainer):
         if self.settings.mismatch is not None:
             seen = self._correct_mismatch(batch)
             scored_P_G = note_mismatch(scored_P_G, [seen[name] for name in names])
-        self._write_decisions(batch, _by_name(names, scored_P_G), leaves=self.algorithm.leaves_denominator)
+        leaves = self.algorithm.masking.excluded_from != "gradient"
+        self._write_decisions(batch, _by_name(names, scored_P_G), leaves=leaves)
         self._scored_P_G += scored_P_G
         shown = {"temperature": self.temperature, "max_response_tokens": self.limit, "optimizer": {}, "seconds": {}}
         # For verl's own loggers.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -34,6 +34,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "rollout.backend": (f"{ROLLOUT}.name",),
     "rollout.num_samples": (f"{ROLLOUT}.n",),
     "algorithm.kl_coefficient": (f"{ACTOR}.kl_loss_coef",),
+    "weights.compute_dtype": (f"{ACTOR}.fsdp_config.dtype",),
     "weights.gradient_checkpointing": (f"{MODEL}.enable_gradient_checkpointing",),
     "optimizer.learning_rate": (f"{ACTOR}.optim.lr",),
     "optimizer.weight_decay": (f"{ACTOR}.optim.weight_decay",),
@@ -117,8 +118,7 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
         run: where the run is, or will be; all machines with training processes must see it under one path.
         model: folder of the starting weights; None: as the recipe names them.
     """
-    for fault in _find_unmappable(config):
-        raise ConfigError(fault)
+    _refuse_unmappable(config)
     decided = {
         **DECIDED,
         **{name: attrgetter(key)(config) for key, names in KEYS.items() for name in names},
@@ -149,29 +149,31 @@ def describe_command(options: Mapping[str, Any]) -> str:
     return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))])
 
 
-def _find_unmappable(config: TrainConfig) -> Iterator[str]:
-    """Yield a message for each setting that verl lacks or would compute differently."""
+def _refuse_unmappable(config: TrainConfig) -> None:
+    """Raise ConfigError for a setting that verl lacks or would compute differently."""
     loss = config.algorithm.loss
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
     if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
-        yield (
+        raise ConfigError(
             "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
             'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
         )
     if _corrects_mismatch(config) and _has_own_correction(config):
-        yield (
+        raise ConfigError(
             "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
             "--rollout.mismatch.correction off, or leave out the latter"
         )
     if (mode := _mode(config)) not in TRAINER_MODES:
-        yield f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}"
+        raise ConfigError(
+            f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}"
+        )
     if strategy not in ("dp", "fsdp", "fsdp2"):
-        yield (
+        raise ConfigError(
             f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
             "command of your own instead (docs/verl.md)"
         )
     if isinstance(config.model, HuggingFaceModel) and config.model.revision:
-        yield (
+        raise ConfigError(
             "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
             "folder"
         )
@@ -215,19 +217,17 @@ def _mode(config: TrainConfig) -> str:
 
 
 def _model(config: TrainConfig) -> dict[str, Any]:
-    model = config.weights
-    is_bfloat16, attention = model.compute_dtype == "bfloat16", model.attn_implementation
+    model, short = config.weights, {"bfloat16": "bf16", "float32": "fp32"}
     decided: dict[str, Any] = {
-        f"{ACTOR}.fsdp_config.model_dtype": "bf16" if model.dtype == "bfloat16" else "fp32",
-        f"{ACTOR}.fsdp_config.dtype": "bfloat16" if is_bfloat16 else "float32",
+        f"{ACTOR}.fsdp_config.model_dtype": short[model.dtype],
         f"+{ACTOR}.fsdp_config.mixed_precision": {
-            "param_dtype": "bf16" if is_bfloat16 else "fp32",
+            "param_dtype": short[model.compute_dtype],
             "reduce_dtype": "fp32",
             "buffer_dtype": "fp32",
         },
     }
-    if attention:
-        decided[f"+{MODEL}.override_config.attn_implementation"] = attention
+    if model.attn_implementation:
+        decided[f"+{MODEL}.override_config.attn_implementation"] = model.attn_implementation
     if (lora := model.lora) is not None:
         decided |= {
             f"{MODEL}.lora_rank": lora.rank,
@@ -270,8 +270,6 @@ def _has_own_correction(config: TrainConfig) -> bool:
 def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
     algorithm, rollout, evaluation = config.algorithm, config.rollout, config.evaluation
     is_own = algorithm.advantage not in ADVANTAGES
-    # On the nodes of a cluster are verl's reward workers, each with a judge.
-    backend = "process" if config.evaluator.backend == "ray" else config.evaluator.backend
     settings = PluginSettings(
         seed=config.seed,
         masking=algorithm.masking,
@@ -285,7 +283,7 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         mismatch=rollout.mismatch if _corrects_mismatch(config) else None,
         rewards=config.rewards,
         extractor=config.extractor,
-        evaluator=config.evaluator.model_copy(update={"backend": backend}),
+        evaluator=config.evaluator,
         evaluation_seed=evaluation.seed,
         problems=run.root.absolute() / "verl" / "problems.jsonl",
         run_dir=run.root.absolute(),

@@ -1,0 +1,158 @@
+"""Which problems a step learns from: those that differ most, chosen before (active) or after sampling (dynamic).
+
+Active sampling: a group teaches only if its rewards differ, which is likeliest at a pass rate of one half. Each problem
+has a posterior of its pass rate, Beta(1 + solved, 1 + failed), in which a sample that is 20 steps old counts half: the
+policy has changed since. Each step draws a rate from each posterior (Thompson sampling) and samples the problems whose
+draw is nearest to one half. So problems that were never sampled, or long ago, are sampled now and then.
+
+Dynamic filtering: problems that all samples solve, or none, are replaced by others before the update.
+
+    0 < |{ o_i : o_i is correct }| < G          (DAPO, arXiv 2503.14476, equation 11)
+
+Such a group's advantages are all zero, so a step full of them learns nothing. Other problems are sampled instead until
+the rewards of every group differ, or a limit of rounds is reached; groups that are still flat stay, with zero
+advantages, and count in `zero_variance_share`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from microcoder.judge.core.types import Outcome
+from microcoder.train.rollouts import ScoredRollout
+
+ProblemChoice = Literal["uniform", "active"]
+HALF_LIFE_STEPS = 20.0
+"""Age at which a recorded sample counts half."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassCount:
+    """Scored samples of one problem in one step."""
+
+    step: int
+    problem_id: str
+    solved: int
+    failed: int
+
+
+def count_passes(rows: Iterable[Mapping[str, Any]], *, step: int) -> list[PassCount]:
+    """Return the counts of a step's rollout rows, by problem; unscored samples are left out."""
+    solved: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        if row["verdict"] != Outcome.SANDBOX_FAULT:
+            solved[row["problem_id"]].append(row["verdict"] == Outcome.ACCEPTED)
+    return [PassCount(step, name, sum(known), len(known) - sum(known)) for name, known in sorted(solved.items())]
+
+
+def choose_problems(
+    problem_ids: Sequence[str],
+    counts: Iterable[PassCount],
+    *,
+    number: int,
+    seed: int,
+    step: int,
+    half_life_steps: float = HALF_LIFE_STEPS,
+) -> list[str]:
+    """Return the problems that a step samples, each once: those whose drawn pass rate is nearest to one half.
+
+    A pure function of its arguments, whatever the order of the problems, so that every engine and every resumed run
+    samples the same.
+
+    Args:
+        problem_ids: all training problems.
+        counts: those of the steps before, in their order.
+        number: how many to choose.
+        seed: the run's seed.
+        step: the training step, from 1.
+        half_life_steps: age at which a sample counts half.
+    """
+    solved: dict[str, float] = defaultdict(float)
+    failed: dict[str, float] = defaultdict(float)
+    for count in counts:
+        weight = 0.5 ** ((step - count.step) / half_life_steps)
+        solved[count.problem_id] += weight * count.solved
+        failed[count.problem_id] += weight * count.failed
+
+    def distance(problem_id: str) -> tuple[float, str]:
+        draw = random.Random(f"active-{seed}-{step}-{problem_id}")
+        return abs(draw.betavariate(1 + solved[problem_id], 1 + failed[problem_id]) - 0.5), problem_id
+
+    return sorted(problem_ids, key=distance)[:number]
+
+
+class Group(Protocol):
+    """One problem's samples, in an engine's own form."""
+
+    @property
+    def scored(self) -> Sequence[ScoredRollout]:
+        """The samples with their rewards and advantages."""
+
+
+GroupT = TypeVar("GroupT", bound=Group)
+
+
+def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
+    """Return whether a group's scored members differ in their rewards; a length penalty does not count."""
+    # Rounded: what was added and is taken away leaves the last bits different.
+    known = ((sample.reward, sample.length_penalty) for sample in scored_G if sample.reward is not None)
+    return len({round(reward - penalty, 9) for reward, penalty in known}) > 1
+
+
+def order_spares(problem_ids: Sequence[str], *, asked: Collection[str], seed: int, step: int) -> list[str]:
+    """Return the problems that may replace others, in order: those that the step has not sampled.
+
+    A pure function of its arguments, so that a resumed run samples the same.
+    """
+    spares = [problem_id for problem_id in problem_ids if problem_id not in asked]
+    random.Random(f"spares-{seed}-{step}").shuffle(spares)
+    return spares
+
+
+def sample_mixed_groups(
+    sample: Callable[[Sequence[str]], list[GroupT]],
+    problem_ids: Sequence[str],
+    *,
+    all_ids: Sequence[str],
+    max_rounds: int = 3,
+    seed: int,
+    step: int,
+    process: int = 0,
+    num_processes: int = 1,
+    gather: Callable[[list[Any]], list[Any]] = list,
+) -> tuple[list[GroupT], list[GroupT]]:
+    """Sample problems, and replacements for groups without variance; return the step's groups and the dropped ones.
+
+    Every process calls `sample` equally often and with equally many problems: sampling is a collective operation.
+
+    Args:
+        sample: samples and scores the groups of some problems.
+        problem_ids: the problems that this process samples first in this step.
+        all_ids: every training problem.
+        max_rounds: calls of `sample`, at most: each takes as long as the longest response.
+        seed: the run's seed.
+        step: the training step, from 1.
+        process: index of this process.
+        num_processes: how many there are.
+        gather: joins the lists of all processes.
+    """
+    groups = sample(problem_ids)
+    left_out: list[GroupT] = []
+    spares = order_spares(all_ids, asked=set(gather(list(problem_ids))), seed=seed, step=step)
+    for _ in range(max_rounds - 1):
+        flat = [index for index, group in enumerate(groups) if not is_mixed(group.scored)]
+        number = min(max(gather([len(flat)])), len(spares) // num_processes)
+        if not number:
+            break
+        fresh = sample(spares[process * number : (process + 1) * number])
+        del spares[: number * num_processes]
+        mixed = [group for group in fresh if is_mixed(group.scored)]
+        left_out += [group for group in fresh if not is_mixed(group.scored)] + mixed[len(flat) :]
+        for index, group in zip(flat, mixed, strict=False):
+            left_out.append(groups[index])
+            groups[index] = group
+    return groups, left_out
