@@ -19,7 +19,7 @@ BUDGETS = {
     "judge/core": 2570,
     "judge/sandbox": 3715,
     "judge/compare": 1210,
-    "judge/languages": 945,
+    "judge/languages": 910,
     "judge/run": 4930,
     "judge/fleet": 2040,
     "judge/serve": 1170,

@@ -12,8 +12,7 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import LANGUAGES, check_language, find_language
 from microcoder.judge.languages.definition import CURRENT_VERSION
-from microcoder.judge.languages.environment import name_environment
-from microcoder.judge.languages.packages import PROFILES
+from microcoder.judge.languages.packages import PROFILES, name_environment
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.session import Session
 

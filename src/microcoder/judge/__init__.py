@@ -14,7 +14,7 @@ from microcoder.facade import lend
 if TYPE_CHECKING:
     from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
     from microcoder.judge.fleet.judge import Judge, judge
-    from microcoder.judge.languages.environment import JudgingEnvironment
+    from microcoder.judge.languages.packages import JudgingEnvironment
     from microcoder.judge.run.checkers import judge_answers
     from microcoder.judge.run.executions import Execution, Invocation
     from microcoder.judge.run.isolation import Isolation
@@ -44,7 +44,7 @@ __all__ = [
 
 __getattr__, __dir__ = lend(__name__, {
     "compare.compare": ("Comparison", "compare_output", "compare_value"),
-    "languages.environment": ("JudgingEnvironment",),
+    "languages.packages": ("JudgingEnvironment",),
     "run.checkers": ("judge_answers",),
     "run.executions": ("Execution", "Invocation"),
     "run.isolation": ("Isolation",),

@@ -7,6 +7,7 @@ many, in processes of their own. Nothing is forked from the calling process, so 
 from __future__ import annotations
 
 import logging
+import platform
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -18,8 +19,7 @@ from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet.protocols import Judging
 from microcoder.judge.languages import check_language, language_of
-from microcoder.judge.languages.environment import JudgingEnvironment, describe_environment
-from microcoder.judge.languages.packages import load_profile, provide_packages
+from microcoder.judge.languages.packages import JudgingEnvironment, digest_languages, load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem
@@ -75,7 +75,9 @@ class Judge(Judging):
         except BaseException:
             self.close()
             raise
-        self.environment: JudgingEnvironment = describe_environment(packages, self.isolation.call_stack)
+        self.environment = JudgingEnvironment(
+            platform.python_version(), packages.profile, packages.problem, digest_languages(), self.isolation.call_stack
+        )
         """The environment of programs: default Python version, and packages."""
         prepare = partial(PreparedProblem, time_scale=self.time_scale, checker_seconds=options.checker_seconds)
         self._shelf = Shelf(prepare, options.tests_mib << 20)

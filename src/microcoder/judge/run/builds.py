@@ -32,8 +32,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, is_disk_full
-from microcoder.judge.languages import Language, Runtime
-from microcoder.judge.languages.definition import ask_version, expand_paths
+from microcoder.judge.languages.definition import Language, Runtime, ask_version, expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.series import make_memory_file
