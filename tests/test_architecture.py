@@ -22,7 +22,7 @@ BUDGETS = {
     "judge/languages": 910,
     "judge/run": 4930,
     "judge/fleet": 2040,
-    "judge/serve": 1170,
+    "judge/serve": 1150,
     "judge": 60,
     "data/formats": 4625,
     "data": 1180,

@@ -268,8 +268,7 @@ class JudgeClient(RemoteJudge[_Service]):
             ConfigError: one refuses the token, is not a judge, or does not pass the check.
             EvaluatorFault: none was reached, or this client is closed.
         """
-        if self._is_closed:
-            raise EvaluatorFault("this JudgeClient is closed; make a new one")
+        self._check_open()
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         return asyncio.run_coroutine_threadsafe(self._meet_all(patience), self._loop).result()
 
@@ -399,14 +398,15 @@ class JudgeClient(RemoteJudge[_Service]):
             wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
         # One that was never there is named as well, once: its address may be mistyped.
         if refused.status in _GONE and (service.workers or not service.num_failures or service.is_false):
-            self._note_outage(service, "for good" if service.is_false else "until it is there again")
+            self._note_outage(service)
         service.num_failures += 1
         service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
         self._loop.call_later(wait_seconds, self._hand_out)
 
-    def _note_outage(self, service: _Service, how_long: str = "until it is there again") -> None:
+    def _note_outage(self, service: _Service) -> None:
         service.workers = 0
         self.outages[service.url] += 1
+        how_long = "for good" if service.is_false else "until it is there again"
         _LOG.warning("the judge %s is left out %s: %s", service.url, how_long, service.trouble)
 
     async def _find(self, service: _Service) -> None:

@@ -56,8 +56,7 @@ class Judge(Judging):
         if not 0 <= self.processes <= self.workers:
             raise ConfigError(f"processes = {self.processes}; use 0 to {self.workers}, the number of workers")
         self.stop: StopRule = options.stop
-        self._is_closed = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._in_flight: dict[Any, Work] = {}
         """By the verdict's key in the cache; for a program that is only run, an object of its own."""
         self._cache: Recent[Verdict] = Recent(options.cache_size)
@@ -111,22 +110,12 @@ class Judge(Judging):
         """Run one program and return the result; raises like `submit_run`."""
         return self.submit_run(invocation).result()
 
-    def close(self) -> None:
-        """End all sandboxes at once; programs still being judged get a sandbox error. A second call does nothing."""
-        with self._lock:
-            # The pool's descriptors may be somebody else's by now.
-            if self._is_closed:
-                return
-            self._is_closed = True
+    def _end(self) -> None:
         self._pool.close()
         with self._lock:
             left, self._in_flight = self._in_flight, {}
         for work in left.values():
             answer_all(work, work.fault("the judge was closed"))
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise EvaluatorFault("this Judge is closed; make a new one")
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
         self._check_open()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, Protocol, Self
 
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Problem, Program, Verdict
 
 OnVerdict = Callable[[int, Verdict], None]
@@ -27,6 +28,9 @@ class BatchJudge(Protocol):
 
 class Judging(ABC):
     """A judge that takes single programs, too; use it as a context manager, or call `close`."""
+
+    _lock: threading.RLock
+    _is_closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +95,18 @@ class Judging(ABC):
 
         return await asyncio.wrap_future(self.submit(program, problem))
 
-    @abstractmethod
     def close(self) -> None:
-        """End the judge, or the connection to it; programs in progress get `sandbox_fault`."""
+        """End the judge, or the connection to it; programs in progress get `sandbox_fault`. Again: no effect."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._end()
+
+    @abstractmethod
+    def _end(self) -> None:
+        """End what runs; called once, since descriptors may be somebody else's afterwards."""
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
