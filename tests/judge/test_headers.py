@@ -35,11 +35,10 @@ from microcoder.judge.run.builds import (
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
 from microcoder.judge.sandbox.protocol import LAYERS
 
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .conftest import NO_NAMESPACES, make_problem  # pyrefly: ignore[missing-import]
 
 CPP = LANGUAGES["cpp"]
 pytestmark = pytest.mark.skipif(not builds.list_headers(CPP), reason="no g++")
-NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
 IO = "iostream"
 """The header that takes little time to make."""
 ADD = f"#include <{IO}>\nint main() {{ long long a, b; std::cin >> a >> b; std::cout << a + b << '\\n'; }}\n"

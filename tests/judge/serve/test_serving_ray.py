@@ -13,13 +13,16 @@ import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
-from microcoder.judge.fleet.ray import allow_slow_start
 
-ray: Any = pytest.importorskip("ray")
+from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
+
+pytest.importorskip("ray")
+
+import ray
+
+from microcoder.judge.fleet.ray import RayJudge, allow_slow_start
+
 pytestmark = pytest.mark.timeout(900)
-
-ADD = "a, b = map(int, input().split())\nprint(a + b)"
-PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(input="4 5", output="9")))
 
 
 class Unreadable:
@@ -42,16 +45,12 @@ def test_a_start_may_be_slow_and_what_a_user_has_set_stays() -> None:
 
 
 def test_a_judge_without_a_cluster_is_refused() -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
     if not ray.is_initialized():
         with pytest.raises(ConfigError, match=r"call ray\.init"):
             RayJudge()
 
 
 def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
     with RayJudge(time_scale=1.0) as judge:
         while len(judge.nodes) < 2:
             time.sleep(0.05)
@@ -82,8 +81,6 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nod
 
 
 def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_once(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
     tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(5)]
     first_line = ADD.replace("input()", "input()[:9]")
     with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
@@ -113,7 +110,5 @@ def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_onc
 
 
 def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
     with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
         RayJudge(time_scale=1.0, layers=("limits",))

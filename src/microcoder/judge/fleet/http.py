@@ -104,8 +104,6 @@ class Unserved(Exception):
 
 
 class _Service(Place):
-    """One of the services: its `/v1/about`, its load, and requests to it."""
-
     def __init__(self, url: str, client: JudgeClient) -> None:
         super().__init__()
         self.url = url

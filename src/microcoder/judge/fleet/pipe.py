@@ -171,8 +171,6 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcod
 
 
 class _Process(Place):
-    """The judge's side of one process."""
-
     channel: Channel
     """Once it starts; what is sent after its end is dropped."""
 

@@ -54,8 +54,6 @@ _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A program that is ready to run, and the sandbox it runs in."""
-
     loaded: Loaded
     sandbox: Sandbox
     limits: Limits
@@ -222,7 +220,6 @@ def _find_failure(run: Run, ready: _Ready) -> tuple[Outcome, str] | None:
 
 
 def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | None) -> TestResult:
-    """Return the result of a test by the value that the function returned."""
     test = problem.tests[number - 1]
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")

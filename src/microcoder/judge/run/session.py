@@ -47,8 +47,6 @@ class Abandoned(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A program that is ready to be judged."""
-
     code: str
     loaded: Loaded
     kind: SandboxKind
@@ -95,7 +93,7 @@ class Session:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
         tries, level = Tries(), ""
         self.explained.clear()
-        self.sandboxes.begin_program()
+        self.sandboxes.has_rerun = False
         try:
             with contextlib.ExitStack() as opened:
                 trial = self._prepare(opened, program.code, prepared)
@@ -327,7 +325,6 @@ class Session:
             return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
-        """Return the kind of sandbox that a program runs in."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
         packages = self.sandboxes.packages

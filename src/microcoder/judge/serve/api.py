@@ -67,8 +67,6 @@ async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verd
 
 
 def _add_routes(app: FastAPI, service: Service) -> None:
-    """Add our own routes."""
-
     @app.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
     async def judge(request: JudgeRequest) -> Response:
         """Judge programs; answers when all are judged."""
@@ -200,7 +198,6 @@ def _add_fusion_routes(app: FastAPI, service: Service) -> None:
 
 
 def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
-    """Return a run's result in SandboxFusion's format."""
     answer: dict[str, Any] = {"message": "", "compile_result": None, "run_result": None, "files": {}}
     if not execution.is_conclusive:
         return answer | {"status": "SandboxError", "message": execution.detail}

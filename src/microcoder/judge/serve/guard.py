@@ -215,8 +215,6 @@ class ValueCounter:
 
 
 class _Body:
-    """A request's body as it arrives."""
-
     def __init__(self, receive: Receive) -> None:
         self.receive = receive
         self.is_complete = False
