@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -19,7 +18,6 @@ pytest.importorskip("uvicorn")
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet.remote import JudgeRequest, Landed, Load
 from microcoder.judge.serve.app import JudgeServer
 from microcoder.judge.serve.service import Service
 from microcoder.judge.serve.settings import ServiceSettings
@@ -58,9 +56,11 @@ class Running:
 
 
 @contextmanager
-def serving(judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, **settings: object) -> Iterator[Running]:
+def serving(
+    judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, kind: type[Service] = Service, **settings: object
+) -> Iterator[Running]:
     """Serve a judge until the block ends."""
-    service = Service(judge, ServiceSettings.model_validate(settings))
+    service = kind(judge, ServiceSettings.model_validate(settings))
     server = JudgeServer(service, tokens=tokens, host="127.0.0.1", port=port)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -75,7 +75,7 @@ def serving(judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, **sett
 
 @contextmanager
 def stub_judge(
-    judge: Judge, behave: Callable[[int, list[Verdict]], list[Verdict | None]], **limits: float
+    judge: Judge, behave: Callable[[int, list[Verdict]], list[Verdict | None]]
 ) -> Iterator[tuple[str, list[int]]]:
     """Serve the verdicts of a judge as a function changes them, which gets the number of the request.
 
@@ -83,45 +83,23 @@ def stub_judge(
     for each request, how many programs it had.
     """
     asked: list[int] = []
-    is_over = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            about = {"workers": 2, "limits": {"max_queued": 100, "request_seconds": 600} | limits}
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(about).encode())
-
-        def do_POST(self) -> None:
-            request = JudgeRequest.model_validate_json(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append(len(request.programs))
+    class Stub(Service):
+        async def judge_each(
+            self, programs: Sequence[Program], problems: Sequence[Problem]
+        ) -> AsyncGenerator[tuple[int, Verdict] | None]:
+            asked.append(len(programs))
             number = len(asked)
-            found = judge.judge(
-                [Program(program.code) for program in request.programs],
-                [request.problems[program.problem] for program in request.programs],
-            )
-            self.send_response(200)
-            self.end_headers()
-            told = behave(number, found)
-            load = Load(workers=2, queued=len(found)).model_dump_json()
-            with suppress(OSError):
-                for index, verdict in enumerate(told):
-                    line = load if verdict is None else Landed(index=index, verdict=verdict).model_dump_json()
-                    self.wfile.write(f"{line}\n".encode())
-                while None in told and not is_over.wait(0.05):
-                    self.wfile.write(f"{load}\n".encode())
+            yield None
+            told = behave(number, await asyncio.to_thread(self.judge.judge, programs, problems))
+            for index, verdict in enumerate(told):
+                yield None if verdict is None else (index, verdict)
+            while None in told and not self.is_draining:
+                await asyncio.sleep(0.05)
+                yield None
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        is_over.set()
-        server.shutdown()
-        server.server_close()
+    with serving(judge, kind=Stub, grace_seconds=0) as running:
+        yield running.url, asked
 
 
 @pytest.fixture(scope="package")

@@ -45,8 +45,8 @@ from microcoder.judge.fleet.remote import (
     ProgramMessage,
     RemoteJudge,
 )
-from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import longest_wall_seconds
+from microcoder.judge.run.verdicts import CHECKER_SECONDS
 from microcoder.judge.run.workers import Work
 
 CONFIGURATION = (401, 403, 404)
@@ -147,7 +147,7 @@ class _Service(Place):
         scale = self.about.get("time_scale", 1.0)
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
-            seconds += longest_wall_seconds(CPU_SECONDS * scale)
+            seconds += longest_wall_seconds(CHECKER_SECONDS * scale)
         return min(len(problem.tests) * seconds, self.request_seconds + _EXTRA_SECONDS)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:

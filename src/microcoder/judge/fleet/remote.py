@@ -14,7 +14,7 @@ from pydantic import Field
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Record, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.fleet import Fleet, PlaceT
-from microcoder.judge.fleet.protocols import Judging
+from microcoder.judge.fleet.judge import Judging
 from microcoder.judge.languages import check_language
 from microcoder.judge.run.workers import Answer, Shelf, Work
 

@@ -29,6 +29,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, is_disk_full
@@ -77,7 +78,8 @@ class Builds:
         self.time_scale = 1.0
         """Factor on the compilers' CPU time on this machine."""
         self._builds: Recent[Build] = Recent(most_bytes=_MAX_KEPT_BYTES)
-        self._running: dict[_Key, threading.Event] = {}
+        self._running: WeakValueDictionary[_Key, threading.Lock] = WeakValueDictionary()
+        """A lock for each build that runs or is waited for."""
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
         self._layers, self._nice = layers, nice
@@ -94,26 +96,18 @@ class Builds:
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
         """Return a build, made on first use; an exception is raised to the first caller only, others try again."""
         key = (language.name, language.version, code)
-        while True:
+        with self._lock:
+            one_at_a_time = self._running.setdefault(key, threading.Lock())
+        with one_at_a_time:
             with self._lock:
                 if (made := self._builds.find(key)) is not None:
                     return made
-                running = self._running.get(key)
-                if running is None:
-                    is_over = self._running[key] = threading.Event()
-                    break
-            running.wait()
-        try:
             with self._places:
                 made = build()
             with self._lock:
                 self._builds.add(key, made, len(made.binary) + len(code))
                 self._builds.trim()
             return made
-        finally:
-            with self._lock:
-                del self._running[key]
-            is_over.set()
 
     def provide(self, language: Language, code: str) -> str:
         """Return the folder of the precompiled header that a program can use; empty for none.

@@ -13,7 +13,7 @@ from microcoder.judge.compare.values import write_json
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
 from microcoder.judge.languages import Language, find_language, language_of
-from microcoder.judge.run import checkers, executions, verdicts
+from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
@@ -112,7 +112,7 @@ class Session:
         checking = None
         if problem.checker.type == "program":
             checker, written = problem.checker, find_language(problem.checker.language)
-            checking = self._load(opened, written, str(checker.code), checkers.MEMORY_MIB)
+            checking = self._load(opened, written, str(checker.code), verdicts.CHECKER_MIB)
             if isinstance(checking, str):
                 return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
         language = language_of(problem)
@@ -356,10 +356,10 @@ class Session:
         """Return a checker's decision on an output, by default the answer."""
         checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
-        task = checkers.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
+        task = verdicts.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
         kind = self._kind(find_language(checker.language), "", is_large=True)
         checked = self.sandboxes.run_once(kind, task, prepared.checker_limits, is_alone_again=True)
-        return checkers.read_verdict(checker, checked, checking.rejection())
+        return verdicts.read_verdict(checker, checked, checking.rejection())
 
 
 def _stops_after(result: TestResult, stop: StopRule) -> bool:

@@ -246,7 +246,7 @@ class _ReadRoute(APIRoute):
 
 
 def build_app(service: Service) -> FastAPI:
-    """Return the application, without any check of tokens or sizes: see `guard`."""
+    """Return the application, without any check of tokens or sizes: see `Guard`."""
     app = FastAPI(
         title="MicroCoder judge",
         summary="Judges untrusted programs against tests, in a sandbox.",
