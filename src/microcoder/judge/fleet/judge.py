@@ -202,8 +202,9 @@ class Judge(Judging):
             EvaluatorFault: there is no compiler for its language, or the judge is closed.
         """
         invocation.check()
-        future: Future[Execution] = Future()
-        self._enqueue(object(), future, invocation.program, None, invocation)
+        work = Work(invocation.program, None, invocation)
+        (future,) = work.waiting
+        self._enqueue(object(), work)
         return future
 
     def run(self, invocation: Invocation) -> Execution:
@@ -227,30 +228,25 @@ class Judge(Judging):
 
     def _begin_all(self, programs: Sequence[Program], prepared: Sequence[PreparedProblem]) -> list[Future[Verdict]]:
         self._check_open()
-        futures: list[Future[Verdict]] = [Future() for _ in programs]
-        for index in sorted(range(len(programs)), key=lambda index: -prepared[index].expected_seconds):
-            program, problem = programs[index], prepared[index]
-            self._enqueue(problem.key_of(program), futures[index], program, problem)
+        works = [Work(*pair) for pair in zip(programs, prepared, strict=True)]
+        futures = [work.waiting[0] for work in works]
+        for work in sorted(works, key=lambda work: -work.problem.expected_seconds):
+            self._enqueue(work.problem.key_of(work.program), work)
         return futures
 
-    def _enqueue(
-        self,
-        key: Any,
-        future: Future[Any],
-        program: Program,
-        problem: PreparedProblem | None,
-        invocation: Invocation | None = None,
-    ) -> None:
+    def _enqueue(self, key: Any, work: Work) -> None:
         """Start work unless its answer is known or on its way."""
+        (future,) = work.waiting
         with self._lock:
             self._check_open()
-            verdict, work = self._cache.find(key), self._in_flight.get(key)
-            is_new = verdict is None and work is None
-            if work is None:
-                work = Work(program, problem, invocation, [], partial(self._finish, key))
+            verdict, begun = self._cache.find(key), self._in_flight.get(key)
+            is_new = verdict is None and begun is None
             if is_new:
+                work.end = partial(self._finish, key)
                 self._in_flight[key] = work
-            work.waiting.append(future)
+            elif begun is not None:
+                work = begun
+                work.waiting.append(future)
             self._own_counts.from_cache += not is_new
         if verdict is not None:
             answer_all(work, verdict)
