@@ -167,7 +167,7 @@ class Judge(Judging):
 
             self._pool = Processes(self.processes, self.workers, options)
         else:
-            self._pool = Workers(self.workers, options, packages)
+            self._pool = Workers(self.workers, options)
         try:
             self.isolation, self.time_scale = self._pool.open()
             """The isolation of programs, and the factor on CPU limits."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.judge.languages import find_language
-from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
+from microcoder.judge.languages.packages import ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import find_room, find_toolchain
 from microcoder.judge.run.options import JudgeOptions
@@ -64,8 +64,8 @@ class Sandboxes:
         turn: Turn | None = None,
         pace: Pace | None = None,
     ) -> None:
-        self.packages = packages or provide_packages(load_profile(STANDARD))
         self.options = options or JudgeOptions()
+        self.packages = packages or provide_packages(load_profile(self.options.packages))
         self.turn = turn or Turn()
         """Its thread's turn to run programs."""
         self._pace = pace or Pace()

@@ -76,7 +76,7 @@ class Session:
         self.sandboxes = sandboxes or Sandboxes()
         """The sandboxes of its thread."""
         self._options, self.record = self.sandboxes.options, self.sandboxes.record
-        self._builds = builds or Builds()
+        self._builds = builds or Builds(self._options)
         self.explained: list[tuple[int, str]] = []
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
 
