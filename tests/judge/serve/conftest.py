@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -71,6 +75,26 @@ def serving(
     finally:
         server.handle_exit(15, None)
         thread.join(30)
+
+
+@contextmanager
+def serve(*options: str, **started: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run `microcoder serve`, a process started with these arguments; yield its address and it."""
+    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **started)
+    try:
+        assert process.stderr is not None
+        found = re.search(r"serving on (https?://\S+),", process.stderr.readline())
+        assert found, process.stderr.read()
+        yield found[1], process
+    except Exception as error:
+        ended = process.poll()
+        process.kill()
+        error.add_note(f"the service had ended with {ended}, and said: {process.communicate()[1]}")
+        raise
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextmanager

@@ -40,7 +40,7 @@ from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.series import make_memory_file
 from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, LAYERS, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, WALL_EXPIRED
 
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
@@ -251,12 +251,13 @@ def make_header(language: Language, header: str, options: JudgeOptions | None = 
 
     This is done in a new sandbox, only from the system's files: no program has run there.
     """
+    given = options or JudgeOptions()
 
     def fill(folder: Path) -> None:
         _LOG.warning("microcoder: precompiling <%s> for %s into %s, once", header, language.label, folder.parent)
         command = language.precompile_command(require_compiler(language))
         try:
-            layers, nice = (options.layers, options.nice) if options else (LAYERS, 0)
+            layers, nice = given.layers, given.nice
             sandbox = Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
             with contextlib.closing(sandbox):
                 made = run_compiler(sandbox, language, command, f"#include <{header}>\n", max_bytes=_MAX_BYTES)
