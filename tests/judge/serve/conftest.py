@@ -21,7 +21,8 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.judge.fleet.judge import Judging
 from microcoder.judge.serve.app import JudgeServer
 from microcoder.judge.serve.service import Service
 from microcoder.judge.serve.settings import ServiceSettings
@@ -124,6 +125,23 @@ def stub_judge(
 
     with serving(judge, kind=Stub, grace_seconds=0) as running:
         yield running.url, asked
+
+
+def judge_alternating(
+    judge: Judging, what: str, number: int, at_the_tenth: Callable[[], object] = lambda: None
+) -> None:
+    """Judge programs, each its own: right, wrong, right, ...; each has its verdict, told once."""
+    told: list[int] = []
+
+    def note(index: int, verdict: Verdict) -> None:
+        told.append(index)
+        if len(told) == 10:
+            at_the_tenth()
+
+    programs = [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
+    verdicts = judge.judge(programs, [PROBLEM] * number, on_verdict=note)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (number // 2)
+    assert sorted(told) == list(range(number))
 
 
 @pytest.fixture(scope="package")

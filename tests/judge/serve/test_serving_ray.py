@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
 
-from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
+from .conftest import ADD, PROBLEM, judge_alternating  # pyrefly: ignore[missing-import]
 
 pytest.importorskip("ray")
 
@@ -28,13 +28,6 @@ pytestmark = pytest.mark.timeout(900)
 class Unreadable:
     def __reduce__(self) -> tuple[type, tuple[str]]:
         return int, ("x",)
-
-
-def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
-    """Return programs, each its own, every third of them wrong; and which are right."""
-    numbers = range(40)
-    right = [number % 3 != 0 for number in numbers]
-    return [Program(ADD.replace("a + b", f"a + b + {int(not right[n])}") + f"  # {what} {n}") for n in numbers], right
 
 
 def test_a_start_may_be_slow_and_what_a_user_has_set_stays() -> None:
@@ -51,31 +44,20 @@ def test_a_judge_without_a_cluster_is_refused() -> None:
 
 
 def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nodes: Any) -> None:
-    with RayJudge(time_scale=1.0) as judge:
+    def kill_an_actor() -> None:
+        handle = next(iter(judge._places.values())).handle
+        os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+
+    def kill_a_node() -> None:
+        two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
+
+    killed: list[Future[None]] = []
+    with RayJudge(time_scale=1.0) as judge, ThreadPoolExecutor(1) as pool:
         while len(judge.nodes) < 2:
             time.sleep(0.05)
-        for what in ("actor", "node"):
-            programs, right = programs_to_judge(what)
-            told: list[int] = []
-            killed = threading.Event()
-
-            def kill(what: str = what, killed: threading.Event = killed) -> None:
-                if what == "actor":
-                    handle = next(iter(judge._places.values())).handle
-                    os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
-                else:
-                    two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
-                killed.set()
-
-            def note(index: int, verdict: object, told: list[int] = told, kill: Any = kill) -> None:
-                told.append(index)
-                if len(told) == 10:
-                    threading.Thread(target=kill).start()
-
-            verdicts = judge.judge(programs, [PROBLEM] * len(programs), on_verdict=note)
-            assert [verdict.is_accepted for verdict in verdicts] == right
-            assert sorted(told) == list(range(len(programs)))
-            assert killed.wait(30)
+        for kill in (kill_an_actor, kill_a_node):
+            judge_alternating(judge, kill.__name__, 40, lambda kill=kill: killed.append(pool.submit(kill)))
+        assert [one.result(30) for one in killed] == [None, None]
         assert judge.submit(Program(f"{ADD} # after"), PROBLEM).result(60).is_accepted
         assert judge.num_losses >= 1
 
