@@ -315,19 +315,16 @@ class PackageProfile(Record):
             return None
         tree = try_parse(code) if len(code) <= _MOST_PARSED_CHARACTERS else None
         if tree is None:
-            return self._find_in_lines(code, is_function=is_function)
+            lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
+            for one in self.packages:
+                is_used = is_function and any(_find_word(name, code) for name in one.prelude)
+                if is_used or any(_find_word(module, lines) for module in one.modules):
+                    return one
+            return None
         nodes = list(ast.walk(tree))
         imported = {name for node in nodes for name in _imports_of(node)}
         used = {node.id for node in nodes if isinstance(node, ast.Name)} if is_function else set()
         return next((one for one in self.packages if imported & {*one.modules} or used & {*one.prelude}), None)
-
-    def _find_in_lines(self, code: str, *, is_function: bool) -> Package | None:
-        lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
-        for one in self.packages:
-            is_used = is_function and any(_find_word(name, code) for name in one.prelude)
-            if is_used or any(_find_word(module, lines) for module in one.modules):
-                return one
-        return None
 
 
 def _imports_of(node: ast.AST) -> Iterator[str]:

@@ -186,13 +186,9 @@ def run_compiler(
         if is_disk_full(OSError(run.stderr)):
             sandbox.check_room()
         ended = _KILLED if run.result.signal == signal.SIGKILL else f"exit code {run.result.exit_code}"
-        return Build(b"", _first_error(run.stderr) or f"the compiler ended: {ended}")
+        lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or [f"the compiler ended: {ended}"]
+        return Build(b"", next((line for line in lines if "error" in line), lines[-1]))
     return Build(run.wire)
-
-
-def _first_error(stderr: str) -> str:
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[-1] if lines else "")
 
 
 BUILDS_WITHOUT = 4
