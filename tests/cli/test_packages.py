@@ -8,7 +8,7 @@ import pytest
 from microcoder.cli import main
 from microcoder.cli.doctor import describe
 from microcoder.judge import Judge
-from microcoder.judge.fleet.probes import PROBES, run_probes
+from microcoder.judge.fleet.judge import PROBES, run_probes
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
 from wheels import keep_packages_in, make_wheel

@@ -4,9 +4,16 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
+from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.run.workers import Workers
+from microcoder.judge.sandbox.protocol import LAYERS
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)\n"
+NEEDS = {
+    name: pytest.mark.skipif(bool(language.find_problem()), reason=language.find_problem())
+    for name, language in LANGUAGES.items()
+}
+NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
 
 
 def make_problem(*tests: tuple[str, str], **options: object) -> Problem:

@@ -1,6 +1,5 @@
 """What a judge leaves behind: processes, files, shared memory, mounts, changed devices."""
 
-import ctypes
 import os
 import stat
 import time
@@ -8,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from microcoder.judge.run import isolation
+from microcoder.judge.sandbox.kernel import prctl
 
 from .processes import children_of  # pyrefly: ignore[missing-import]
 
@@ -22,7 +22,7 @@ class Leftovers:
 
     def __init__(self) -> None:
         # Whatever loses its parent becomes our child, so nothing that was started can get out of sight.
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._started = time.time()
         self._before = _machine()
 

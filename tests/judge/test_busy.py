@@ -30,7 +30,7 @@ from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.watch import Attendance
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 
-from .conftest import make_problem, run, workers_of  # pyrefly: ignore[missing-import]
+from .conftest import NEEDS, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
 from .processes import descendants_of, wait_until  # pyrefly: ignore[missing-import]
 
 ONE_TEST = ("", "3")
@@ -162,7 +162,7 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         assert [loss.reason for loss in session.sandboxes.losses] == [Repeat.NEAR_LIMIT]
 
 
-@pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
+@NEEDS["cpp"]  # whose files sh is among
 def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error() -> None:
     def build(script: str) -> None:
         cpp = find_language("cpp")
@@ -179,7 +179,7 @@ def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error(
         build("sleep 99; true")
 
 
-@pytest.mark.skipif(bool(find_language("cpp").find_problem()), reason="no C++ compiler, whose files sh is among")
+@NEEDS["cpp"]  # whose files sh is among
 def test_a_compiler_that_is_killed_is_started_once_more() -> None:
     command = ("{compiler}", "-c", "sleep 0.5; echo built > main")
     language = Language(name="slow", source_file="main", compilers=("sh",), build=command, build_seconds=5)

@@ -6,9 +6,8 @@ import pytest
 
 from microcoder.judge import Judge, judge_answers
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program
-from microcoder.judge.languages import LANGUAGES
 
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .conftest import NEEDS, make_problem, run  # pyrefly: ignore[missing-import]
 
 KATTIS = """
 import os, sys
@@ -30,7 +29,6 @@ int main(int count, char** names) {
     while ((is_kattis ? std::cin : file) >> word) { if (word.size() > 100) abort(); sum += std::stoi(word); }
     return (sum != total) + (is_kattis ? 42 : 0);
 }"""
-NEEDS_CPP = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")
 
 
 def sum_problem(**checker: object) -> Problem:
@@ -41,8 +39,8 @@ def sum_problem(**checker: object) -> Problem:
     ("checker", "long"),
     [
         ({"code": KATTIS, "protocol": "kattis", "arguments": ["positive"]}, None),
-        pytest.param({"code": CPP, "language": "cpp"}, "SIGABRT", marks=NEEDS_CPP),
-        pytest.param({"code": CPP, "language": "cpp", "protocol": "kattis"}, "SIGABRT", marks=NEEDS_CPP),
+        pytest.param({"code": CPP, "language": "cpp"}, "SIGABRT", marks=NEEDS["cpp"]),
+        pytest.param({"code": CPP, "language": "cpp", "protocol": "kattis"}, "SIGABRT", marks=NEEDS["cpp"]),
     ],
     ids=["kattis", "cpp", "cpp by kattis"],
 )

@@ -23,13 +23,11 @@ from microcoder.judge.sandbox.folders import empty_folder, measure_folder
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
 
 from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from .conftest import NEEDS, NO_NAMESPACES, make_problem, run  # pyrefly: ignore[missing-import]
 from .processes import wait_until  # pyrefly: ignore[missing-import]
 
-NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
 # The forgeries' canaries are honest programs of every kind, which are judged as root without capabilities, too.
 LONG = ("nobody", "root in a container", "root without capabilities in a container")
-NEEDS_CPP = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason="no C++ compiler")
 ENDLESS_TO_COMPILE = """
 template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v; };
 template <int M> struct A<0, M> { static const long v = M; };
@@ -71,7 +69,7 @@ def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_wo
         assert {row["name"] for row in found["self_test"] if not row["ok"]} == {"users are not listed"}
 
 
-@NEEDS_CPP
+@NEEDS["cpp"]
 @pytest.mark.parametrize(
     ("limit", "code", "said"),
     [
@@ -185,7 +183,8 @@ with Judge(workers=1, cache_size=0, layers=[l for l in LAYERS if not l.endswith(
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or bool(LANGUAGES["cpp"].find_problem()), reason="needs root and a compiler")
+@NEEDS["cpp"]
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_full_disk_is_no_fault_of_the_program(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -35,11 +34,10 @@ from microcoder.judge.run.builds import (
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
 from microcoder.judge.sandbox.protocol import LAYERS
 
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .conftest import NO_NAMESPACES, make_problem  # pyrefly: ignore[missing-import]
 
 CPP = LANGUAGES["cpp"]
 pytestmark = pytest.mark.skipif(not builds.list_headers(CPP), reason="no g++")
-NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
 IO = "iostream"
 """The header that takes little time to make."""
 ADD = f"#include <{IO}>\nint main() {{ long long a, b; std::cin >> a >> b; std::cout << a + b << '\\n'; }}\n"
@@ -205,31 +203,24 @@ def test_a_command_makes_it_or_says_what_the_compiler_said(
 
 
 def test_who_waits_for_a_build_gets_it_or_builds_where_it_failed() -> None:
-    cache, entered, may_end = Builds(), threading.Event(), threading.Event()
-    got: list[Build | str] = []
+    cache, entered, may_end, begun = Builds(), threading.Event(), threading.Event(), list[str]()
 
     def build() -> Build:
+        begun.append("a build")
         entered.set()
         may_end.wait(60)
-        if not got:
-            got.append("failed")
+        if len(begun) == 1:
             raise SandboxDied("gone")
-        got.append("built")
         return Build(b"binary")
 
-    def ask() -> None:
-        with contextlib.suppress(SandboxDied):
-            got.append(cache.get(CPP, ADD, build))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    threads[0].start()
-    assert entered.wait(60)
-    for thread in threads[1:]:
-        thread.start()
-    may_end.set()
-    for thread in threads:
-        thread.join(60)
-    assert got == ["failed", "built", *[Build(b"binary")] * 3]
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(cache.get, CPP, ADD, build)
+        assert entered.wait(60)
+        others = [pool.submit(cache.get, CPP, ADD, build) for _ in range(3)]
+        may_end.set()
+    assert isinstance(first.exception(), SandboxDied)
+    assert [one.result() for one in others] == [Build(b"binary")] * 3
+    assert len(begun) == 2
 
 
 def test_sources_that_do_not_compile_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,11 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
 
-from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
+from .conftest import ADD, NO_NAMESPACES, make_problem, run  # pyrefly: ignore[missing-import]
 from .safety_suites import hostile_case  # pyrefly: ignore[missing-import]
 
-NAMESPACES = {layer for layer in LAYERS if layer.endswith("namespace")}
 SET_UPS = {
-    "no namespaces": set(LAYERS) - NAMESPACES,
+    "no namespaces": NO_NAMESPACES,
     "no pid namespace": set(LAYERS) - {"pid_namespace"},
     "no mount namespace": set(LAYERS) - {Layer.MOUNT_NAMESPACE},
     "no landlock": set(LAYERS) - {Layer.LANDLOCK},

@@ -10,16 +10,13 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program
-from microcoder.judge.languages import LANGUAGES, check_language, find_language
+from microcoder.judge.languages import check_language, find_language
 from microcoder.judge.languages.definition import CURRENT_VERSION
-from microcoder.judge.languages.environment import name_environment
-from microcoder.judge.languages.packages import PROFILES
+from microcoder.judge.languages.packages import PROFILES, name_environment
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.session import Session
 
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
-
-needs_cpp = pytest.mark.skipif(bool(LANGUAGES["cpp"].find_problem()), reason=LANGUAGES["cpp"].find_problem())
+from .conftest import NEEDS, make_problem  # pyrefly: ignore[missing-import]
 
 RECURSES = """
 #include <cstdio>
@@ -72,7 +69,7 @@ def judge_cpp(judging: Judge, code: str, *inputs: str, **options: object) -> lis
     return [verdict.outcome for verdict in judging.judge([Program(code, "c++")] * len(problems), problems)]
 
 
-@needs_cpp
+@NEEDS["cpp"]
 def test_cpp_is_closed_in_and_has_its_threads_memory_and_stack(judge_one: Judge) -> None:
     assert judge_cpp(judge_one, SANDBOX_PROBES, "") == [Outcome.ACCEPTED]
     large = {"memory_limit_mib": 512, "time_limit_seconds": 30.0}
@@ -118,7 +115,7 @@ def test_a_problem_may_name_the_python_that_we_run_on_and_no_other(judge_one: Ju
     assert name_environment(PROFILES["none"], [])["Python"] == platform.python_version()
 
 
-@needs_cpp
+@NEEDS["cpp"]
 def test_a_problem_chooses_its_standard_of_cpp(judge_one: Judge) -> None:
     def judge(code: str, expected: str, version: str, language: str = "cpp") -> Outcome:
         problem = make_problem(("", expected), language=language, language_version=version)

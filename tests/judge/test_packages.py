@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from microcoder.judge import Judge
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.types import Outcome
+from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.languages.packages import (
     PROFILES,
     ROOT_VARIABLE,
@@ -20,6 +22,9 @@ from microcoder.judge.languages.packages import (
     load_profile,
     provide_packages,
 )
+from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.sandboxes import Sandboxes
+from microcoder.judge.run.session import Session
 from wheels import keep_packages_in, make_wheel
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
@@ -57,6 +62,12 @@ def test_promised_packages_can_be_imported_and_no_others_of_the_host(judge_one: 
     with Judge(workers=1, time_scale=1, packages="none") as judging:
         assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR
         assert judging.environment.as_record()["packages"]["pins"] == []
+
+
+def test_a_session_of_its_own_goes_by_its_options_too() -> None:
+    with closing(Session(Sandboxes(JudgeOptions(packages="none", build_seconds=7)))) as session:
+        verdict = session.judge(Program(USES["numpy"]), PreparedProblem(SUM))
+        assert (verdict.outcome, session._builds.limit(LANGUAGES["cpp"]).build_seconds) == (Outcome.RUNTIME_ERROR, 7)
 
 
 def test_a_promise_that_is_not_kept_scores_nothing(index: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,16 +11,12 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Outcome, Program
-from microcoder.judge.languages import LANGUAGES, LANGUAGES_VARIABLE, add_language, find_language
+from microcoder.judge.languages import LANGUAGES_VARIABLE, add_language, find_language
 
 from . import hostile_runtimes as hostile  # pyrefly: ignore[missing-module-attribute]
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .conftest import NEEDS, make_problem  # pyrefly: ignore[missing-import]
 
 RUST = Path(__file__).parents[2] / "examples/extensions/rust.toml"
-NEEDS = {
-    name: pytest.mark.skipif(bool(LANGUAGES[name].find_problem()), reason=LANGUAGES[name].find_problem())
-    for name in ("java", "javascript")
-}
 AWK = """\
 name = "awk"
 source_file = "main.awk"

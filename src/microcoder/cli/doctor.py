@@ -13,7 +13,7 @@ from microcoder.cli.display import Json
 from microcoder.cli.judge_options import SandboxFlags
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
-from microcoder.judge.fleet.probes import run_probes
+from microcoder.judge.fleet.judge import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.definition import current_interpreter
 from microcoder.judge.run.isolation import DEGRADED_MEANS

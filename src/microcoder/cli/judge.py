@@ -21,8 +21,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
-from microcoder.judge.languages.environment import name_environment
-from microcoder.judge.languages.packages import load_profile
+from microcoder.judge.languages.packages import load_profile, name_environment
 from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.session import Session

@@ -8,8 +8,8 @@ from microcoder.cli.display import Flag
 from microcoder.judge import Judge, JudgeOptions, StopRule
 from microcoder.judge.languages import add_language
 from microcoder.judge.languages.packages import STANDARD
-from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.isolation import DEGRADED_MEANS
+from microcoder.judge.run.verdicts import CHECKER_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,7 @@ class JudgeFlags(SandboxFlags):
     """Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`)."""
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
-    checker_seconds: float = CPU_SECONDS
+    checker_seconds: float = CHECKER_SECONDS
     """CPU time that a problem's checker program may take for a test."""
     build_seconds: float | None = None
     """CPU time that a compiler may take; by default what the language's file says, 10 for those of the package."""

@@ -15,7 +15,7 @@ from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import require_linux
-from microcoder.judge.fleet.probes import run_probes
+from microcoder.judge.fleet.judge import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 

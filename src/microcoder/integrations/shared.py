@@ -16,7 +16,7 @@ from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.protocols import Judging
+from microcoder.judge.fleet.judge import Judging
 
 Mode = Literal["all", "fraction"]
 """The score of a program: 1 if every test passed, else 0; or the share of passed tests."""

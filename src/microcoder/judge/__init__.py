@@ -14,14 +14,14 @@ from microcoder.facade import lend
 if TYPE_CHECKING:
     from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
     from microcoder.judge.fleet.judge import Judge, judge
-    from microcoder.judge.languages.environment import JudgingEnvironment
-    from microcoder.judge.run.checkers import judge_answers
+    from microcoder.judge.languages.packages import JudgingEnvironment
     from microcoder.judge.run.executions import Execution, Invocation
     from microcoder.judge.run.isolation import Isolation
     from microcoder.judge.run.options import JudgeOptions, StopRule
     from microcoder.judge.run.problem import check_problem
     from microcoder.judge.run.reference import judge_by_reference
     from microcoder.judge.run.submissions import Submission, read_submissions
+    from microcoder.judge.run.verdicts import judge_answers
 
 __all__ = [
     "Comparison",
@@ -44,8 +44,7 @@ __all__ = [
 
 __getattr__, __dir__ = lend(__name__, {
     "compare.compare": ("Comparison", "compare_output", "compare_value"),
-    "languages.environment": ("JudgingEnvironment",),
-    "run.checkers": ("judge_answers",),
+    "languages.packages": ("JudgingEnvironment",),
     "run.executions": ("Execution", "Invocation"),
     "run.isolation": ("Isolation",),
     "fleet.judge": ("Judge", "judge"),
@@ -53,4 +52,5 @@ __getattr__, __dir__ = lend(__name__, {
     "run.problem": ("check_problem",),
     "run.reference": ("judge_by_reference",),
     "run.submissions": ("Submission", "read_submissions"),
+    "run.verdicts": ("judge_answers",),
 })  # fmt: skip

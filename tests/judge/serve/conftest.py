@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import httpx
 import pytest
@@ -18,8 +21,8 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet.remote import JudgeRequest, Landed, Load
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.judge.fleet.judge import Judging
 from microcoder.judge.serve.app import JudgeServer
 from microcoder.judge.serve.service import Service
 from microcoder.judge.serve.settings import ServiceSettings
@@ -58,9 +61,11 @@ class Running:
 
 
 @contextmanager
-def serving(judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, **settings: object) -> Iterator[Running]:
+def serving(
+    judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, kind: type[Service] = Service, **settings: object
+) -> Iterator[Running]:
     """Serve a judge until the block ends."""
-    service = Service(judge, ServiceSettings.model_validate(settings))
+    service = kind(judge, ServiceSettings.model_validate(settings))
     server = JudgeServer(service, tokens=tokens, host="127.0.0.1", port=port)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -74,8 +79,28 @@ def serving(judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, **sett
 
 
 @contextmanager
+def serve(*options: str, **started: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run `microcoder serve`, a process started with these arguments; yield its address and it."""
+    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **started)
+    try:
+        assert process.stderr is not None
+        found = re.search(r"serving on (https?://\S+),", process.stderr.readline())
+        assert found, process.stderr.read()
+        yield found[1], process
+    except Exception as error:
+        ended = process.poll()
+        process.kill()
+        error.add_note(f"the service had ended with {ended}, and said: {process.communicate()[1]}")
+        raise
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
 def stub_judge(
-    judge: Judge, behave: Callable[[int, list[Verdict]], list[Verdict | None]], **limits: float
+    judge: Judge, behave: Callable[[int, list[Verdict]], list[Verdict | None]]
 ) -> Iterator[tuple[str, list[int]]]:
     """Serve the verdicts of a judge as a function changes them, which gets the number of the request.
 
@@ -83,45 +108,40 @@ def stub_judge(
     for each request, how many programs it had.
     """
     asked: list[int] = []
-    is_over = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            about = {"workers": 2, "limits": {"max_queued": 100, "request_seconds": 600} | limits}
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(about).encode())
-
-        def do_POST(self) -> None:
-            request = JudgeRequest.model_validate_json(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append(len(request.programs))
+    class Stub(Service):
+        async def judge_each(
+            self, programs: Sequence[Program], problems: Sequence[Problem]
+        ) -> AsyncGenerator[tuple[int, Verdict] | None]:
+            asked.append(len(programs))
             number = len(asked)
-            found = judge.judge(
-                [Program(program.code) for program in request.programs],
-                [request.problems[program.problem] for program in request.programs],
-            )
-            self.send_response(200)
-            self.end_headers()
-            told = behave(number, found)
-            load = Load(workers=2, queued=len(found)).model_dump_json()
-            with suppress(OSError):
-                for index, verdict in enumerate(told):
-                    line = load if verdict is None else Landed(index=index, verdict=verdict).model_dump_json()
-                    self.wfile.write(f"{line}\n".encode())
-                while None in told and not is_over.wait(0.05):
-                    self.wfile.write(f"{load}\n".encode())
+            yield None
+            told = behave(number, await asyncio.to_thread(self.judge.judge, programs, problems))
+            for index, verdict in enumerate(told):
+                yield None if verdict is None else (index, verdict)
+            while None in told and not self.is_draining:
+                await asyncio.sleep(0.05)
+                yield None
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
+    with serving(judge, kind=Stub, grace_seconds=0) as running:
+        yield running.url, asked
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        is_over.set()
-        server.shutdown()
-        server.server_close()
+
+def judge_alternating(
+    judge: Judging, what: str, number: int, at_the_tenth: Callable[[], object] = lambda: None
+) -> None:
+    """Judge programs, each its own: right, wrong, right, ...; each has its verdict, told once."""
+    told: list[int] = []
+
+    def note(index: int, verdict: Verdict) -> None:
+        told.append(index)
+        if len(told) == 10:
+            at_the_tenth()
+
+    programs = [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
+    verdicts = judge.judge(programs, [PROBLEM] * number, on_verdict=note)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (number // 2)
+    assert sorted(told) == list(range(number))
 
 
 @pytest.fixture(scope="package")

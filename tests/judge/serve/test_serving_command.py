@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -22,28 +18,9 @@ from microcoder.judge.core.types import Program
 from microcoder.judge.fleet.http import JudgeClient
 
 from ..processes import children_of  # pyrefly: ignore[missing-import]
-from .conftest import ADD, PROBLEM  # pyrefly: ignore[missing-import]
+from .conftest import ADD, PROBLEM, serve  # pyrefly: ignore[missing-import]
 
-SERVE = [sys.executable, "-m", "microcoder", "serve"]
 SLEEP = "import time\ntime.sleep({})\n" + ADD + "  # {}"
-
-
-@contextmanager
-def serve(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    process = subprocess.Popen([*SERVE, "--port", "0", *options], stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        found = re.search(r"serving on (https?://\S+),", process.stderr.readline())
-        assert found, process.stderr.read()
-        yield found[1], process
-    except Exception as error:
-        ended = process.poll()
-        process.kill()
-        error.add_note(f"the service had ended with {ended}, and said: {process.communicate()[1]}")
-        raise
-    finally:
-        process.kill()
-        process.wait()
 
 
 def ask(url: str, seconds: float, number: int) -> httpx.Response:

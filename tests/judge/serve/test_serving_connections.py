@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -20,7 +17,7 @@ from microcoder.judge.serve.app import bound_connections
 from microcoder.judge.serve.settings import ServiceSettings
 
 from ..processes import wait_until  # pyrefly: ignore[missing-import]
-from .conftest import PATIENCE_SECONDS, Running, http, read_to_end, serving  # pyrefly: ignore[missing-import]
+from .conftest import PATIENCE_SECONDS, Running, http, read_to_end, serve, serving  # pyrefly: ignore[missing-import]
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 
@@ -87,41 +84,17 @@ def test_busy_connections_are_not_reset_for_new_ones(judge: Judge) -> None:
         assert all(b"200 OK" in read_to_end(connection) for connection in working)
 
 
-SERVER = """
-import sys
-from microcoder.judge import Judge
-from microcoder.judge.serve.app import JudgeServer
-from microcoder.judge.serve.service import Service
-from microcoder.judge.serve.settings import ServiceSettings
-with Judge(workers=1, time_scale=1.0) as judge:
-    service = Service(judge, ServiceSettings(head_seconds=2.0, max_connections=2000))
-    JudgeServer(service, host="127.0.0.1", port=0, on_start=lambda port: print(port, flush=True)).run()
-"""
-
-
-def test_more_idle_connections_than_descriptors(judge: Judge) -> None:
+def test_more_idle_connections_than_descriptors() -> None:
     """The service has 400 descriptors, a client opens 600 connections and says nothing."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 800:
         pytest.skip("this process may not open 800 files")
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER],
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard)),
-    )
-    try:
-        assert server.stdout is not None
-        port = int(server.stdout.readline())
-        url = f"http://127.0.0.1:{port}"
-        with connected(port, 600):
-            assert http.get(f"{url}/healthz").status_code == 200
-            ran = http.post(f"{url}/v1/run", json={"code": "print(1)"})
-            assert ran.json()["stdout"] == "1\n"
-            assert 'why="no_room"' in http.get(f"{url}/metrics").text
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(PATIENCE_SECONDS)
+    options = ("--workers", "1", "--time-scale", "1", "--no-self-test", "--head-seconds", "2")
+    limited = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))}
+    with serve(*options, **limited) as (url, _), connected(int(url.rpartition(":")[2]), 600):
+        assert http.get(f"{url}/healthz").status_code == 200
+        assert http.post(f"{url}/v1/run", json={"code": "print(1)"}).json()["stdout"] == "1\n"
+        assert 'why="no_room"' in http.get(f"{url}/metrics").text
 
 
 def test_too_few_descriptors_are_said_at_the_start() -> None:

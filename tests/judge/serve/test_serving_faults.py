@@ -21,7 +21,7 @@ from microcoder.judge.fleet import http as judge_client
 from microcoder.judge.fleet.http import JudgeClient
 
 from ..processes import wait_until  # pyrefly: ignore[missing-import]
-from .conftest import ADD, PROBLEM, TOKEN, Running, http, serving, stub_judge  # pyrefly: ignore[missing-import]
+from .conftest import ADD, PROBLEM, TOKEN, Running, http, judge_alternating, serving, stub_judge  # pyrefly: ignore[missing-import]
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
 TOO_LONG = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)
@@ -33,15 +33,6 @@ _PATIENCE_SECONDS = 6
 def endless(name: object) -> dict[str, object]:
     program = {"problem": 0, "code": f"while True: pass  # {name}"}
     return {"problems": [SLOW.model_dump(mode="json")], "programs": [program]}
-
-
-def judge_alternating(client: JudgeClient, what: str, number: int) -> None:
-    """Judge programs, each its own: right, wrong, right, ...; each has its verdict, told once."""
-    told: list[int] = []
-    programs = [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
-    verdicts = client.judge(programs, [PROBLEM] * number, on_verdict=lambda n, verdict: told.append(n))
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (number // 2)
-    assert sorted(told) == list(range(number))
 
 
 def num_queued(running: Running) -> int:

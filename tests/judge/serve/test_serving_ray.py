@@ -5,33 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
-from microcoder.judge.fleet.ray import allow_slow_start
 
-ray: Any = pytest.importorskip("ray")
+from .conftest import ADD, PROBLEM, judge_alternating  # pyrefly: ignore[missing-import]
+
+pytest.importorskip("ray")
+
+import ray
+
+from microcoder.judge.fleet.ray import RayJudge, allow_slow_start
+
 pytestmark = pytest.mark.timeout(900)
-
-ADD = "a, b = map(int, input().split())\nprint(a + b)"
-PROBLEM = Problem(id="sum", tests=(TestCase(input="1 2", output="3"), TestCase(input="4 5", output="9")))
 
 
 class Unreadable:
     def __reduce__(self) -> tuple[type, tuple[str]]:
         return int, ("x",)
-
-
-def programs_to_judge(what: str) -> tuple[list[Program], list[bool]]:
-    """Return programs, each its own, every third of them wrong; and which are right."""
-    numbers = range(40)
-    right = [number % 3 != 0 for number in numbers]
-    return [Program(ADD.replace("a + b", f"a + b + {int(not right[n])}") + f"  # {what} {n}") for n in numbers], right
 
 
 def test_a_start_may_be_slow_and_what_a_user_has_set_stays() -> None:
@@ -42,48 +38,31 @@ def test_a_start_may_be_slow_and_what_a_user_has_set_stays() -> None:
 
 
 def test_a_judge_without_a_cluster_is_refused() -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
     if not ray.is_initialized():
         with pytest.raises(ConfigError, match=r"call ray\.init"):
             RayJudge()
 
 
 def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
+    def kill_an_actor() -> None:
+        handle = next(iter(judge._places.values())).handle
+        os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
 
-    with RayJudge(time_scale=1.0) as judge:
+    def kill_a_node() -> None:
+        two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
+
+    killed: list[Future[None]] = []
+    with RayJudge(time_scale=1.0) as judge, ThreadPoolExecutor(1) as pool:
         while len(judge.nodes) < 2:
             time.sleep(0.05)
-        for what in ("actor", "node"):
-            programs, right = programs_to_judge(what)
-            told: list[int] = []
-            killed = threading.Event()
-
-            def kill(what: str = what, killed: threading.Event = killed) -> None:
-                if what == "actor":
-                    handle = next(iter(judge._places.values())).handle
-                    os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
-                else:
-                    two_nodes.remove_node(next(iter(two_nodes.worker_nodes)), allow_graceful=False)
-                killed.set()
-
-            def note(index: int, verdict: object, told: list[int] = told, kill: Any = kill) -> None:
-                told.append(index)
-                if len(told) == 10:
-                    threading.Thread(target=kill).start()
-
-            verdicts = judge.judge(programs, [PROBLEM] * len(programs), on_verdict=note)
-            assert [verdict.is_accepted for verdict in verdicts] == right
-            assert sorted(told) == list(range(len(programs)))
-            assert killed.wait(30)
+        for kill in (kill_an_actor, kill_a_node):
+            judge_alternating(judge, kill.__name__, 40, lambda kill=kill: killed.append(pool.submit(kill)))
+        assert [one.result(30) for one in killed] == [None, None]
         assert judge.submit(Program(f"{ADD} # after"), PROBLEM).result(60).is_accepted
         assert judge.num_losses >= 1
 
 
 def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_once(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
     tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(5)]
     first_line = ADD.replace("input()", "input()[:9]")
     with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
@@ -113,7 +92,5 @@ def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_onc
 
 
 def test_a_cluster_whose_sandboxes_do_not_start_is_an_error_and_not_a_wait(two_nodes: Any) -> None:
-    from microcoder.judge.fleet.ray import RayJudge
-
     with pytest.raises(EvaluatorFault, match=r"no judge starts on the Ray cluster: .*seccomp"):
         RayJudge(time_scale=1.0, layers=("limits",))

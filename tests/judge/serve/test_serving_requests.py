@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from microcoder.judge import Judge
 from microcoder.judge.run.verdicts import fault_reason
-from microcoder.judge.serve.reading import ValueCounter
+from microcoder.judge.serve.app import ValueCounter
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
 from .conftest import ADD, TOKEN, Running, http, read_to_end, serving  # pyrefly: ignore[missing-import]

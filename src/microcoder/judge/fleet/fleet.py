@@ -148,7 +148,6 @@ class Fleet(ABC, Generic[PlaceT]):
         """Return why the program of a lost place is given up; empty to queue it again."""
 
     def _put(self, items: Sequence[Work]) -> None:
-        """Queue programs."""
         with self._lock:
             for item in items:
                 self._queue.add(item)

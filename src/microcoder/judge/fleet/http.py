@@ -45,8 +45,8 @@ from microcoder.judge.fleet.remote import (
     ProgramMessage,
     RemoteJudge,
 )
-from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import longest_wall_seconds
+from microcoder.judge.run.verdicts import CHECKER_SECONDS
 from microcoder.judge.run.workers import Work
 
 CONFIGURATION = (401, 403, 404)
@@ -104,8 +104,6 @@ class Unserved(Exception):
 
 
 class _Service(Place):
-    """One of the services: its `/v1/about`, its load, and requests to it."""
-
     def __init__(self, url: str, client: JudgeClient) -> None:
         super().__init__()
         self.url = url
@@ -149,7 +147,7 @@ class _Service(Place):
         scale = self.about.get("time_scale", 1.0)
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
-            seconds += longest_wall_seconds(CPU_SECONDS * scale)
+            seconds += longest_wall_seconds(CHECKER_SECONDS * scale)
         return min(len(problem.tests) * seconds, self.request_seconds + _EXTRA_SECONDS)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
@@ -268,8 +266,7 @@ class JudgeClient(RemoteJudge[_Service]):
             ConfigError: one refuses the token, is not a judge, or does not pass the check.
             EvaluatorFault: none was reached, or this client is closed.
         """
-        if self._is_closed:
-            raise EvaluatorFault("this JudgeClient is closed; make a new one")
+        self._check_open()
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         return asyncio.run_coroutine_threadsafe(self._meet_all(patience), self._loop).result()
 
@@ -399,14 +396,15 @@ class JudgeClient(RemoteJudge[_Service]):
             wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
         # One that was never there is named as well, once: its address may be mistyped.
         if refused.status in _GONE and (service.workers or not service.num_failures or service.is_false):
-            self._note_outage(service, "for good" if service.is_false else "until it is there again")
+            self._note_outage(service)
         service.num_failures += 1
         service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
         self._loop.call_later(wait_seconds, self._hand_out)
 
-    def _note_outage(self, service: _Service, how_long: str = "until it is there again") -> None:
+    def _note_outage(self, service: _Service) -> None:
         service.workers = 0
         self.outages[service.url] += 1
+        how_long = "for good" if service.is_false else "until it is there again"
         _LOG.warning("the judge %s is left out %s: %s", service.url, how_long, service.trouble)
 
     async def _find(self, service: _Service) -> None:

@@ -1,4 +1,4 @@
-"""The evaluator's front: programs and problems in, verdicts out, many at a time.
+"""What any judge is, in this process, behind HTTP or on a Ray cluster; the one in this process, and its self-tests.
 
 The judging threads live as long as the `Judge`, each with warm sandboxes of its own, in this process or, where they are
 many, in processes of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
@@ -7,19 +7,20 @@ many, in processes of their own. Nothing is forked from the calling process, so 
 from __future__ import annotations
 
 import logging
+import platform
 import threading
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol, Self
 
-from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
-from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.fleet.protocols import Judging
-from microcoder.judge.languages import check_language, language_of
-from microcoder.judge.languages.environment import JudgingEnvironment, describe_environment
-from microcoder.judge.languages.packages import load_profile, provide_packages
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.judge.languages import LANGUAGES, check_language, language_of
+from microcoder.judge.languages.packages import JudgingEnvironment, digest_languages, load_profile, provide_packages
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
 from microcoder.judge.run.problem import PreparedProblem
@@ -28,6 +29,105 @@ from microcoder.judge.run.timing import Statistics, sum_counts
 from microcoder.judge.run.workers import Answer, Shelf, Work, Workers, answer_all, count_processes
 
 _LOG = logging.getLogger(__name__)
+
+OnVerdict = Callable[[int, Verdict], None]
+"""Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
+
+
+class BatchJudge(Protocol):
+    """Programs and problems in, verdicts out. A machine's error is a verdict (`sandbox_fault`) that is not scored."""
+
+    def judge(
+        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+    ) -> list[Verdict]:
+        """Judge each program against the problem at the same position; verdicts come back in that order."""
+        ...
+
+
+class Judging(ABC):
+    """A judge that takes single programs, too; use it as a context manager, or call `close`."""
+
+    _lock: threading.RLock
+    _is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def judge(
+        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+    ) -> list[Verdict]:
+        """Judge each program against the problem at the same position; verdicts come back in that order.
+
+        A program never raises; an error of the sandbox is its verdict.
+
+        Raises:
+            DataError: the sequences differ in length, a program is in another language than its problem, or a
+                problem's tests cannot be read or are refused.
+            ConfigError: a service refuses the token, or is not a judge.
+            EvaluatorFault: there is no compiler or interpreter for a problem's language, no judge is reached, or this
+                one is closed.
+        """
+        if isinstance(programs, (str, Program)) or isinstance(problems, Problem):
+            raise DataError("programs and problems are lists, also of one: judge([Program(code)], [problem])")
+        if len(programs) != len(problems):
+            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+        pairs = zip(programs, problems, strict=True)
+        prepared = [self._prepare(*pair, f"program {number}") for number, pair in enumerate(pairs)]
+        futures = self._begin_all(programs, prepared)
+        ready: SimpleQueue[int] = SimpleQueue()
+        try:
+            for number, future in enumerate(futures):
+                future.add_done_callback(lambda _, number=number: ready.put(number))
+            for _ in futures:
+                index = ready.get()
+                verdict = futures[index].result()
+                if on_verdict is not None:
+                    on_verdict(index, verdict)
+        finally:
+            for future in futures:
+                future.cancel()
+        return [future.result() for future in futures]
+
+    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
+        """Judge one program in the background; raises like `judge`.
+
+        A program whose future is cancelled is dropped if queued; if it runs, it may stop after its current test.
+        """
+        (future,) = self._begin_all([program], [self._prepare(program, problem, "the program")])
+        return future
+
+    @abstractmethod
+    def _prepare(self, program: Program, problem: Problem, what: str) -> Any:
+        """Check a program, which messages call `what`; return its prepared problem."""
+
+    @abstractmethod
+    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[Any]) -> list[Future[Verdict]]:
+        """Begin programs, each with what `_prepare` returned."""
+
+    async def judge_async(self, program: Program, problem: Problem) -> Verdict:
+        """Judge one program from a coroutine, such as when a rollout arrives; raises like `judge`."""
+        import asyncio  # only callers that have an event loop pay for it
+
+        return await asyncio.wrap_future(self.submit(program, problem))
+
+    def close(self) -> None:
+        """End the judge, or the connection to it; programs in progress get `sandbox_fault`. Again: no effect."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._end()
+
+    @abstractmethod
+    def _end(self) -> None:
+        """End what runs; called once, since descriptors may be somebody else's afterwards."""
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
 
 
 class Judge(Judging):
@@ -56,8 +156,7 @@ class Judge(Judging):
         if not 0 <= self.processes <= self.workers:
             raise ConfigError(f"processes = {self.processes}; use 0 to {self.workers}, the number of workers")
         self.stop: StopRule = options.stop
-        self._is_closed = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._in_flight: dict[Any, Work] = {}
         """By the verdict's key in the cache; for a program that is only run, an object of its own."""
         self._cache: Recent[Verdict] = Recent(options.cache_size)
@@ -68,14 +167,16 @@ class Judge(Judging):
 
             self._pool = Processes(self.processes, self.workers, options)
         else:
-            self._pool = Workers(self.workers, options, packages)
+            self._pool = Workers(self.workers, options)
         try:
             self.isolation, self.time_scale = self._pool.open()
             """The isolation of programs, and the factor on CPU limits."""
         except BaseException:
             self.close()
             raise
-        self.environment: JudgingEnvironment = describe_environment(packages, self.isolation.call_stack)
+        self.environment = JudgingEnvironment(
+            platform.python_version(), packages.profile, packages.problem, digest_languages(), self.isolation.call_stack
+        )
         """The environment of programs: default Python version, and packages."""
         prepare = partial(PreparedProblem, time_scale=self.time_scale, checker_seconds=options.checker_seconds)
         self._shelf = Shelf(prepare, options.tests_mib << 20)
@@ -101,30 +202,21 @@ class Judge(Judging):
             EvaluatorFault: there is no compiler for its language, or the judge is closed.
         """
         invocation.check()
-        future: Future[Execution] = Future()
-        self._enqueue(object(), future, invocation.program, None, invocation)
+        work = Work(invocation.program, None, invocation)
+        (future,) = work.waiting
+        self._enqueue(object(), work)
         return future
 
     def run(self, invocation: Invocation) -> Execution:
         """Run one program and return the result; raises like `submit_run`."""
         return self.submit_run(invocation).result()
 
-    def close(self) -> None:
-        """End all sandboxes at once; programs still being judged get a sandbox error. A second call does nothing."""
-        with self._lock:
-            # The pool's descriptors may be somebody else's by now.
-            if self._is_closed:
-                return
-            self._is_closed = True
+    def _end(self) -> None:
         self._pool.close()
         with self._lock:
             left, self._in_flight = self._in_flight, {}
         for work in left.values():
             answer_all(work, work.fault("the judge was closed"))
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise EvaluatorFault("this Judge is closed; make a new one")
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
         self._check_open()
@@ -136,30 +228,25 @@ class Judge(Judging):
 
     def _begin_all(self, programs: Sequence[Program], prepared: Sequence[PreparedProblem]) -> list[Future[Verdict]]:
         self._check_open()
-        futures: list[Future[Verdict]] = [Future() for _ in programs]
-        for index in sorted(range(len(programs)), key=lambda index: -prepared[index].expected_seconds):
-            program, problem = programs[index], prepared[index]
-            self._enqueue(problem.key_of(program), futures[index], program, problem)
+        works = [Work(*pair) for pair in zip(programs, prepared, strict=True)]
+        futures = [work.waiting[0] for work in works]
+        for work in sorted(works, key=lambda work: -work.problem.expected_seconds):
+            self._enqueue(work.problem.key_of(work.program), work)
         return futures
 
-    def _enqueue(
-        self,
-        key: Any,
-        future: Future[Any],
-        program: Program,
-        problem: PreparedProblem | None,
-        invocation: Invocation | None = None,
-    ) -> None:
+    def _enqueue(self, key: Any, work: Work) -> None:
         """Start work unless its answer is known or on its way."""
+        (future,) = work.waiting
         with self._lock:
             self._check_open()
-            verdict, work = self._cache.find(key), self._in_flight.get(key)
-            is_new = verdict is None and work is None
-            if work is None:
-                work = Work(program, problem, invocation, [], partial(self._finish, key))
+            verdict, begun = self._cache.find(key), self._in_flight.get(key)
+            is_new = verdict is None and begun is None
             if is_new:
+                work.end = partial(self._finish, key)
                 self._in_flight[key] = work
-            work.waiting.append(future)
+            elif begun is not None:
+                work = begun
+                work.waiting.append(future)
             self._own_counts.from_cache += not is_new
         if verdict is not None:
             answer_all(work, verdict)
@@ -211,3 +298,64 @@ def judge(
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
     with Judge(options, **keys) as judging:
         return judging.judge(programs, problems)
+
+
+_STOPPED = (Outcome.RUNTIME_ERROR, Outcome.PROCESS_LIMIT)
+_ADD = "print(sum(map(int, input().split())))"
+
+
+class SelfTest(NamedTuple):
+    """A program with its expected verdicts."""
+
+    name: str
+    code: str
+    allowed: tuple[Outcome, ...]
+    language: str = "python"
+
+
+class SelfTestResult(NamedTuple):
+    """The result of a self-test."""
+
+    name: str
+    is_ok: bool
+    detail: str
+
+
+PROBES = (
+    SelfTest("a right program is accepted", _ADD, (Outcome.ACCEPTED,)),
+    SelfTest("a wrong program is rejected", "print(4)", (Outcome.WRONG_ANSWER,)),
+    SelfTest("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
+    SelfTest("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
+    SelfTest("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
+    SelfTest("no other process starts", "import os\nif not os.fork():\n    os._exit(0)\nos.wait()\n" + _ADD, _STOPPED),
+    SelfTest("no other command runs", "import os\nos.execv('/bin/sh', ['sh'])\n", _STOPPED),
+    SelfTest("users are not listed", "open('/etc/passwd').read()\n" + _ADD, _STOPPED),
+    SelfTest("no network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD, _STOPPED),
+    SelfTest("the next program runs as ever", _ADD + "  # again", (Outcome.ACCEPTED,)),
+    SelfTest(
+        "C++ is compiled and runs",
+        "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
+        (Outcome.ACCEPTED,),
+        "cpp",
+    ),
+)
+
+
+def run_probes(judge: Judge) -> list[SelfTestResult]:
+    """Run every self-test whose language is available here, one after the other; return their results in order."""
+    found = []
+    for probe in PROBES:
+        if LANGUAGES[probe.language].find_problem():
+            continue
+        limit_seconds = 1.0 if Outcome.TIME_LIMIT in probe.allowed else 10.0
+        problem = Problem(
+            id="probe",
+            language=probe.language,
+            tests=(TestCase(input="1 2\n", output="3\n"),),
+            time_limit_seconds=limit_seconds,
+            memory_limit_mib=128,
+        )
+        (verdict,) = judge.judge([Program(probe.code, probe.language)], [problem])
+        detail = f"{verdict.outcome}: {verdict.detail}".rstrip(": ")
+        found.append(SelfTestResult(probe.name, verdict.outcome in probe.allowed, detail))
+    return found

@@ -36,7 +36,6 @@ from typing import Any, NoReturn
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Fleet, Place
-from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run.executions import Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
@@ -116,10 +115,8 @@ class JudgeProcess:
         options: JudgeOptions,
         pace: dict[str, float] | None,
     ) -> None:
-        packages = provide_packages(load_profile(options.packages))
-        self._workers = Workers(num_workers, options, packages, lock_files=lock_files, pace=Pace(pace))
+        self._workers = Workers(num_workers, options, lock_files=lock_files, pace=Pace(pace))
         self._judge, self._options = judge, options
-        self._is_measured = pace is not None
         self._is_ending = False
         self._wanted: dict[int, Work] = {}
         self._problems: dict[int, PreparedProblem] = {}
@@ -127,7 +124,7 @@ class JudgeProcess:
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
         try:
-            opened = () if self._is_measured else (*self._workers.open(), self._workers.pace.best)
+            opened = () if self._workers.pace.best else (*self._workers.open(), self._workers.pace.best)
             self._judge.send("ready", *opened)
             while (message := self._judge.receive()) is not None:
                 getattr(self, message[0])(*message[1:])
@@ -171,8 +168,6 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcod
 
 
 class _Process(Place):
-    """The judge's side of one process."""
-
     channel: Channel
     """Once it starts; what is sent after its end is dropped."""
 

@@ -109,8 +109,6 @@ class NodeJudge:
 
 
 class _Node(Place):
-    """The client's side of a node's actor."""
-
     def __init__(self, name: str, handle: Any, judge: RayJudge) -> None:
         super().__init__()
         self.name, self.handle = name, handle

@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Record, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.fleet import Fleet, PlaceT
-from microcoder.judge.fleet.protocols import Judging
+from microcoder.judge.fleet.judge import Judging
 from microcoder.judge.languages import check_language
 from microcoder.judge.run.workers import Answer, Shelf, Work
 
@@ -136,7 +135,6 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         """Start the loop; `make` returns a new problem as it is sent, or raises if it cannot be judged."""
         super().__init__()
         self._shelf = Shelf(make, MOST_PROBLEM_BYTES)
-        self._is_closed = False
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -151,17 +149,11 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         pairs = zip(programs, prepared, strict=True)
         works = [Work(program, known, group=known.number) for program, known in pairs]
         with self._lock:
-            if self._is_closed:
-                raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
+            self._check_open()
             self._put(works)
         return [work.waiting[0] for work in works]
 
-    def close(self) -> None:
-        """Close the client; programs in progress get `sandbox_fault`."""
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
+    def _end(self) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_JOIN_SECONDS)

@@ -21,26 +21,7 @@ from pydantic import ValidationError
 
 from microcoder.judge.core.errors import ConfigError, DataError, explain_fault
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.languages.definition import (
-    CURRENT_VERSION,
-    Language,
-    LanguageVersion,
-    PrecompiledHeaders,
-    Runtime,
-)
-
-__all__ = [
-    "LANGUAGES",
-    "Language",
-    "LanguageVersion",
-    "PrecompiledHeaders",
-    "Runtime",
-    "add_language",
-    "check_language",
-    "find_language",
-    "known_language",
-    "language_of",
-]
+from microcoder.judge.languages.definition import CURRENT_VERSION, Language
 
 LANGUAGES_VARIABLE = "MICROCODER_LANGUAGES"
 """Environment variable: the user's own language files, separated by ":"; child processes inherit it."""

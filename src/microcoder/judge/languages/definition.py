@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import platform
 import re
 import shutil
 import string
@@ -38,8 +37,6 @@ class Interpreter:
 
     executable: str
     """The interpreter itself, without its virtual environment."""
-    version: str
-    """The full version, such as 3.13.0."""
     abi: str
     """ABI tag that compiled packages must have, such as cpython-313-x86_64-linux-gnu."""
     stdlib: str
@@ -61,7 +58,7 @@ def current_interpreter() -> Interpreter:
         for found in glob.glob(f"{folder}/python*/{name}")
     }
     abi = sysconfig.get_config_var("SOABI") or ""
-    return Interpreter(executable, platform.python_version(), abi, stdlib, libraries, tuple(sorted(hidden)))
+    return Interpreter(executable, abi, stdlib, libraries, tuple(sorted(hidden)))
 
 
 _FLAGS, _HEADERS = "{flags}", "{headers}"

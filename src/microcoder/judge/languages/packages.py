@@ -1,7 +1,7 @@
 """Which third-party packages programs may import: profiles of pinned packages, one file each in `profiles/`.
 
 A program's verdict must not depend on what happens to be installed beside MicroCoder, so programs see the packages of
-a profile and no others.
+a profile and no others. What it does depend on, with Python and the user's own languages, is a `JudgingEnvironment`.
 
 Packages, and precompiled headers (`builds`), are kept in these folders, made when a judge first needs them:
 
@@ -22,6 +22,7 @@ import importlib.util
 import json
 import logging
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -29,18 +30,20 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from pydantic import Field, ValidationError
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.syntax import try_parse
-from microcoder.judge.core.types import Record
+from microcoder.judge.core.types import Problem, Record
+from microcoder.judge.languages import LANGUAGES, language_of
 from microcoder.judge.languages.definition import CURRENT_VERSION, current_interpreter
 
 ROOT_VARIABLE = "MICROCODER_PACKAGES"
@@ -158,7 +161,8 @@ def install_packages(profile: PackageProfile) -> Path:
         # Bytecode is trusted unread, since nobody changes the folder; not every file of a package compiles.
         options = ("-q", "-x", "/tests?/", "--invalidation-mode", "unchecked-hash")
         subprocess.run([interpreter.executable, "-I", "-m", "compileall", *options, str(folder)], capture_output=True)
-        about = {"profile": profile.name, "pins": profile.pins, "python": interpreter.version, "abi": interpreter.abi}
+        version = platform.python_version()
+        about = {"profile": profile.name, "pins": profile.pins, "python": version, "abi": interpreter.abi}
         (folder / "profile.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     return keep_folder(find_roots(), folder_digest(profile), fill)
@@ -311,19 +315,16 @@ class PackageProfile(Record):
             return None
         tree = try_parse(code) if len(code) <= _MOST_PARSED_CHARACTERS else None
         if tree is None:
-            return self._find_in_lines(code, is_function=is_function)
+            lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
+            for one in self.packages:
+                is_used = is_function and any(_find_word(name, code) for name in one.prelude)
+                if is_used or any(_find_word(module, lines) for module in one.modules):
+                    return one
+            return None
         nodes = list(ast.walk(tree))
         imported = {name for node in nodes for name in _imports_of(node)}
         used = {node.id for node in nodes if isinstance(node, ast.Name)} if is_function else set()
         return next((one for one in self.packages if imported & {*one.modules} or used & {*one.prelude}), None)
-
-    def _find_in_lines(self, code: str, *, is_function: bool) -> Package | None:
-        lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
-        for one in self.packages:
-            is_used = is_function and any(_find_word(name, code) for name in one.prelude)
-            if is_used or any(_find_word(module, lines) for module in one.modules):
-                return one
-        return None
 
 
 def _imports_of(node: ast.AST) -> Iterator[str]:
@@ -393,3 +394,50 @@ def _read_requirements(path: Path) -> PackageProfile:
     packages = [Package(pin=re.sub(r"\s*==\s*", "==", line)) for line in lines if line]
     known = [_KNOWN[one.name].model_copy(update={"pin": one.pin}) if one.name in _KNOWN else one for one in packages]
     return PackageProfile(name=path.stem, packages=tuple(known))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingEnvironment:
+    """The Python and packages that programs run with."""
+
+    python: str
+    """The Python that MicroCoder runs on."""
+    profile: PackageProfile
+    missing: str = ""
+    """Why the packages are missing, and what to type; empty if they are installed."""
+    languages: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the language files from outside the package, by language."""
+    call_stack: str = ""
+    """Why programs recurse less deep than under plain python; empty if they do not."""
+
+    @property
+    def identity(self) -> str:
+        """One line that identifies the environment in files: Python, packages, the user's own languages."""
+        own = "".join(f", {name} {digest}" for name, digest in self.languages.items())
+        return f"Python {self.python}, packages {self.profile.label}{own}"
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the fields as plain values, for JSON files."""
+        return {
+            "python": self.python,
+            "call_stack": self.call_stack,
+            **({"languages": dict(self.languages)} if self.languages else {}),
+            "packages": {
+                "profile": self.profile.name,
+                "digest": self.profile.digest,
+                "pins": list(self.profile.pins),
+                "missing": self.missing,
+            },
+        }
+
+
+def digest_languages() -> dict[str, str]:
+    """Return the digests of the language files from outside the package, by language."""
+    return {name: language.digest for name, language in LANGUAGES.items() if language.digest}
+
+
+def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> dict[str, str]:
+    """Return what verdicts on these problems depend on, by name: versions of Python and packages, own languages."""
+    asked = {language_of(problem).name for problem in problems}
+    own = {name: digest for name, digest in digest_languages().items() if name in asked}
+    return {"Python": platform.python_version(), "packages": profile.label, **own}

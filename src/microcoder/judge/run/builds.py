@@ -25,21 +25,22 @@ import signal
 import struct
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, is_disk_full
-from microcoder.judge.languages import Language, Runtime
-from microcoder.judge.languages.definition import ask_version, expand_paths
+from microcoder.judge.languages.definition import Language, Runtime, ask_version, expand_paths
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
+from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.series import make_memory_file
 from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, LAYERS, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, WALL_EXPIRED
 
 _WALL_FACTOR = 3.0
 _MAX_BINARY_BYTES = 128 << 20
@@ -72,49 +73,39 @@ class Builds:
     memory than a test. A second request for a build in progress waits for it.
     """
 
-    def __init__(self, build_seconds: float | None = None, *, layers: Collection[str] = LAYERS, nice: int = 0) -> None:
-        self.build_seconds = build_seconds
-        """CPU seconds of a compiler; None for those in its language's file."""
-        self.time_scale = 1.0
+    def __init__(self, options: JudgeOptions | None = None) -> None:
+        self._options = options or JudgeOptions()
+        self.time_scale = self._options.time_scale or 1.0
         """Factor on the compilers' CPU time on this machine."""
         self._builds: Recent[Build] = Recent(most_bytes=_MAX_KEPT_BYTES)
-        self._running: dict[_Key, threading.Event] = {}
+        self._running: WeakValueDictionary[_Key, threading.Lock] = WeakValueDictionary()
+        """A lock for each build that runs or is waited for."""
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
-        self._layers, self._nice = layers, nice
         self._settled: dict[_Key, str] = {}
         """The folder of each header that is there or will not be made, by language, version and header."""
         self._misses: Counter[_Key] = Counter()
 
     def limit(self, language: Language) -> Language:
         """Return a language with the CPU time that its compiler may take here."""
-        return language.model_copy(
-            update={"build_seconds": (self.build_seconds or language.build_seconds) * self.time_scale}
-        )
+        seconds = (self._options.build_seconds or language.build_seconds) * self.time_scale
+        return language.model_copy(update={"build_seconds": seconds})
 
     def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
         """Return a build, made on first use; an exception is raised to the first caller only, others try again."""
         key = (language.name, language.version, code)
-        while True:
+        with self._lock:
+            one_at_a_time = self._running.setdefault(key, threading.Lock())
+        with one_at_a_time:
             with self._lock:
                 if (made := self._builds.find(key)) is not None:
                     return made
-                running = self._running.get(key)
-                if running is None:
-                    is_over = self._running[key] = threading.Event()
-                    break
-            running.wait()
-        try:
             with self._places:
                 made = build()
             with self._lock:
                 self._builds.add(key, made, len(made.binary) + len(code))
                 self._builds.trim()
             return made
-        finally:
-            with self._lock:
-                del self._running[key]
-            is_over.set()
 
     def provide(self, language: Language, code: str) -> str:
         """Return the folder of the precompiled header that a program can use; empty for none.
@@ -138,9 +129,7 @@ class Builds:
             self._settled[key] = str(found or "")
         if found is None:
             try:
-                self._settled[key] = str(
-                    make_header(language, header, layers=self._layers, nice=self._nice, waits=False)
-                )
+                self._settled[key] = str(make_header(language, header, self._options, waits=False))
             except BlockingIOError:
                 # By another process, so that the next program may find it.
                 del self._settled[key]
@@ -197,13 +186,9 @@ def run_compiler(
         if is_disk_full(OSError(run.stderr)):
             sandbox.check_room()
         ended = _KILLED if run.result.signal == signal.SIGKILL else f"exit code {run.result.exit_code}"
-        return Build(b"", _first_error(run.stderr) or f"the compiler ended: {ended}")
+        lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or [f"the compiler ended: {ended}"]
+        return Build(b"", next((line for line in lines if "error" in line), lines[-1]))
     return Build(run.wire)
-
-
-def _first_error(stderr: str) -> str:
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[-1] if lines else "")
 
 
 BUILDS_WITHOUT = 4
@@ -257,18 +242,18 @@ def list_headers(language: Language) -> dict[str, Path | None]:
     return {header: find_header(language, header) for header in language.precompiled.headers}
 
 
-def make_header(
-    language: Language, header: str, *, layers: Collection[str] = LAYERS, nice: int = 0, waits: bool = True
-) -> Path:
+def make_header(language: Language, header: str, options: JudgeOptions | None = None, *, waits: bool = True) -> Path:
     """Return the folder of a header, precompiling it first if it is missing.
 
     This is done in a new sandbox, only from the system's files: no program has run there.
     """
+    given = options or JudgeOptions()
 
     def fill(folder: Path) -> None:
         _LOG.warning("microcoder: precompiling <%s> for %s into %s, once", header, language.label, folder.parent)
         command = language.precompile_command(require_compiler(language))
         try:
+            layers, nice = given.layers, given.nice
             sandbox = Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
             with contextlib.closing(sandbox):
                 made = run_compiler(sandbox, language, command, f"#include <{header}>\n", max_bytes=_MAX_BYTES)

@@ -69,14 +69,12 @@ def is_abandoned(path: str) -> bool:
     """Whether a folder exists that no sandbox has locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+        try:
+            lock_file(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError:  # There is none, or it is locked.
         return False
-    try:
-        lock_file(descriptor)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
     return True
 
 

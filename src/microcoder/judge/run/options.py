@@ -8,8 +8,8 @@ from pydantic import Field
 
 from microcoder.judge.core.config import Config, load_config
 from microcoder.judge.languages.packages import STANDARD
-from microcoder.judge.run.checkers import CPU_SECONDS
 from microcoder.judge.run.executions import MAX_SECONDS
+from microcoder.judge.run.verdicts import CHECKER_SECONDS
 from microcoder.judge.sandbox.protocol import LAYERS
 
 StopRule = Literal["first_failure", "first_limit", "never"]
@@ -47,7 +47,7 @@ class JudgeOptions(Config):
     those of one process per test."""
     tests_mib: int = Field(default=512, ge=1)
     """Memory for tests that are kept ready for further programs, at least those of one problem."""
-    checker_seconds: float = Field(default=CPU_SECONDS, gt=0, le=MAX_SECONDS)
+    checker_seconds: float = Field(default=CHECKER_SECONDS, gt=0, le=MAX_SECONDS)
     """CPU time that a problem's checker program may take for a test on the reference machine."""
     build_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
     """CPU time that a compiler may take; by default what the language's file says, 10 s for those that come with the

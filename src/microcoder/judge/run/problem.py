@@ -20,9 +20,9 @@ from microcoder.judge.core.signatures import defines_node, find_call
 from microcoder.judge.core.types import Call, Method, Outcome, Problem, Program, Signature, TestCase, TestResult
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.checkers import CPU_SECONDS, MEMORY_MIB
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.run.timing import WALL_FACTOR_OF_TESTS, limits_for
+from microcoder.judge.run.verdicts import CHECKER_MIB, CHECKER_SECONDS
 from microcoder.judge.sandbox import nodes
 
 
@@ -139,7 +139,7 @@ class PreparedTest:
 class PreparedProblem:
     """A problem whose tests were checked once."""
 
-    def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CPU_SECONDS) -> None:
+    def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CHECKER_SECONDS) -> None:
         """Check and prepare the tests; raises DataError as `check_problem` does."""
         values = check_problem(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
@@ -155,7 +155,7 @@ class PreparedProblem:
         cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
         self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
-        self.checker_limits = limits_for(checker_seconds * time_scale, MEMORY_MIB, OUTPUT_MIB)
+        self.checker_limits = limits_for(checker_seconds * time_scale, CHECKER_MIB, OUTPUT_MIB)
         self.checker_works: dict[int, bool] = {}
         """By the test's id: whether the checker program can judge the problem's own answer; filled on demand."""
         self.number = 0

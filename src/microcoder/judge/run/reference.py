@@ -54,8 +54,6 @@ _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A program that is ready to run, and the sandbox it runs in."""
-
     loaded: Loaded
     sandbox: Sandbox
     limits: Limits
@@ -222,7 +220,6 @@ def _find_failure(run: Run, ready: _Ready) -> tuple[Outcome, str] | None:
 
 
 def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | None) -> TestResult:
-    """Return the result of a test by the value that the function returned."""
     test = problem.tests[number - 1]
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
@@ -253,12 +250,10 @@ def _run_checker(checking: _Ready, checker: Checker, given: bytes, output: bytes
     """Return what a checker program decides, or how it broke."""
     files: Mapping[str, bytes | None]
     if checker.protocol == "testlib":
-        stdin, names, files = b"", ("input", "output", "answer"), {"input": given, "output": output, "answer": answer}
-        right, wrong = (0,), (1, 2)
+        stdin, files, right, wrong = b"", {"input": given, "output": output, "answer": answer}, (0,), (1, 2)
     else:
-        stdin, names, files = output, ("input", "answer", "feedback/"), {"input": given, "answer": answer}
-        files, right, wrong = {**files, "feedback/": None}, (42,), (43,)
-    task = checking.loaded.task(stdin, arguments=(*names, *checker.arguments), files=files, int_digits=0)
+        stdin, files, right, wrong = output, {"input": given, "answer": answer, "feedback/": None}, (42,), (43,)
+    task = checking.loaded.task(stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0)
     run = checking.sandbox.run(task, checking.limits)
     said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
     if rejection := checking.loaded.rejection():

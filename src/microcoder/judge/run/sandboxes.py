@@ -17,7 +17,7 @@ from typing import TypeVar
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.judge.languages import find_language
-from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
+from microcoder.judge.languages.packages import ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import find_room, find_toolchain
 from microcoder.judge.run.options import JudgeOptions
@@ -64,9 +64,8 @@ class Sandboxes:
         turn: Turn | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """Start none yet."""
-        self.packages = packages or provide_packages(load_profile(STANDARD))
         self.options = options or JudgeOptions()
+        self.packages = packages or provide_packages(load_profile(self.options.packages))
         self.turn = turn or Turn()
         """Its thread's turn to run programs."""
         self._pace = pace or Pace()
@@ -77,7 +76,9 @@ class Sandboxes:
         self._is_closed = False
         self.level = ""
         """Isolation of the latest sandbox."""
-        self._has_rerun = self._is_only_try = False
+        self.has_rerun = False
+        """Whether a test of this program was run again for neighbours that slowed it; set it to False for the next."""
+        self._is_only_try = False
         self.record = WorkerRecord()
         """Counts of the worker, and decisions about time."""
         self.losses: list[Loss] = []
@@ -156,10 +157,6 @@ class Sandboxes:
         sandbox = self._started.pop(kind, None)
         if sandbox is not None:
             sandbox.close()
-
-    def begin_program(self) -> None:
-        """Let one test of the next program be run again if neighbours slow it."""
-        self._has_rerun = False
 
     def run(
         self,
@@ -246,11 +243,11 @@ class Sandboxes:
         with self.turn.shared():
             slowdown = timing.MAX_SLOWDOWN if self._is_only_try else self._pace.slowdown
             run = self._run(kind, task, limits, slowdown, series)
-            may_rerun = not (self._has_rerun or self._is_only_try)
+            may_rerun = not (self.has_rerun or self._is_only_try)
             if run.result.expired == CPU_EXPIRED and may_rerun:
                 measured = self._measure_slowdown(run)
                 if timing.explains_expiry(measured, limits, run.cpu_seconds):
-                    self._has_rerun = True
+                    self.has_rerun = True
                     self._repeat(f"stopped after {run.cpu_seconds:.2f} s, and neighbours slow it {measured:.2f} times")
                     again = self._run(kind, task, limits, measured)
                     is_as_slow = again.cpu_seconds >= run.cpu_seconds

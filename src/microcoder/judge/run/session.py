@@ -13,7 +13,7 @@ from microcoder.judge.compare.values import write_json
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
 from microcoder.judge.languages import Language, find_language, language_of
-from microcoder.judge.run import checkers, executions, verdicts
+from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
@@ -47,8 +47,6 @@ class Abandoned(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A program that is ready to be judged."""
-
     code: str
     loaded: Loaded
     kind: SandboxKind
@@ -78,7 +76,7 @@ class Session:
         self.sandboxes = sandboxes or Sandboxes()
         """The sandboxes of its thread."""
         self._options, self.record = self.sandboxes.options, self.sandboxes.record
-        self._builds = builds or Builds()
+        self._builds = builds or Builds(self._options)
         self.explained: list[tuple[int, str]] = []
         """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
 
@@ -95,7 +93,7 @@ class Session:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
         tries, level = Tries(), ""
         self.explained.clear()
-        self.sandboxes.begin_program()
+        self.sandboxes.has_rerun = False
         try:
             with contextlib.ExitStack() as opened:
                 trial = self._prepare(opened, program.code, prepared)
@@ -114,7 +112,7 @@ class Session:
         checking = None
         if problem.checker.type == "program":
             checker, written = problem.checker, find_language(problem.checker.language)
-            checking = self._load(opened, written, str(checker.code), checkers.MEMORY_MIB)
+            checking = self._load(opened, written, str(checker.code), verdicts.CHECKER_MIB)
             if isinstance(checking, str):
                 return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
         language = language_of(problem)
@@ -327,7 +325,6 @@ class Session:
             return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
     def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
-        """Return the kind of sandbox that a program runs in."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
         packages = self.sandboxes.packages
@@ -359,10 +356,10 @@ class Session:
         """Return a checker's decision on an output, by default the answer."""
         checker = prepared.problem.checker
         answer = str(test.expected).encode("utf-8", "surrogatepass")
-        task = checkers.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
+        task = verdicts.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
         kind = self._kind(find_language(checker.language), "", is_large=True)
         checked = self.sandboxes.run_once(kind, task, prepared.checker_limits, is_alone_again=True)
-        return checkers.read_verdict(checker, checked, checking.rejection())
+        return verdicts.read_verdict(checker, checked, checking.rejection())
 
 
 def _stops_after(result: TestResult, stop: StopRule) -> bool:

@@ -206,7 +206,8 @@ class Sandbox:
             self._send(protocol.CONFIG + json.dumps(config).encode())
             answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
-            message = f"the sandbox did not start: {died}; {self._last_words()}"
+            said = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()[-500:]
+            message = f"the sandbox did not start: {died}; it said{f': {said}' if said else ' nothing'}"
             self.close()
             raise EvaluatorFault(message) from None
         if answer[:1] == protocol.FAILED:
@@ -361,10 +362,6 @@ class Sandbox:
             if not answer:
                 raise SandboxDied("it ended")
             return answer, descriptors
-
-    def _last_words(self) -> str:
-        text = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()
-        return f"it said: {text[-500:]}" if text else "it said nothing"
 
 
 def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.socket]:

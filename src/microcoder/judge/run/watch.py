@@ -132,7 +132,6 @@ def pid_of(descriptor: int) -> int:
 
 
 def _family(pid: int) -> Iterator[int]:
-    """Yield a process and its descendants."""
     yield pid
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

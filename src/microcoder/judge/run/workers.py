@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.languages.packages import ProvidedPackages
+from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import Builds
 from microcoder.judge.run.executions import Execution, Invocation
@@ -60,18 +60,15 @@ class Shelf(Generic[KnownT]):
         content = tuple(judged_by(problem).values())
         with self._lock:
             known = self._known.find(content)
-            if known is not None:
-                self._latest = problem, known
-                return known
-        made = self._make(problem)
-        with self._lock:
-            if (known := self._known.find(content)) is not None:
-                return known
-            made.number = next(self._numbers)
-            self._known.add(content, made, made.num_bytes)
-            self._latest = problem, made
-            self._known.trim()
-        return made
+        if known is None:
+            made = self._make(problem)
+            with self._lock:
+                if (known := self._known.find(content)) is None:
+                    known, made.number = made, next(self._numbers)
+                    self._known.add(content, made, made.num_bytes)
+                    self._known.trim()
+        self._latest = problem, known
+        return known
 
 
 _JOIN_SECONDS = 10.0
@@ -143,20 +140,13 @@ class Workers:
     """A pool of threads that judge and run programs, each with sandboxes of its own."""
 
     def __init__(
-        self,
-        size: int,
-        options: JudgeOptions,
-        packages: ProvidedPackages,
-        *,
-        lock_files: Sequence[int] = (),
-        pace: Pace | None = None,
+        self, size: int, options: JudgeOptions, *, lock_files: Sequence[int] = (), pace: Pace | None = None
     ) -> None:
         """Start nothing yet.
 
         Args:
             size: how many programs run at a time.
             options: those of the judge.
-            packages: what programs may import.
             lock_files: those of `make_lock_files` that this process shares with others; by default its own.
             pace: of this machine, if it is known.
         """
@@ -167,16 +157,11 @@ class Workers:
         """Pace of this machine."""
         self._own_files = () if lock_files else make_lock_files()
         self._places = Places(size, self._start)
-        self._builds = Builds(options.build_seconds, layers=options.layers, nice=options.nice)
-        self._builds.time_scale = self.time_scale
+        self._builds = Builds(options)
+        packages = provide_packages(load_profile(options.packages))
+        turns = [Turn(self._places, lock_files or self._own_files) for _ in range(most_workers(size))]
         self.sessions = [
-            Session(
-                Sandboxes(
-                    options, packages=packages, turn=Turn(self._places, lock_files or self._own_files), pace=self.pace
-                ),
-                self._builds,
-            )
-            for _ in range(most_workers(size))
+            Session(Sandboxes(options, packages=packages, turn=turn, pace=self.pace), self._builds) for turn in turns
         ]
         """One for each thread: those whose programs run, and those whose programs pause."""
         self._threads: list[threading.Thread] = []

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import logging
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 import microcoder
@@ -21,8 +22,7 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeResponse, Landed, Load, RunRequest
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.run.executions import longest_wall_seconds
-from microcoder.judge.serve.reading import ReadRoute, Refused, refusal_of
-from microcoder.judge.serve.service import Service
+from microcoder.judge.serve.service import Refused, Service, explain, refusal_of
 
 _JSON, _LINES, _PROMETHEUS = "application/json", "application/x-ndjson", "text/plain; version=0.0.4; charset=utf-8"
 _STREAM: dict[int | str, dict[str, Any]] = {
@@ -67,8 +67,6 @@ async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verd
 
 
 def _add_routes(app: FastAPI, service: Service) -> None:
-    """Add our own routes."""
-
     @app.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
     async def judge(request: JudgeRequest) -> Response:
         """Judge programs; answers when all are judged."""
@@ -200,7 +198,6 @@ def _add_fusion_routes(app: FastAPI, service: Service) -> None:
 
 
 def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
-    """Return a run's result in SandboxFusion's format."""
     answer: dict[str, Any] = {"message": "", "compile_result": None, "run_result": None, "files": {}}
     if not execution.is_conclusive:
         return answer | {"status": "SandboxError", "message": execution.detail}
@@ -225,8 +222,31 @@ def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
     }
 
 
+class _ReadRoute(APIRoute):
+    """A route whose body is read into its model at once, with no dicts and lists in between."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the coroutine function that answers a request."""
+        handle = super().get_route_handler()
+        model = TypeAdapter(self.body_field.field_info.annotation) if self.body_field else None
+
+        class Read(Request):
+            async def json(self) -> Any:
+                content, self._body = await self.body(), b""
+                try:
+                    return model.validate_json(content) if model else None
+                except ValidationError as error:
+                    # FastAPI puts words of its own in the place of any other exception.
+                    raise HTTPException(422, explain(error.errors(include_url=False, include_input=False))) from None
+
+        async def read_and_handle(request: Request) -> Response:
+            return await handle(Read(request.scope, request.receive))
+
+        return read_and_handle
+
+
 def build_app(service: Service) -> FastAPI:
-    """Return the application, without any check of tokens or sizes: see `guard`."""
+    """Return the application, without any check of tokens or sizes: see `Guard`."""
     app = FastAPI(
         title="MicroCoder judge",
         summary="Judges untrusted programs against tests, in a sandbox.",
@@ -234,7 +254,7 @@ def build_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.router.route_class = ReadRoute
+    app.router.route_class = _ReadRoute
     _add_routes(app, service)
     _add_fusion_routes(app, service)
     for kind in (Exception, Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):

@@ -1,4 +1,4 @@
-"""The server: it bounds its connections, and ends without losing accepted requests.
+"""The server: it bounds connections and requests, and ends without losing accepted requests.
 
 | a connection                                   | what happens to it                                 |
 |------------------------------------------------|----------------------------------------------------|
@@ -8,14 +8,23 @@
 | is one more than there may be                  | the longest waiting one makes room; with none: 503 |
 
 Without these, a thousand sockets that never send a byte hold every descriptor, and the service answers nobody.
+
+A request is admitted by its token, its size and the time that it takes to arrive. JSON values of a body are counted as
+it arrives, to bound the objects that are made of it at once: a test takes hundreds of bytes of memory and some
+microseconds however short it is, so a body that is bounded only in bytes can stop the service for seconds. Text costs
+next to nothing, and is bounded in bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import os
 import resource
 import socket
+import time
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -23,12 +32,14 @@ from types import FrameType
 from typing import Any, cast
 
 import uvicorn
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.api import build_app
-from microcoder.judge.serve.guard import Guard
-from microcoder.judge.serve.service import Service, ServiceMetrics
+from microcoder.judge.serve.service import Refused, Service, ServiceMetrics, shutting_down
 from microcoder.judge.serve.settings import ServiceSettings
 
 _KERNEL_QUEUE = 2048
@@ -117,6 +128,245 @@ class Connection(H11Protocol):
         """Remove the connection."""
         self._known.forget(self)
         super().connection_lost(exc)
+
+
+_OPEN = ("/healthz", "/readyz")
+_ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
+_MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
+"""Wrong tokens that an address may send within this time; then it is refused until the time is over."""
+_MOST_PEERS = 4096
+"""Addresses that are remembered."""
+_DISCARD_SECONDS = 10.0
+_DISCARDED = 4
+"""How much of a refused body is still read, in multiples of the largest request: the client then sees the answer and
+not a connection reset."""
+_BYTES_PER_VALUE = 256
+"""Memory of one JSON value of a request, besides its text."""
+_PER_TEST, _PER_PROBLEM, _PER_PROGRAM, _FURTHER = 3, 20, 10, 10_000
+"""Values that a test, a problem and a program may have; and files, arguments and the like of a request."""
+_TEXT = bytes(set(range(256)) - set(b'"{[,'))
+
+
+class Guard:
+    """Wraps an application: checks token, size and the body's deadline; cancels the requests of clients that leave."""
+
+    def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
+        """Guard an application; without tokens every client is let in."""
+        self._app = app
+        self._service, self._settings = service, service.settings
+        self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
+        self._num_bytes = 0
+        self._failures: dict[str, tuple[float, int]] = {}
+        """When an address first showed a wrong token, and how many since."""
+        self._welcome: dict[tuple[str, bytes], None] = {}
+        """Addresses, and the digests of right tokens that they have shown."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, and count it in the metrics."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        status, wait_for_next = 499, scope["state"]["wait_for_next"]
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif not message.get("more_body", False):
+                # Before it is sent: the next request may come before this call is over.
+                wait_for_next(self._settings.idle_seconds + self._settings.head_seconds)
+            await send(message)
+
+        wait_for_next(None)
+        body = _Body(receive)
+        try:
+            await self._serve(body, scope, note_and_send)
+        finally:
+            self._hold(body, -body.num_held)
+            route = getattr(scope.get("route"), "path", "other")
+            self._service.metrics.requests.labels(route, str(status)).inc()
+            self._service.metrics.request_seconds.labels(route).observe(time.monotonic() - started)
+
+    async def _serve(self, body: _Body, scope: Scope, send: Send) -> None:
+        try:
+            _check_framing(scope)
+            self._check_token(scope)
+            if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
+                raise shutting_down()
+            given = [await self._read(body, scope)]
+        except Refused as refused:
+            await self._discard(body, scope)
+            await refused.answer(Connection="close")(scope, body.receive, send)
+            return
+        except ClientDisconnect:
+            return
+
+        async def give() -> Message:
+            if given:
+                return {"type": "http.request", "body": given.pop()}
+            return await asyncio.Future[Message]()  # which never comes
+
+        # Until it has answered, or the client is gone.
+        answering = asyncio.ensure_future(self._app(scope, give, send))
+        leaving = asyncio.ensure_future(body.wait_until_gone())
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+        finally:
+            leaving.cancel()
+            answering.cancel()
+
+    def _check_token(self, scope: Scope) -> None:
+        if not self._digests or scope["path"] in _OPEN:
+            return
+        peer = scope["client"][0] if scope["client"] else ""
+        shown = hashlib.sha256(_token_of(Headers(scope=scope).get("authorization", "")).encode()).digest()
+        if (peer, shown) in self._welcome:
+            return
+        since, num_failures = self._failures.get(peer, (0.0, 0))
+        left = since + _FAILURES_SECONDS - time.monotonic()
+        if num_failures >= _MOST_FAILURES and left > 0:
+            # Before the token is looked at: a guess would learn nothing, were it right.
+            self._service.metrics.tokens_refused.labels("not_looked_at").inc()
+            why = "too many wrong tokens from this address, perhaps a neighbour's; send it again later"
+            raise Refused(429, why, retry_after_seconds=left)
+        # Every token is compared, so that the time taken says nothing.
+        if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
+            _remember(self._welcome, (peer, shown), None)
+            return
+        self._service.metrics.tokens_refused.labels("wrong").inc()
+        _remember(self._failures, peer, (since, num_failures + 1) if left > 0 else (time.monotonic(), 1))
+        raise Refused(
+            401, "no valid token; send it as `Authorization: Bearer TOKEN`, or as the password in http://any:TOKEN@host"
+        )
+
+    def _hold(self, body: _Body, num_bytes: int) -> None:
+        """Count bytes that are held for a body, or released if negative; raises Refused beyond the service's limit."""
+        if num_bytes > 0 and self._num_bytes + num_bytes > self._settings.max_total_body_mib << 20:
+            raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
+        body.num_held += num_bytes
+        self._num_bytes += num_bytes
+        self._service.metrics.body_bytes.set(self._num_bytes)
+
+    async def _read(self, body: _Body, scope: Scope) -> bytes:
+        """Return a whole body, whose bytes are counted until its request is over; raises Refused."""
+        limit, seconds = self._settings.max_body_mib << 20, self._settings.body_seconds
+        too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
+        stated = Headers(scope=scope).get("content-length", "")
+        if stated.isdigit() and int(stated) > limit:
+            raise too_large
+        counter, content = ValueCounter(self._settings), bytearray()
+        try:
+            async with asyncio.timeout(seconds):
+                while not body.is_complete:
+                    chunk = await body.next()
+                    if len(content) + len(chunk) > limit:
+                        raise too_large
+                    self._hold(body, len(chunk) + _BYTES_PER_VALUE * counter.add(chunk))
+                    content += chunk
+        except TimeoutError:
+            raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
+        return bytes(content)
+
+    async def _discard(self, body: _Body, scope: Scope) -> None:
+        """Read and drop what still arrives, unless the client waits for `100 Continue`."""
+        if "expect" in Headers(scope=scope):
+            return
+        left = _DISCARDED * (self._settings.max_body_mib << 20)
+        try:
+            async with asyncio.timeout(min(_DISCARD_SECONDS, self._settings.body_seconds)):
+                while not body.is_complete and left > 0:
+                    left -= len(await body.next())
+        except (TimeoutError, ClientDisconnect):
+            pass
+
+
+class ValueCounter:
+    """Counts the values of a JSON text that comes in pieces: commas and opening brackets outside of strings.
+
+    No objects are made, and 28 MiB take 0.01 to 0.2 s, a piece at a time.
+    """
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self._settings = settings
+        self._most = (
+            _PER_TEST * settings.max_total_tests
+            + _PER_PROBLEM * settings.max_problems
+            + _PER_PROGRAM * settings.max_batch
+            + _FURTHER
+        )
+        self._is_in_string = False
+        self._begun = b""
+        self.num_values = 0
+
+    def add(self, piece: bytes) -> int:
+        """Count a piece; return how many values it adds. Raises Refused beyond the limit of a request."""
+        piece = self._begun + piece
+        # A backslash at the end belongs to what comes next; so does each of a pair.
+        self._begun = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
+        piece = piece[: len(piece) - len(self._begun)]
+        if b"\\" in piece:
+            piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = piece.translate(None, _TEXT).split(b'"')
+        num_values = sum(map(len, parts[self._is_in_string :: 2]))
+        self._is_in_string ^= (len(parts) - 1) % 2 == 1
+        self.num_values += num_values
+        if self.num_values > self._most:
+            raise Refused(
+                413,
+                f"more than {self._most} values in one request; send at most {self._settings.max_problems} problems "
+                f"and {self._settings.max_total_tests} tests",
+            )
+        return num_values
+
+
+class _Body:
+    def __init__(self, receive: Receive) -> None:
+        self.receive = receive
+        self.is_complete = False
+        self.num_held = 0
+        """Bytes that are counted for it."""
+
+    async def next(self) -> bytes:
+        """Return the next piece; raises ClientDisconnect."""
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        self.is_complete = not message.get("more_body", False)
+        return message.get("body", b"")
+
+    async def wait_until_gone(self) -> None:
+        """Wait for the client to leave."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+
+def _remember(known: dict[Any, Any], key: object, value: object) -> None:
+    known[key] = value
+    if len(known) > _MOST_PEERS:
+        del known[next(iter(known))]
+
+
+def _check_framing(scope: Scope) -> None:
+    """Raise Refused for a request that a proxy may read otherwise than we do (RFC 9112, 6.1)."""
+    if scope["http_version"] not in ("1.0", "1.1"):
+        raise Refused(505, "use HTTP/1.1")
+    names = [name for name, _ in scope["headers"]]
+    if b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0"):
+        raise Refused(400, "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1")
+
+
+def _token_of(authorization: str) -> str:
+    """Return the token of a Bearer header, or the password of a Basic one, which is what a URL can hold."""
+    scheme, _, value = authorization.partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except ValueError:
+            return ""
+    return value.strip() if scheme.lower() == "bearer" else ""
 
 
 class JudgeServer(uvicorn.Server):

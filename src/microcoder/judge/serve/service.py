@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
 import time
@@ -11,19 +12,22 @@ from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from fastapi import Response
+from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
+from pydantic_core import ErrorDetails
+from starlette.exceptions import HTTPException
 
 from microcoder.judge import Execution, Invocation, Judge
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import DataError, EvaluatorFault, own_faults
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.remote import Load
 from microcoder.judge.languages import find_language
 from microcoder.judge.run.timing import Statistics
 from microcoder.judge.run.verdicts import fault_reason
-from microcoder.judge.serve.reading import Refused
 from microcoder.judge.serve.settings import ServiceSettings
 
 T = TypeVar("T")
@@ -36,7 +40,57 @@ lists, holds up all other requests."""
 _IN_TEST = re.compile(r", test (\d+)")
 BEAT_SECONDS = 10.0
 """After so long without a verdict a stream sends a line with the service's load, as a sign of life."""
+_MAX_FAULTS_SHOWN = 5
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class Refused(Exception):
+    """A request that is not served, and why."""
+
+    def __init__(self, status: int, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status: 4xx for what the client must change, 429, 503 and 504 for what may be sent again."""
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+    def answer(self, **headers: str) -> Response:
+        """Return the response, with further headers."""
+        if self.status == 401:
+            headers["WWW-Authenticate"] = 'Bearer realm="microcoder"'
+        if self.retry_after_seconds is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_seconds)))
+        return Response(json.dumps({"detail": self.message}), self.status, headers, "application/json")
+
+
+def refusal_of(error: Exception) -> Refused:
+    """Return the answer to a request that raised an exception."""
+    match error:
+        case Refused():
+            return error
+        case RequestValidationError(body=bytes()):
+            return Refused(415, "a body is read as JSON only with the header Content-Type: application/json; add it")
+        case RequestValidationError():
+            return Refused(422, explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
+        case HTTPException():
+            return Refused(error.status_code, str(error.detail))
+        case DataError():
+            return Refused(422, str(error)[:1000])
+        case EvaluatorFault():
+            return Refused(503, str(error)[:1000], retry_after_seconds=5)
+        case _:
+            return Refused(500, "the service failed; its log says how")
+
+
+def explain(faults: Sequence[ErrorDetails]) -> str:
+    """Say where and what, without what was sent: that may be large, and is somebody's data."""
+    faults = own_faults(faults)
+    shown = [
+        f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
+        for fault in faults[:_MAX_FAULTS_SHOWN]
+    ]
+    left = len(faults) - len(shown)
+    return "; ".join(shown) + (f"; and {left} more" if left else "")
 
 
 class ServiceMetrics(Collector):

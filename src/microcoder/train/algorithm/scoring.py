@@ -12,7 +12,7 @@ from functools import partial
 from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
 from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
-from microcoder.judge.fleet.protocols import BatchJudge
+from microcoder.judge.fleet.judge import BatchJudge
 from microcoder.train.algorithm.advantages import Advantage, build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import MaskReason, TruncationRule, draw_uniform

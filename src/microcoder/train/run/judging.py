@@ -11,9 +11,8 @@ from typing import Any
 from microcoder.judge import Judge, JudgingEnvironment
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.fleet.protocols import BatchJudge, Judging, OnVerdict
-from microcoder.judge.languages.environment import digest_languages
-from microcoder.judge.languages.packages import load_profile
+from microcoder.judge.fleet.judge import BatchJudge, Judging, OnVerdict
+from microcoder.judge.languages.packages import digest_languages, load_profile
 from microcoder.train.recipe.judge import EvaluatorConfig
 
 TOKEN_VARIABLE = "MICROCODER_JUDGE_TOKEN"

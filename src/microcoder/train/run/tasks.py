@@ -21,7 +21,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.data.release.problems import read_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
-from microcoder.judge.fleet.protocols import BatchJudge
+from microcoder.judge.fleet.judge import BatchJudge
 from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared, read_examples
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 from microcoder.train.run.checkpoints import Observer

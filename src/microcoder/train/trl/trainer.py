@@ -20,7 +20,7 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.files import append_row, cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
-from microcoder.judge.fleet.protocols import Judging
+from microcoder.judge.fleet.judge import Judging
 from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
 from microcoder.train.algorithm.scoring import (

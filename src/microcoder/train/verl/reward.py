@@ -21,7 +21,7 @@ from microcoder.data.rowfiles import read_file
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
-from microcoder.judge.fleet.protocols import Judging
+from microcoder.judge.fleet.judge import Judging
 from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import REWARD_DRAW, read_program
 from microcoder.train.recipe.judge import EvaluatorConfig
