@@ -201,11 +201,6 @@ class _Screen(ast.NodeVisitor):
         """Functions and classes of the program that show by their address, or whose objects do."""
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
-        self._closed_classes: set[str] = set()
-        """Those that hand no object of theirs to anything, as long as `self` is only a base of attributes."""
-        self._held: set[str] = set()
-        """Variables for objects of these, and the first parameters of their methods."""
-        self._methods: set[str] = set()
         self.seen: set[str] = set()
         """Which of `a set` and `objects` the program uses; both together are refused."""
 
@@ -227,33 +222,9 @@ class _Screen(ast.NodeVisitor):
             elif type(inner) not in _BIND_NOTHING:
                 for name in _bound_names(inner):
                     check_name(name)
-        self._find_held(found)
         self.generic_visit(node)
         if {"a set", "objects"} <= self.seen:
             raise Obstacle("it may have sets of objects, which stand there by their addresses")
-
-    def _find_held(self, nodes: Sequence[ast.AST]) -> None:
-        """Find variables for new objects: if nothing but attributes of theirs is used, no set can hold the objects."""
-        classes = [one for one in nodes if isinstance(one, ast.ClassDef)]
-        self._closed_classes = self._plain_classes - {one.name for one in classes if not _is_closed(one)}
-        made = [one for one in nodes if isinstance(one, ast.Assign) and self._holds_new(one)]
-        self._held = {target.id for one in made for target in one.targets if isinstance(target, ast.Name)}
-        for one in classes if self._held else ():
-            for method in one.body if one.name in self._closed_classes else ():
-                if isinstance(method, ast.FunctionDef):
-                    self._methods.add(method.name)
-                    self._held.add(method.args.args[0].arg)
-
-    def _holds_new(self, node: ast.Assign) -> bool:
-        made = node.value.func if isinstance(node.value, ast.Call) else None
-        is_new = isinstance(made, ast.Name) and made.id in self._closed_classes
-        return is_new and all(isinstance(target, ast.Name) for target in node.targets)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        """Walk an assignment; that a class makes an object for a variable is no use of the object."""
-        is_new = self._holds_new(node)
-        for child in _children(node) if not is_new else (*node.targets, *_children(node.value)[1:]):
-            self.visit(child)
 
     def visit(self, node: ast.AST) -> None:
         """Dispatch as `ast.NodeVisitor.visit` does, but without building a method's name for each node."""
@@ -301,12 +272,10 @@ class _Screen(ast.NodeVisitor):
                 self.visit(child)
         self._scopes.pop()
 
-    def visit_Name(self, node: ast.Name, *, is_base: bool = False) -> None:
+    def visit_Name(self, node: ast.Name) -> None:
         """Refuse modules, `type` and builtins that show addresses as values, and assignments to imported names."""
         check_name(node.id)
-        is_object = node.id in self._held and not is_base
-        is_class = node.id in self._plain_classes and not self._is_own(node.id)
-        if isinstance(node.ctx, ast.Load) and (is_object or is_class):
+        if node.id in self._plain_classes and isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
             self.seen.add("objects")
         module, inside = self._library(node.id)
         if module and not inside:
@@ -350,7 +319,7 @@ class _Screen(ast.NodeVisitor):
             if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in self._plain_classes:
                 raise Obstacle(f"it shows an object of {one.func.id}")
 
-    def visit_Attribute(self, node: ast.Attribute, *, is_called: bool = False) -> None:
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         """Allow plain members of modules, and of anything else no attribute of the interpreter's own."""
         root = node.value
         while isinstance(root, ast.Attribute):
@@ -368,11 +337,7 @@ class _Screen(ast.NodeVisitor):
         check_attribute(node.attr)
         if node.attr == "format" and not _is_plain_format(node.value):
             raise Obstacle("it formats by a text that it makes")
-        if isinstance(node.value, ast.Name):
-            # A method that is not called holds its object.
-            self.visit_Name(node.value, is_base=is_called or node.attr not in self._methods)
-        else:
-            self.visit(node.value)
+        self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
         """Check calls of `deepcopy`, `Random` and `seed`, which only certain arguments make safe."""
@@ -387,10 +352,7 @@ class _Screen(ast.NodeVisitor):
         elif callee not in _FOR_CALLING:
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
                 self._refuse_nameless(node.args)
-            if isinstance(node.func, ast.Attribute):
-                self.visit_Attribute(node.func, is_called=True)
-            else:
-                self.visit(node.func)
+            self.visit(node.func)
         for argument in (*node.args, *node.keywords):
             self.visit(argument)
 
@@ -470,14 +432,6 @@ def _is_plain_class(node: ast.ClassDef) -> bool:
     """Whether a class has plain names for bases and no `__hash__`, so that its objects may hash by their address."""
     own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
     return all(isinstance(base, ast.Name) for base in node.bases) and "__hash__" not in own
-
-
-def _is_closed(node: ast.ClassDef) -> bool:
-    """Whether a class has no base, and nothing but constants and methods that it calls by themselves."""
-    if node.bases or any(isinstance(one, ast.ClassDef) for one in node.body):
-        return False
-    methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-    return _is_fixed(node) and all(one.args.args and not one.args.posonlyargs for one in methods)
 
 
 def _is_plain_format(node: ast.expr) -> bool:
