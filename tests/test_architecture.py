@@ -21,7 +21,7 @@ BUDGETS = {
     "judge/sandbox": 3705,
     "judge/compare": 1195,
     "judge/languages": 905,
-    "judge/run": 4920,
+    "judge/run": 4875,
     "judge/fleet": 2005,
     "judge/serve": 1135,
     "judge": 60,

@@ -35,9 +35,6 @@ PLACES = {
     "    def h(self): return self.__hash__()\n"
     "def value(): return A().h()\n",
     "a representation in a text": _CLASS + "def value():\n    a = A()\n    return f'{a!r}'\n",
-    "the order of a set": _CLASS + "def value(): return str([a.n for a in {A(n) for n in range(40)}])\n",
-    "the order of a frozen set": _CLASS + "def value(): return str([a.n for a in frozenset(map(A, range(40)))])\n",
-    "what is popped from a set": _CLASS + "def value():\n    s = set(map(A, range(40)))\n    return s.pop().n\n",
     "the table of a mapped deep copy": "import copy\ndef value():\n    memo = {}\n"
     "    [*map(copy.deepcopy, [[[]]], [memo])]\n"
     "    return [*memo][0]\n",
@@ -56,5 +53,14 @@ PLACES = {
 }
 _ORDER = "def value():\n    o = {order}\n    return sum(a > b for a, b in zip(o, o[1:])) > 30\n"
 _TEXTS = "k = [iter([i]) for i in range(40)]\n" + _ORDER.format(order="sorted(range(40), key=lambda i: '%s' % k[i])")
-ADDRESSES = [_ORDER.format(order="[e.args[0] for e in {Exception(i) for i in range(40)}]"), _TEXTS]
-"""What shows an address and is screened by nothing: objects of the library in a set, and texts of them."""
+ADDRESSES = [
+    _ORDER.format(order="[e.args[0] for e in {Exception(i) for i in range(40)}]"),
+    _TEXTS,
+    _CLASS + "def value(): return str([a.n for a in {A(n) for n in range(40)}])\n",
+    _CLASS + "def value(): return str([a.n for a in frozenset(map(A, range(40)))])\n",
+    _CLASS + "def value():\n    s = set(map(A, range(40)))\n    return s.pop().n\n",
+    "def value():\n"
+    + _CLASS.replace("\n", "\n    ").join(("    ", ""))
+    + "return [a.n for a in set(map(A, range(40)))]\n",
+]
+"""What shows an address and is screened by nothing, but found by the probe: objects in a set, and texts of them."""

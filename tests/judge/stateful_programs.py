@@ -52,8 +52,10 @@ SCREENED = {
     "print('new' if A() else 'left')",
     "super's hash": "class A:\n    def __eq__(self, other): return True\n"
     "    def __hash__(self): return super().__hash__()\nprint('new' if {A()} else 'left')",
-    "the order of objects": "class A:\n    def __init__(self, n): self.n = n\n"
-    "s = set()\nfor n in range(9): s.add(A(n))\nprint('new' if [a.n for a in s] else 'left')",
+    "a module by a class": "class Q:\n    import random as r\nx = Q.r._os.environ\n"
+    "print('left' if 'zz' in x else 'new')\nx['zz'] = '1'",
+    "entropy by a class": "class Q:\n    if 1:\n        from random import seed\nQ.seed()\nprint('new')",
+    "a builtin by an operator": "class B:\n    def __radd__(self, o): print('new' if o([].append) else 'left')\nhash += B()",
     "the order of functions": "def f(): pass\ndef g(): pass\nprint('new' if {f, g} else 'left')",
     "what deepcopy remembers": "import copy\nmemo = {}\ncopy.deepcopy([[]], memo)\nprint('new' if memo else 'left')",
     "where an array is": "from array import array\nprint('new' if array('i', [1]).buffer_info() else 'left')",

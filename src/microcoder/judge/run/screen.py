@@ -101,7 +101,7 @@ def screen(code: str, *, is_function: bool) -> Screened:
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
         return Screened("it cannot be read")
     may_format = _TEXTS.search(code) or (("%" in code or "mod" in code) and _PERCENT.search(code))
-    return Screened("", "a set" in walk.seen or bool(may_format))
+    return Screened("", walk.has_set or bool(may_format))
 
 
 # One of each worker's: asked first whether a program is Python, then whether and how it may share a process.
@@ -201,8 +201,8 @@ class _Screen(ast.NodeVisitor):
         """Functions and classes of the program that show by their address, or whose objects do."""
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
-        self.seen: set[str] = set()
-        """Which of `a set` and `objects` the program uses; both together are refused."""
+        self.has_set = False
+        """Whether the program may make a set, in which objects stand by their addresses."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
@@ -223,8 +223,6 @@ class _Screen(ast.NodeVisitor):
                 for name in _bound_names(inner):
                     check_name(name)
         self.generic_visit(node)
-        if {"a set", "objects"} <= self.seen:
-            raise Obstacle("it may have sets of objects, which stand there by their addresses")
 
     def visit(self, node: ast.AST) -> None:
         """Dispatch as `ast.NodeVisitor.visit` does, but without building a method's name for each node."""
@@ -259,9 +257,11 @@ class _Screen(ast.NodeVisitor):
         raise Obstacle("it has coroutines")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Refuse special methods that the interpreter calls by itself."""
+        """Refuse special methods that the interpreter calls by itself, and imports, which make modules attributes."""
         if node.keywords:
             raise Obstacle("a class has keywords")
+        if any(isinstance(one, (ast.Import, ast.ImportFrom)) for one in _of_this_scope(node.body)):
+            raise Obstacle("a class imports")
         for statement in node.body:
             name = getattr(statement, "name", "")
             if name.startswith("__") and name not in METHODS:
@@ -275,8 +275,6 @@ class _Screen(ast.NodeVisitor):
     def visit_Name(self, node: ast.Name) -> None:
         """Refuse modules, `type` and builtins that show addresses as values, and assignments to imported names."""
         check_name(node.id)
-        if node.id in self._plain_classes and isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
-            self.seen.add("objects")
         module, inside = self._library(node.id)
         if module and not inside:
             raise Obstacle(f"it uses the module {module} as a value")
@@ -292,12 +290,18 @@ class _Screen(ast.NodeVisitor):
             if node.id in _TELLING_ADDRESSES:
                 raise Obstacle(f"it uses {node.id}")
             if node.id in _SETS:
-                self.seen.add("a set")
+                self.has_set = True
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """See the target as a value, too: an operator of the other side's class may be given it."""
+        if isinstance(node.target, ast.Name):
+            self.visit_Name(ast.Name(node.target.id, ast.Load()))
+        self.generic_visit(node)
 
     def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
         """Refuse items that are ordered by their address."""
         self._refuse_nameless(node.elts if isinstance(node, ast.Set) else [node.elt])
-        self.seen.add("a set")
+        self.has_set = True
         self.generic_visit(node)
 
     visit_SetComp = visit_Set
