@@ -55,7 +55,8 @@ SCREENED = {
     "a module by a class": "class Q:\n    import random as r\nx = Q.r._os.environ\n"
     "print('left' if 'zz' in x else 'new')\nx['zz'] = '1'",
     "entropy by a class": "class Q:\n    if 1:\n        from random import seed\nQ.seed()\nprint('new')",
-    "a builtin by an operator": "class B:\n    def __radd__(self, o): print('new' if o([].append) else 'left')\nhash += B()",
+    "a builtin by an operator": "class B:\n    def __radd__(self, o): print('new' if o([].append) else 'left')\n"
+    "hash += B()",
     "the order of functions": "def f(): pass\ndef g(): pass\nprint('new' if {f, g} else 'left')",
     "what deepcopy remembers": "import copy\nmemo = {}\ncopy.deepcopy([[]], memo)\nprint('new' if memo else 'left')",
     "where an array is": "from array import array\nprint('new' if array('i', [1]).buffer_info() else 'left')",
