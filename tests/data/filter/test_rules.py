@@ -39,7 +39,7 @@ from microcoder.data.filter.rules import (
     strictest_licence,
 )
 from microcoder.data.formats.candidates import REASONS, Candidate, Rejection
-from microcoder.data.formats.text import read_licence
+from microcoder.data.formats.row import read_licence
 from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
 from microcoder.judge.core.errors import DataError

@@ -19,20 +19,21 @@ from functools import partial
 from itertools import islice, permutations
 from typing import Any, NamedTuple
 
-from microcoder.data.behaviour.runner import ProgramRun, run_programs
-from microcoder.data.behaviour.values import (
+from microcoder.data.behaviour.outputs import (
     Agreement,
+    ProgramRun,
     Tokens,
     are_labels,
     compare,
     kind_of,
+    run_programs,
     tokens_of_json,
     tokens_of_text,
 )
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.text import read_literal
+from microcoder.data.formats.row import read_literal
 from microcoder.data.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge

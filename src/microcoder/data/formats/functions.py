@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from microcoder.data.formats.assertions import RESULTS, NotACall, parse_value
-from microcoder.data.formats.candidates import Candidate, DecodedTests
-from microcoder.data.formats.claims import (
+from microcoder.data.formats.assertions import (
+    RESULTS,
+    NotACall,
     SplitAssertion,
     check_tests,
     claims_checker,
@@ -25,13 +25,14 @@ from microcoder.data.formats.claims import (
     claims_test,
     find_called,
     parse_test,
+    parse_value,
     read_claims,
 )
+from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
 from microcoder.data.formats.packages import language_code
-from microcoder.data.formats.row import Malformed, Row, is_number
+from microcoder.data.formats.row import Malformed, Row, is_number, parse_python
 from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
-from microcoder.data.formats.text import parse_python
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase

@@ -16,11 +16,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import contests, functions, packages, polygon, sets
+from microcoder.data.formats import contests, functions, packages, sets
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
-from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.text import read_json, shorten
+from microcoder.data.formats.row import Malformed, Row, read_json, shorten
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
@@ -121,7 +120,7 @@ _OWN = (
 FORMATS: Mapping[str, Format] = {
     format.name: format
     for format in (*_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
-                   *packages.FORMATS, *polygon.FORMATS)
+                   *packages.FORMATS)
 }  # fmt: skip
 
 

@@ -15,9 +15,8 @@ from itertools import compress
 
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import PAIRS, Columns, Format, read_program
-from microcoder.data.formats.row import Malformed, Row, is_number
+from microcoder.data.formats.row import Malformed, Row, is_number, read_literal
 from microcoder.data.formats.tests import decode_tests, name_language, python_solutions, read_lines
-from microcoder.data.formats.text import read_literal
 
 _COLUMNS = Columns(
     statement="question",

@@ -22,7 +22,7 @@ from functools import partial
 from pydantic import ValidationError
 
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution, process_row
-from microcoder.data.formats.text import is_python2
+from microcoder.data.formats.row import is_python2
 from microcoder.data.verify.evidence import (
     LIMITS,
     STEP,
