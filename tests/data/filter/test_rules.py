@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import ALL
 
-from microcoder.data.build.steps import DuplicateBarrier, NoSettings
+from microcoder.data.build.steps import DuplicateBarrier
 from microcoder.data.filter import (
     FilterSettings,
     LicenceSettings,
@@ -42,6 +42,7 @@ from microcoder.data.formats.candidates import REASONS, Candidate, Rejection
 from microcoder.data.formats.row import read_licence
 from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
+from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
 
@@ -293,7 +294,7 @@ def test_the_first_rule_that_fails_gives_the_reason() -> None:
 
 def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is kept and what is merged into it, each by id, as a build decides it."""
-    barrier = DuplicateBarrier(NoSettings())
+    barrier = DuplicateBarrier(Config())
     by_id = {row.id: row for row in sorted(rows, key=lambda row: row.id)}
     barrier.decide(barrier.look(rows))
     done = [barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}) for row in by_id.values()]

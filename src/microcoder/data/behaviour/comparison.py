@@ -345,7 +345,7 @@ def _agree(
     given: list[Tokens] = [("\0nothing",) if output is None else output for output in outputs]
     # The problem's own side first, so that a freedom is the same one in both directions.
     own, other = (expected, given) if is_there else (given, expected)
-    return compare(own, other, chances=[chance] * len(cases), how=how)
+    return compare(own, other, chance=chance, how=how)
 
 
 def _try_cases(trials: Sequence[_Trial], judge: Judge, *, is_there: bool) -> list[_Trial]:

@@ -211,24 +211,19 @@ class Agreement(NamedTuple):
         return sum(self.agreed) / len(self.agreed) if self.agreed else 0.0
 
 
-def compare(
-    one: Sequence[Tokens], other: Sequence[Tokens], *, chances: Sequence[float] | None = None, how: str = ""
-) -> Agreement:
+def compare(one: Sequence[Tokens], other: Sequence[Tokens], *, chance: float = 0.0, how: str = "") -> Agreement:
     """Return how far two programs' outputs on the same inputs agree, in the way in which they agree most.
 
     Args:
         one: a program's outputs, one per input.
         other: the other program's.
-        chances: for each input, the share of unrelated programs that agree on it, where it was measured.
+        chance: the share of unrelated programs that agree on an input, where it was measured.
         how: `how` of the agreement on other inputs, if any: the same renaming costs no further bits.
     """
     counts = Counter(one)
     # Of two or three labels every program gives one, whatever words they are.
-    least = _FLAG_CHANCE if are_labels(one) else 0.0
-    odds = [
-        max(_chance(output), (counts[output] - 1) / len(one), chances[place] if chances else 0.0, least)
-        for place, output in enumerate(one)
-    ]
+    least = max(chance, _FLAG_CHANCE if are_labels(one) else 0.0)
+    odds = [max(_chance(output), (counts[output] - 1) / len(one), least) for output in one]
     same = [a == b for a, b in zip(one, other, strict=True)]
     # Each way to compare: its name, where it agrees, and where that says something.
     ways = [("same", same, [True] * len(one))]

@@ -226,14 +226,9 @@ def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: Ver
 
 
 def verify(
-    candidates: Sequence[Candidate],
-    judge: Judge,
-    settings: VerifySettings | None = None,
-    *,
-    store: VerdictStore | None = None,
+    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
 ) -> list[Candidate | Rejection]:
     """Return each candidate with its chosen tests, limits and verified references, or its rejection."""
-    settings = settings or VerifySettings()
     found = gather(candidates, judge, settings, store=store)
     return [conclude(item, settings) if isinstance(item, Evidence) else item for item in found]
 
