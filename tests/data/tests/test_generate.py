@@ -19,7 +19,6 @@ from microcoder.data.release.tables import problem_row
 from microcoder.data.tests import GenerateSettings, Judges, answers, generate, makers
 from microcoder.data.tests.answers import LARGE_BYTES
 from microcoder.data.verify import VerifySettings, verify
-from microcoder.data.verify.evidence import guess_chances
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
 
@@ -248,12 +247,3 @@ def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree
     alone = generate(bare.model_copy(update={"solutions": bare.solutions[:1]}), judges, asked_for)
     assert isinstance(alone, Candidate)
     assert "no validator and only one reference 1" in alone.lineage[-1].detail
-
-
-@pytest.mark.parametrize(
-    ("answers", "share", "chance"),
-    [(["yes"] * 3, 1.0, 1.0), (["yes", "no", "no"], 2 / 3, 1 / 8), (["1", "2", "3"], 1 / 3, 0.0)],
-)
-def test_guesses_are_rated_by_the_answers(answers: list[str], share: float, chance: float) -> None:
-    tests = [{"input": f"[{n}, {n}, {n}]", "output": answer} for n, answer in enumerate(answers, 100)]
-    assert guess_chances(make_candidate(tests=tests)) == {"constant_share": share, "coin_chance": chance}
