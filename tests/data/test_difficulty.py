@@ -115,14 +115,13 @@ def test_a_candidate_says_its_pass_rate_and_what_it_belongs_to() -> None:
             with_pass_rate(with_rates(broken), "a/b", "")
 
 
-def test_attempts_are_judged_by_our_evaluator() -> None:
+def test_attempts_are_judged_by_our_evaluator(judge: Judge) -> None:
     candidate = Candidate.model_validate(
         {"id": "made/echo", "dataset": "made", "tests": [{"input": "4", "output": "5"}]}
     )
     silent = candidate.model_copy(update={"id": "made/silent"})
     responses = {"made/echo": ["```python\nprint(int(input()) + 1)\n```", "```python\nprint(4)\n```", "I do not know"]}
-    with Judge(workers=1) as judge:
-        assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
+    assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
 
 
 ENDPOINT = {"base_url": "http://localhost:1/v1", "model": "m"}

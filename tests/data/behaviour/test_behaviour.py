@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import planted
@@ -28,12 +27,6 @@ RUNNING_TOTALS = """def f(numbers):
         out.append(total)
     return out
 """
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(workers=1) as judging:
-        yield judging
 
 
 def benchmark(code: str, *tests: tuple[str, str], name: str = "bench/1") -> Candidate:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -231,12 +230,6 @@ def test_a_header_that_the_package_lacks_is_said_or_taken_from_bapctools(
     (program,) = read_kit(files).programs
     _find_header.cache_clear()
     assert "int accept() { return 42; }" in program.code
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(workers=1, cache_size=0) as judging:
-        yield judging
 
 
 def test_generators_run_and_the_validator_decides(judge: Judge) -> None:
