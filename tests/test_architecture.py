@@ -28,7 +28,7 @@ BUDGETS = {
     "data": 1180,
     "data/micro": 320,
     "data/clean": 1410,
-    "data/verify": 925,
+    "data/verify": 915,
     "data/inputs": 665,
     "data/filter": 970,
     "data/tests": 975,

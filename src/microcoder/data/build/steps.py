@@ -38,7 +38,7 @@ from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Part, 
 from microcoder.data.sources import WHOLE, Shard, collect_shard, collect_source
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import VerdictStore, VerifySettings, combine_counts, verify
-from microcoder.data.verify.store import evaluator_version
+from microcoder.data.verify.execution import evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
