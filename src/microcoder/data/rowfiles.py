@@ -239,7 +239,6 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _open(path: Path) -> Any:
-    """Open a file for reading, decompressed."""
     if path.suffix == ".zst":
         return io.BufferedReader(_import_pyarrow(path).input_stream(str(path), compression="zstd"), _BUFFER_BYTES)
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")

@@ -375,7 +375,6 @@ def _words(text: str) -> list[str]:
 
 
 def _language_of(path: str) -> str:
-    """Return the language of a program by its name; empty if it is not known."""
     return _CHECKTESTDATA if path.lower().endswith(".ctd") else language_of(path)
 
 

@@ -103,23 +103,19 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-_OWN = (
-    Format(
-        "microcoder",
-        "our own problem lines, and rows that carry one (docs/rows.md)",
-        read_own,
-        tests_in="tests",
-        shape=LISTED,
-        # The fields that others do not have: what they say must not be lost where a column was added.
-        marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
-    ),
+_OWN = Format(
+    "microcoder",
+    "our own problem lines, and rows that carry one (docs/rows.md)",
+    read_own,
+    tests_in="tests",
+    shape=LISTED,
+    # The fields that others do not have: what they say must not be lost where a column was added.
+    marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
 )
-
-
 # Of formats that match as many of a row's fields, the first counts.
 FORMATS: Mapping[str, Format] = {
     format.name: format
-    for format in (*_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
+    for format in (_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
                    *packages.FORMATS)
 }  # fmt: skip
 

@@ -240,7 +240,6 @@ def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
 
 
 def _attempts(candidate: Candidate) -> list[Attempt]:
-    """Return the programs that can be run here."""
     attempts: list[Attempt] = []
     seen: set[str] = {solution.code for solution in candidate.solutions if solution.known == "accepted"}
     for place, solution in enumerate(candidate.solutions):
