@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.data.build.config import SourceSettings, list_inputs
-from microcoder.data.build.steps import DuplicateBarrier, NoSettings, collect_step
+from microcoder.data.build.steps import DuplicateBarrier, collect_step
 from microcoder.data.pipeline.engine import Runner, run_steps
 from microcoder.data.pipeline.steps import BarrierStep, MapStep, Row, Work
 from microcoder.judge.core.config import Config
@@ -123,7 +123,7 @@ def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
     name = "dataset_pipeline"
     steps = [
         MapStep("normalise", "process", Nothing(), open_normalise, (name,)),
-        BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, ("microcoder.data.filter",)),
+        BarrierStep("deduplicate", "filter", Config(), DuplicateBarrier, ("microcoder.data.filter",)),
     ]
     _, step_counts = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))
     return {

@@ -169,15 +169,15 @@ def extract_layouts(_: Path) -> Values:
 
 def read_formats(_: Path) -> Values:
     """Rows of every public format, and what is wrong with damaged ones."""
+    from golden_rows import rows_of
     from published_rows import ROWS
 
-    from data.collect.test_collect_malformed_rows import BAD_PAYLOADS, MUST_HAVE, first_row, put, read_one
+    from data.collect.test_collect_malformed_rows import BAD_PAYLOADS, MUST_HAVE, put, read_one
 
-    folder = Path(__file__).parent / "data" / "golden"
     found = {}
     for name in FORMATS:
-        for number, line in enumerate((folder / f"{name}.jsonl").read_text().splitlines(), 1):
-            row = FORMATS[name].read_row(json.loads(line), f"{name}.jsonl:{number}")
+        for number, values in enumerate(rows_of(name), 1):
+            row = FORMATS[name].read_row(values, f"{name}.jsonl:{number}")
             for field, value in row.model_dump(mode="json", exclude_defaults=True).items():
                 found[f"{name} row {number} {field}"] = digest(value)
     for name, published in ROWS.items():
@@ -188,11 +188,11 @@ def read_formats(_: Path) -> Values:
 
     for name, places in MUST_HAVE.items():
         for wrong in (None, 7, [7], "half \ud800"):
-            row = first_row(folder, name)
+            row = rows_of(name)[0]
             put(row, places[0], wrong)
             found[f"{name} with a question {wrong!r}"] = say(read_one(name, row))
     for name, payload in BAD_PAYLOADS.items():
-        row = first_row(folder, "livecodebench") | {"private_test_cases": payload}
+        row = rows_of("livecodebench")[0] | {"private_test_cases": payload}
         found[f"hidden tests: {name}"] = say(read_one("livecodebench", row))
     return found
 

@@ -11,9 +11,8 @@ from typing import Any
 from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.format import Folders
 from microcoder.data.formats.packages import Package
-from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.row import Malformed, Row, read_yaml
 from microcoder.data.formats.tests import asserted_tests
-from microcoder.data.formats.text import read_yaml
 from microcoder.judge.core.types import TestCase
 
 STATEMENTS = (r"description/description\.(?P<language>\w\w)\.(?:md|html)", r"description/description\.(?:md|html)")

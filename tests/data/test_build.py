@@ -28,13 +28,13 @@ from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.build import BuildConfig
 from microcoder.data.build.config import SourceSettings, open_settings, unpack_sources
 from microcoder.data.build.session import plan_build, run_build
-from microcoder.data.build.steps import NoSettings, Resources, collect_step, open_process, read_benchmark_problems
+from microcoder.data.build.steps import Resources, collect_step, open_process, read_benchmark_problems
 from microcoder.data.formats.candidates import REASONS
 from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_source
-from microcoder.judge.core.config import load_config
+from microcoder.judge.core.config import Config, load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import hold_lock
 
@@ -472,7 +472,7 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
-    first, second, third = open_process(NoSettings(), ExitStack(), Resources(work=tmp_path))(rows)
+    first, second, third = open_process(Config(), ExitStack(), Resources(work=tmp_path))(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)
     assert isinstance(second, Rejection)

@@ -26,7 +26,7 @@ from microcoder.data.difficulty import (
     select,
     with_pass_rate,
 )
-from microcoder.data.verify.store import evaluator_version
+from microcoder.data.verify.execution import evaluator_version
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
 
@@ -72,8 +72,8 @@ def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> No
         assert endpoint.ask("Score it.", Scores).model_dump() == whole
 
 
-def make(number: int, predicted: float | None) -> Candidate:
-    return Candidate(id=f"made/{number}", dataset="made", difficulty=Difficulty(predicted=predicted))
+def make(number: int, predicted: float | None, *rates: str) -> Candidate:
+    return Candidate(id=f"a/{number}", dataset="a", difficulty=Difficulty(predicted=predicted), pass_rates=rates)
 
 
 def rejected(candidates: list[Candidate], settings: SelectionSettings) -> dict[str, tuple[str, str]]:
@@ -97,49 +97,39 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[
     assert rejected(order.sample(candidates, len(candidates)), settings) == rejected(candidates, settings)
 
 
-def with_rates(*rates: str) -> Candidate:
-    return Candidate(id="p", dataset="made", pass_rates=rates)
-
-
 def test_a_candidate_says_its_pass_rate_and_what_it_belongs_to() -> None:
-    published = with_pass_rate(with_rates("a/b=0.25", "c=1"), "a/b", "a/b@7").difficulty
+    published = with_pass_rate(make(1, None, "a/b=0.25", "c=1"), "a/b", "a/b@7").difficulty
     assert (published.pass_rate, published.pass_rate_low, published.measured_on) == (0.25, None, "a/b@7")
-    judged = with_pass_rate(with_rates("a/b=4/4"), "a/b", "a/b@7")
+    judged = with_pass_rate(make(1, None, "a/b=4/4"), "a/b", "a/b@7")
     assert judged.difficulty.pass_rate == 1.0
     assert judged.difficulty.pass_rate_low == 0.5101, "four attempts that all passed are no certainty"
     assert judged.lineage[-1].field == "difficulty"
-    unknown = with_rates("c=1")
+    unknown = make(1, None, "c=1")
     assert with_pass_rate(unknown, "a/b", "") is unknown
     for broken in ("a/b=often", "a/b=1.5", "a/b=nan", "a/b=5/4", "a/b=1/0"):
         with pytest.raises(DataError, match="0 to 1"):
-            with_pass_rate(with_rates(broken), "a/b", "")
+            with_pass_rate(make(1, None, broken), "a/b", "")
 
 
-def test_attempts_are_judged_by_our_evaluator() -> None:
+def test_attempts_are_judged_by_our_evaluator(judge: Judge) -> None:
     candidate = Candidate.model_validate(
         {"id": "made/echo", "dataset": "made", "tests": [{"input": "4", "output": "5"}]}
     )
     silent = candidate.model_copy(update={"id": "made/silent"})
     responses = {"made/echo": ["```python\nprint(int(input()) + 1)\n```", "```python\nprint(4)\n```", "I do not know"]}
-    with Judge(workers=1) as judge:
-        assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
+    assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
 
 
 ENDPOINT = {"base_url": "http://localhost:1/v1", "model": "m"}
 
 
-def rows() -> list[Candidate]:
-    easy = [(1.2, "m=4/4"), (1.5, "m=3/4"), (1.9, "m=1/4")]
-    return [
-        Candidate(id=f"a/{n}", dataset="a", difficulty=Difficulty(predicted=predicted), pass_rates=(rate,))
-        for n, (predicted, rate) in enumerate(easy)
-    ]
+ROWS = [make(0, 1.2, "m=4/4"), make(1, 1.5, "m=3/4"), make(2, 1.9, "m=1/4")]
 
 
 def pass_through(settings: DifficultySettings) -> list[object]:
     barrier = SelectionBarrier(settings)
-    barrier.decide(barrier.look(rows()))
-    return [barrier.apply(row, {}) for row in rows()]
+    barrier.decide(barrier.look(ROWS))
+    return [barrier.apply(row, {}) for row in ROWS]
 
 
 @pytest.mark.parametrize(

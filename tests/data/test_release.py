@@ -46,10 +46,17 @@ def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
     assert read_problems(tmp_path) == read_released(tmp_path) == [kept.to_problem() for kept in KEPT]
 
 
-def test_a_coin_guesses_in_the_letters_that_the_checker_takes() -> None:
-    tests = tuple(TestCase(input=f"{n}\n", output=said) for n, said in enumerate(("Yes\n", "YES\n", "no\n")))
-    for checker, coin in ((Checker(), 0.0), (Checker(type="tokens", case_sensitive=False), 1 / 8)):
-        assert guess_chances(candidate(1, tests=tests, checker=checker))["coin_chance"] == coin
+def test_guesses_are_rated_by_the_answers_in_the_letters_that_the_checker_takes() -> None:
+    for answers, checker, share, chance in (
+        ("yes yes yes", Checker(), 1.0, 1.0),
+        ("yes no no", Checker(), 2 / 3, 1 / 8),
+        ("1 2 3", Checker(), 1 / 3, 0.0),
+        ("Yes YES no", Checker(), 1 / 3, 0.0),
+        ("Yes YES no", Checker(type="tokens", case_sensitive=False), 2 / 3, 1 / 8),
+    ):
+        tests = tuple(TestCase(input=f"{n}\n", output=f"{said}\n") for n, said in enumerate(answers.split()))
+        found = guess_chances(candidate(1, tests=tests, checker=checker))
+        assert found == {"constant_share": share, "coin_chance": chance}
 
 
 def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_path: Path) -> None:

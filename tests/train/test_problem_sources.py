@@ -95,7 +95,7 @@ def test_a_data_set_that_gives_none_or_held_out_problems_of_two_places_says_why(
 
 ASK_THE_HUB = """
 import sys
-from microcoder.data.benchmarks.published import read_published
+from microcoder.data.release.problems import read_published
 from microcoder.judge.core.errors import DataError
 for name in sys.argv[1:]:
     try:

@@ -174,9 +174,8 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
     return candidate
 
 
-def select(problems: Mapping[str, Difficulty], settings: SelectionSettings | None = None) -> dict[str, tuple[str, str]]:
+def select(problems: Mapping[str, Difficulty], settings: SelectionSettings) -> dict[str, tuple[str, str]]:
     """Return the ids of the problems that are rejected, each with reason (`no_difficulty`, `too_easy`) and detail."""
-    settings = settings or SelectionSettings()
     failed = {name: 1 - one.pass_rate for name, one in problems.items() if one.pass_rate is not None}
     predicted = {name: one.predicted for name, one in problems.items() if one.predicted is not None}
     known = predicted if settings.by == "predicted" else failed

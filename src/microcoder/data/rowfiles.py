@@ -30,8 +30,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 from uuid import uuid4
 
-from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.text import read_json, shorten
+from microcoder.data.formats.row import Malformed, Row, read_json, shorten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install, is_disk_full
 from microcoder.judge.core.records import refuse_table
@@ -240,7 +239,6 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _open(path: Path) -> Any:
-    """Open a file for reading, decompressed."""
     if path.suffix == ".zst":
         return io.BufferedReader(_import_pyarrow(path).input_stream(str(path), compression="zstd"), _BUFFER_BYTES)
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")

@@ -24,9 +24,8 @@ from typing import NoReturn
 from microcoder.data import rowfiles
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.format import Folders, Format
-from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.row import Malformed, shorten
 from microcoder.data.formats.rows import load_format
-from microcoder.data.formats.text import shorten
 from microcoder.data.rowfiles import SUFFIXES, FilePart, RawRow
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import how_to_install

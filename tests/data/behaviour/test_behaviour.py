@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import planted
@@ -13,12 +12,10 @@ from hypothesis import strategies as st
 from published import find_archive
 
 from microcoder.data.behaviour import find_behaviour, index_behaviour
-from microcoder.data.behaviour.runner import ProgramRun, run_programs
-from microcoder.data.behaviour.values import compare, tokens_of_json, tokens_of_text
+from microcoder.data.behaviour.outputs import ProgramRun, compare, run_programs, tokens_of_json, tokens_of_text
 from microcoder.data.build.config import SourceSettings
 from microcoder.data.build.steps import read_benchmark_problems
 from microcoder.data.formats.candidates import Candidate, Solution
-from microcoder.data.inputs.layouts import read_texts
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
@@ -30,12 +27,6 @@ RUNNING_TOTALS = """def f(numbers):
         out.append(total)
     return out
 """
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(workers=1) as judging:
-        yield judging
 
 
 def benchmark(code: str, *tests: tuple[str, str], name: str = "bench/1") -> Candidate:
@@ -129,23 +120,6 @@ def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(jud
         ProgramRun(deep + "one.start()\none.join()", "", ("a\n",)),
     ]
     assert run_programs(runs, judge) == [[("100000000",), None, ("3",)], [("a",)]]
-
-
-@pytest.mark.parametrize(
-    ("texts", "values"),
-    [
-        (["3\n1 2 3\n", "2\n5 6\n"], [([1, 2, 3],), ([5, 6],)]),
-        (["3 7\n1 2 3\n", "2 9\n5 6\n"], [(7, [1, 2, 3]), (9, [5, 6])]),
-        (["2\n1\n5\n", "3\n1\n2\n9\n"], [([1, 5],), ([1, 2, 9],)]),
-        (["2 2\n..\n#.\n", "3 2\n##\n..\n..\n"], [(2, ["..", "#."]), (2, ["##", "..", ".."])]),
-        (["2\n1 2\n3 4\n", "3\n1 1\n2 2\n3 3\n"], [([[1, 2], [3, 4]],), ([[1, 1], [2, 2], [3, 3]],)]),
-        (["abc\nb\n", "xx\ny\n"], [("abc", "b"), ("xx", "y")]),
-        (["0110\n", "11\n"], [("0110",), ("11",)]),
-    ],
-)
-def test_counts_are_no_values(texts: list[str], values: list[tuple[object, ...]]) -> None:
-    assert list(read_texts(texts)[0].values) == values
-    assert read_texts(texts)[0].layout.render(read_texts(texts)[0].values[0]) == texts[0]
 
 
 def test_outputs_are_compared_as_values() -> None:

@@ -13,7 +13,7 @@ import pytest
 from published import real_file, write_rows
 
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
-from microcoder.data.formats.claims import cut_assertion
+from microcoder.data.formats.assertions import cut_assertion
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict

@@ -143,8 +143,8 @@ UNITS = ("9", " ", "\t", "`", "```", "~", "[", "![", "f(", "[a](", "-", "a", "a[
 UNITS += ("<svg>", "<li>", "\\begin{verbatim}", "\\iffalse ", "\\newcommand{\\a}{", "\\item ", "10-5 ", "![](a)", "**")
 
 
-def candidate(text: str) -> Candidate:
-    return Candidate(id="a/1", dataset="a", statement=text, statement_found=text)
+def candidate(text: str, **fields: Any) -> Candidate:
+    return Candidate(id="a/1", dataset="a", statement=text, **fields)
 
 
 @pytest.mark.timeout(60)
@@ -265,7 +265,7 @@ BOUNDS = "1 <= n <= 9.\n"
 
 
 def flags_of(statement: str, **fields: object) -> tuple[str, ...]:
-    return find_flags(Candidate(id="a/1", dataset="a", statement=BOUNDS + statement, **fields))  # type: ignore[arg-type]
+    return find_flags(candidate(BOUNDS + statement, **fields))
 
 
 CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
@@ -290,7 +290,7 @@ def test_what_stands_in_the_way_is_flagged(text: str, fields: dict[str, Any], fl
 
 def test_a_statement_without_a_range_is_flagged() -> None:
     for text, flags in (("Add two numbers.", ("no_constraints",)), ("Where $n,m \\le 500$.", ()), (BOUNDS, ())):
-        assert find_flags(Candidate(id="a/1", dataset="a", statement=text)) == flags
+        assert find_flags(candidate(text)) == flags
 
 
 def test_samples_are_looked_for_in_the_tests() -> None:
@@ -302,7 +302,7 @@ def test_samples_are_looked_for_in_the_tests() -> None:
     for shown, *others in (("(())", "()", "()()"), ('s = "[]{}"', '"{}[]"'), ("4\n(())", "4\n()()"), ("[]", "[[]]")):
         text = f"Depth.\n\nExample 1:\n\nInput:\n{shown}\nOutput:\n1\n"
         tests = tuple(TestCase(input=one.removeprefix("s = "), output="1") for one in (shown, *others))
-        assert find_shown(Candidate(id="a", dataset="a", statement=text, tests=tests)) == (True, *[False] * len(others))
+        assert find_shown(candidate(text, tests=tests)) == (True, *[False] * len(others))
 
 
 @pytest.mark.parametrize(
@@ -342,6 +342,6 @@ def test_prompts_that_sources_bake_in_go() -> None:
 def test_a_signature_is_found_in_an_accepted_solution() -> None:
     wrong = Solution(code="def add(x): return 1", known="wrong_answer")
     right = Solution(code="class Solution:\n    def add(self, a: int, b=2) -> int:\n        return a + b\n")
-    candidate = Candidate(id="a/1", dataset="a", fn_name="add", solutions=(wrong, right))
-    assert find_starter_code(candidate) == "class Solution:\n    def add(self, a: int, b=2) -> int:\n        "
-    assert find_starter_code(candidate.model_copy(update={"solutions": (wrong,)})) is None
+    named = candidate("", fn_name="add", solutions=(wrong, right))
+    assert find_starter_code(named) == "class Solution:\n    def add(self, a: int, b=2) -> int:\n        "
+    assert find_starter_code(named.model_copy(update={"solutions": (wrong,)})) is None

@@ -6,13 +6,13 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow
 import pyarrow.parquet
 import pytest
+from golden_rows import EXAMPLES, GOLDEN, IN_FILES, IN_FOLDERS, collect, rows_of, write_row
 from published import find_archive
 
 from microcoder.data.clean import process
@@ -27,59 +27,50 @@ from microcoder.data.sources import collect_shard, list_shards, open_source, rea
 from microcoder.judge import check_problem, judge
 from microcoder.judge.core.types import Outcome, Program
 
-IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
-EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
 OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs")
-IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
 PLACE = {"id", "source_row"}
 
 
-def rows_of(golden: Path, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (golden / f"{name}.jsonl").read_text().splitlines()]
-
-
-def expected_of(golden: Path, name: str) -> list[Candidate]:
-    return [Candidate.model_validate(row) for row in json.loads((golden / "expected" / f"{name}.json").read_text())]
+def expected_of(name: str) -> list[Candidate]:
+    return [Candidate.model_validate(row) for row in json.loads((GOLDEN / "expected" / f"{name}.json").read_text())]
 
 
 def show(found: list[Any], *, without: set[str] | None = None) -> list[dict[str, Any]]:
     return [row.model_dump(mode="json", exclude_defaults=True, exclude=without) for row in found]
 
 
-def test_every_format_has_golden_rows(golden: Path) -> None:
-    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in golden.glob("*.jsonl")}
-    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in (golden / "expected").glob("*.json")}
+def test_every_format_has_golden_rows() -> None:
+    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in GOLDEN.glob("*.jsonl")}
+    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in (GOLDEN / "expected").glob("*.json")}
 
 
 @pytest.mark.parametrize("name", IN_FILES)
-def test_golden_files_become_what_is_expected(golden: Path, name: str, collect: Any) -> None:
-    assert collect(golden / f"{name}.jsonl", name) == expected_of(golden, name)
+def test_golden_files_become_what_is_expected(name: str) -> None:
+    assert collect(GOLDEN / f"{name}.jsonl", name) == expected_of(name)
 
 
 @pytest.mark.parametrize("name", [*IN_FOLDERS, *OF_EXAMPLES])
-def test_golden_folders_become_what_is_expected(
-    golden: Path, name: str, collect: Any, write_row: Callable[..., None], tmp_path: Path
-) -> None:
-    for row in rows_of(golden, name):
+def test_golden_folders_become_what_is_expected(name: str, tmp_path: Path) -> None:
+    for row in rows_of(name):
         write_row(tmp_path, row)
-    expected = sorted(show(expected_of(golden, name), without=PLACE), key=lambda row: row["title"])
+    expected = sorted(show(expected_of(name), without=PLACE), key=lambda row: row["title"])
     found = collect(tmp_path, f"{EXAMPLES}/{name}.py:{name}" if name in OF_EXAMPLES else name, 1)
     assert sorted(show(found, without=PLACE), key=lambda row: row["title"]) == expected
-    assert {row.source_row for row in found} == {row["name"] for row in rows_of(golden, name)}
+    assert {row.source_row for row in found} == {row["name"] for row in rows_of(name)}
 
 
 @pytest.mark.parametrize("name", ["verl", "livecodebench", "codecontests", "openr1_verifiable"])
-def test_rows_in_parquet_are_read_as_those_in_lines(golden: Path, name: str, collect: Any, tmp_path: Path) -> None:
+def test_rows_in_parquet_are_read_as_those_in_lines(name: str, tmp_path: Path) -> None:
     """Parquet gives every row every field, empty where it has none."""
-    rows = [row for row in rows_of(golden, name) if not isinstance(row.get("metadata"), list)]
+    rows = [row for row in rows_of(name) if not isinstance(row.get("metadata"), list)]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    expected = show(expected_of(golden, name)[: len(rows)], without=PLACE)
+    expected = show(expected_of(name)[: len(rows)], without=PLACE)
     assert show(collect(tmp_path, name, 1), without=PLACE) == expected
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_judged(golden: Path, name: str) -> None:
-    for candidate in expected_of(golden, name):
+def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_judged(name: str) -> None:
+    for candidate in expected_of(name):
         assert Candidate.model_validate_json(candidate.model_dump_json()) == candidate
         assert not candidate.groups or len(candidate.groups) == len(candidate.tests)
         if candidate.tests and candidate.programming_language != "rust" and "needs_checker" not in candidate.flags:
@@ -87,9 +78,9 @@ def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_
 
 
 @pytest.mark.parametrize("name", ["openr1_codeforces", "hardtests"])
-def test_a_checker_in_python_takes_any_right_answer_and_no_other(golden: Path, name: str) -> None:
+def test_a_checker_in_python_takes_any_right_answer_and_no_other(name: str) -> None:
     """Also where the checker itself fails on what was printed: that is a wrong answer, not a fault of the machine."""
-    problem = expected_of(golden, name)[0].to_problem()
+    problem = expected_of(name)[0].to_problem()
     programs = [f"n = int(input())\nprint({printed})" for printed in ("0, n", "n, 0", "0, n + 1", "'x'", "''")]
     verdicts = judge([Program(program) for program in programs], [problem] * len(programs))
     right = [verdict.outcome is Outcome.ACCEPTED for verdict in verdicts]
@@ -97,8 +88,8 @@ def test_a_checker_in_python_takes_any_right_answer_and_no_other(golden: Path, n
     assert Outcome.SANDBOX_FAULT not in {verdict.outcome for verdict in verdicts}
 
 
-def test_limits_that_cannot_be_given_move_to_the_nearest_with_a_note(golden: Path) -> None:
-    row = rows_of(golden, "codecontests")[0]
+def test_limits_that_cannot_be_given_move_to_the_nearest_with_a_note() -> None:
+    row = rows_of("codecontests")[0]
     for seconds, mebibytes, given in ((1, 16, (1.0, 32)), (900, 1 << 18, (600.0, 65536)), (2, 256, (2.0, 256))):
         row |= {"time_limit": {"seconds": seconds, "nanos": 0}, "memory_limit_bytes": mebibytes << 20}
         found = FORMATS["codecontests"].read_row(row, "codecontests.jsonl:1")
@@ -118,8 +109,8 @@ def changed(row: dict[str, Any], **files: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["polygon", "dmoj", "cms"])
-def test_a_package_becomes_a_problem_that_its_own_solution_solves(golden: Path, name: str) -> None:
-    row = changed(rows_of(golden, name)[0], **{"statements/russian/problem.tex": b"\xcd"})
+def test_a_package_becomes_a_problem_that_its_own_solution_solves(name: str) -> None:
+    row = changed(rows_of(name)[0], **{"statements/russian/problem.tex": b"\xcd"})
     found = process(find(name).read_row(row, "1"))
     assert isinstance(found, Candidate), found
     assert isinstance(filter_row(found), Candidate)
@@ -142,19 +133,19 @@ def test_a_package_becomes_a_problem_that_its_own_solution_solves(golden: Path, 
         ("dodona", {"config.json": "{}"}, "other_task"), ("dodona", {"evaluation/suite.yaml": "- !x {}"}, "bad_tests"),
     ],
 )  # fmt: skip
-def test_what_a_package_lacks_is_said(golden: Path, name: str, files: dict[str, Any], reason: str) -> None:
+def test_what_a_package_lacks_is_said(name: str, files: dict[str, Any], reason: str) -> None:
     with pytest.raises(Malformed) as caught:
-        find(name).read_row(changed(rows_of(golden, name)[0], **files), "1")
+        find(name).read_row(changed(rows_of(name)[0], **files), "1")
     assert caught.value.reason == reason
 
 
-def test_dmoj_reads_its_archive_and_no_bomb(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dmoj_reads_its_archive_and_no_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("1.in", "5\n")
         archive.writestr("1.out", "0" * 100_000)
     init = "archive: tests.zip\ntest_cases: [{in: 1.in, out: 1.out, points: 5}]"
-    row = changed(rows_of(golden, "dmoj")[0], **{"init.yml": init, "tests.zip": packed.getvalue()})
+    row = changed(rows_of("dmoj")[0], **{"init.yml": init, "tests.zip": packed.getvalue()})
     assert find("dmoj").read_row(row, "1").tests[0].input == "5\n"
     example = load_reader(f"{EXAMPLES}/dmoj.py:dmoj").function
     monkeypatch.setitem(example.__globals__, "MAX_UNPACKED_BYTES", 1000)
@@ -162,8 +153,8 @@ def test_dmoj_reads_its_archive_and_no_bomb(golden: Path, monkeypatch: pytest.Mo
         find("dmoj").read_row(row, "1")
 
 
-def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(golden: Path) -> None:
-    row = rows_of(golden, "polygon")[0]
+def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known() -> None:
+    row = rows_of("polygon")[0]
     xml = row["files"]["problem.xml"].replace("std::wcmp.cpp", "check.cpp")
     unknown = find("polygon").read_row(changed(row, **{"problem.xml": xml}), "1")
     assert "needs_checker" in unknown.flags
@@ -180,11 +171,9 @@ def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known(gol
         ("mixed", "@EXPECTED_RESULTS@: CORRECT, TIMELIMIT", None),
     ],
 )  # fmt: skip
-def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
-    golden: Path, folder: str, said: str, known: str | None
-) -> None:
+def test_a_submission_has_the_verdict_of_its_own_text_or_folder(folder: str, said: str, known: str | None) -> None:
     path, code = f"submissions/{folder}/one.cpp", f"// {said}\nint main() {{}}\n"
-    found = FORMATS["kattis"].read_row(changed(rows_of(golden, "kattis")[0], **{path: code}), "1")
+    found = FORMATS["kattis"].read_row(changed(rows_of("kattis")[0], **{path: code}), "1")
     assert {one.name: one.known for one in found.solutions}.get(path) == known
 
 

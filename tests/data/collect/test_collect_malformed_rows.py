@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from golden_rows import EXAMPLES, GOLDEN, IN_FILES, collect, rows_of, write_row
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import REASONS
@@ -20,9 +21,6 @@ from microcoder.data.formats.rows import FORMATS, load_format
 from microcoder.data.rowfiles import RawRow
 from microcoder.data.sources import Source, collect_row
 
-EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
-IN_FOLDERS = [name for name, found in FORMATS.items() if found.folders is not None]
-IN_FILES = [name for name in FORMATS if name not in IN_FOLDERS]
 HUGE = b"9" * 200_000
 
 Damage = Callable[[bytes], bytes]
@@ -79,14 +77,6 @@ class Bomb:
         return (os.mkdir, (str(self.path),))
 
 
-def first_line(golden: Path, name: str) -> bytes:
-    return (golden / f"{name}.jsonl").read_bytes().split(b"\n")[0]
-
-
-def first_row(golden: Path, name: str) -> dict[str, Any]:
-    return json.loads(first_line(golden, name))
-
-
 def put(row: dict[str, Any], place: str, value: object) -> None:
     """Set a field, `a.b` one inside an object."""
     *path, field = place.split(".")
@@ -95,10 +85,8 @@ def put(row: dict[str, Any], place: str, value: object) -> None:
     row[field] = value
 
 
-def raw_of(rejection: Rejection) -> bytes:
-    if rejection.raw.startswith("base64:"):
-        return base64.b64decode(rejection.raw.removeprefix("base64:"))
-    return rejection.raw.encode()
+def bytes_of(raw: str) -> bytes:
+    return base64.b64decode(raw.removeprefix("base64:")) if raw.startswith("base64:") else raw.encode()
 
 
 def read_one(name: str, values: dict[str, Any]) -> Candidate | Rejection:
@@ -106,64 +94,54 @@ def read_one(name: str, values: dict[str, Any]) -> Candidate | Rejection:
     row = RawRow("rows.jsonl:1", values, json.dumps(values).encode())
     found = collect_row(Source(Path(), FORMATS[name], name), row)
     if isinstance(found, Rejection):
-        check_rejection(found)
+        refused(found, *REASONS)
         assert found.raw == json.dumps(values)
     assert json.loads(found.model_dump_json())["id"] == found.id
     return found
 
 
-def check_rejection(found: Rejection) -> None:
-    assert found.reason in REASONS
+def refused(found: Candidate | Rejection, *reasons: str) -> Rejection:
+    assert isinstance(found, Rejection), "a damaged row was taken"
+    assert found.reason in REASONS.keys() & set(reasons), f"{found.reason}: {found.detail}"
     assert found.reason != "adapter_fault", found.detail
     assert found.stage == "collect"
-    assert len(found.detail) <= 300
-
-
-def assert_reason(found: Candidate | Rejection, *reasons: str) -> None:
-    assert isinstance(found, Rejection), "a damaged row was taken"
-    assert found.reason in reasons, f"{found.reason}: {found.detail}"
-    assert found.detail
+    assert 0 < len(found.detail) <= 300
+    return found
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_line_is_turned_away_and_its_neighbours_are_not(
-    golden: Path, tmp_path: Path, collect: Any, damage: str
-) -> None:
+def test_a_damaged_line_is_turned_away_and_its_neighbours_are_not(tmp_path: Path, damage: str) -> None:
     spoil, reason = DAMAGES[damage]
     # A line is read before its format has a word.
-    good = first_line(golden, "livecodebench")
+    good = (GOLDEN / "livecodebench.jsonl").read_bytes().split(b"\n")[0]
     bad = spoil(good)
     (tmp_path / "rows.jsonl").write_bytes(b"\n".join([good, bad, good, bad]))
     found = collect(tmp_path, "livecodebench", 3)
     assert [type(row) for row in found] == [Candidate, Rejection, Candidate, Rejection]
     for row in found[1::2]:
-        check_rejection(row)
-        assert_reason(row, reason)
-        assert raw_of(row).rstrip(b"\n") == bad
+        assert bytes_of(refused(row, reason).raw).rstrip(b"\n") == bad
 
 
 @pytest.mark.parametrize("name", IN_FILES)
-def test_a_question_or_tests_that_are_none_are_turned_away(golden: Path, name: str) -> None:
+def test_a_question_or_tests_that_are_none_are_turned_away(name: str) -> None:
     question, tests = MUST_HAVE[name]
     for value in (None, " \n", 7, True, {"a": 1}, [7], "half \ud800"):
-        row = first_row(golden, name)
+        row = rows_of(name)[0]
         for other in ("prompt", "problem_statement") if name == "openr1_verifiable" else ():
             row[other] = value
         put(row, question, value)
         if name == "leetcodedataset" and value is None:
             row["query"] = None
-        assert_reason(read_one(name, row), "missing_field", "no_statement", "wrong_type", "bad_unicode")
-    row = first_row(golden, name)
+        refused(read_one(name, row), "missing_field", "no_statement", "wrong_type", "bad_unicode")
+    row = rows_of(name)[0]
     for value in (7, {"a": 1}, [[1], 2], [{"input": "1"}], "{'inputs': [1", "000", '{"inputs": ["1"], "outputs": []}'):
         put(row, tests, value)
-        assert_reason(read_one(name, row), "wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible")
+        refused(read_one(name, row), "wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible")
     if name in IN_PYTHON:
         # Where only the tests cannot be read, the problem is kept with the rejection.
         call = "assert open('x')"
-        put(row, tests, [call] if isinstance(first_row(golden, name)[tests], list) else call)
-        found = read_one(name, row)
-        assert_reason(found, "tests_not_convertible")
-        assert isinstance(found, Rejection)
+        put(row, tests, [call] if isinstance(rows_of(name)[0][tests], list) else call)
+        found = refused(read_one(name, row), "tests_not_convertible")
         assert found.candidate is not None
         assert found.candidate.statement
 
@@ -185,9 +163,7 @@ def spoil_fields(row: Any, wrong: list[Any]) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_no_field_of_a_wrong_type_brings_an_adapter_down_and_nothing_in_one_is_run(
-    golden: Path, tmp_path: Path, name: str
-) -> None:
+def test_no_field_of_a_wrong_type_brings_an_adapter_down_and_nothing_in_one_is_run(tmp_path: Path, name: str) -> None:
     """Also programs in every language that a reader could be fooled to run."""
     trap = tmp_path / "sprung"
     code = f"__import__('os').mkdir({str(trap)!r})"
@@ -202,7 +178,7 @@ def test_no_field_of_a_wrong_type_brings_an_adapter_down_and_nothing_in_one_is_r
         f"def check(candidate):\n    assert candidate({code}) == f'{{{code}}}'\n",
         *(pack(pickle.dumps(Bomb(trap))), pickle.dumps(Bomb(trap), 0).decode("ascii")),
     ]
-    results = [read_one(name, row) for row in spoil_fields(first_row(golden, name), wrong)]
+    results = [read_one(name, row) for row in spoil_fields(rows_of(name)[0], wrong)]
     assert any(isinstance(found, Rejection) for found in results)
     assert not trap.exists()
 
@@ -236,51 +212,44 @@ BAD_PAYLOADS = {
 
 
 @pytest.mark.parametrize("payload", BAD_PAYLOADS)
-def test_hidden_tests_that_are_not_what_they_should_be_are_turned_away(golden: Path, payload: str) -> None:
-    row = first_row(golden, "livecodebench") | {"private_test_cases": BAD_PAYLOADS[payload]}
+def test_hidden_tests_that_are_not_what_they_should_be_are_turned_away(payload: str) -> None:
+    row = rows_of("livecodebench")[0] | {"private_test_cases": BAD_PAYLOADS[payload]}
     # What is read, but holds no tests, was encoded well.
-    assert_reason(read_one("livecodebench", row), "bad_tests" if payload == "no list" else "bad_encoding")
+    refused(read_one("livecodebench", row), "bad_tests" if payload == "no list" else "bad_encoding")
 
 
 @pytest.mark.parametrize("protocol", range(6))
-def test_a_pickled_program_is_turned_away_and_not_run(golden: Path, tmp_path: Path, protocol: int) -> None:
+def test_a_pickled_program_is_turned_away_and_not_run(tmp_path: Path, protocol: int) -> None:
     trap = tmp_path / "sprung"
     bomb = pickle.dumps(Bomb(trap), protocol)
     for field in ("private_test_cases", "public_test_cases"):
-        found = read_one("livecodebench", first_row(golden, "livecodebench") | {field: pack(bomb)})
-        assert_reason(found, "bad_encoding")
+        refused(read_one("livecodebench", rows_of("livecodebench")[0] | {field: pack(bomb)}), "bad_encoding")
     assert not trap.exists()
     pickle.loads(bomb)
     assert trap.exists(), "the trap would have worked"
 
 
-FOLDER_FILES = {
-    "kattis": {"problem.yaml": b"name: Sum", "statement/problem.en.md": b"Add.", "data/1.in": b"1", "data/1.ans": b"1"}
-}
+PACKAGE = {"problem.yaml": b"name: Sum", "statement/problem.en.md": b"Add.", "data/1.in": b"1", "data/1.ans": b"1"}
 BAD_FILES = [
-    ("kattis", "problem.yaml", b"a: [", "bad_encoding"), ("kattis", "problem.yaml", b"- 1", "wrong_type"),
-    ("kattis", "problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"), ("kattis", "data/1.in", b"\xff", "not_utf8"),
-    ("kattis", "problem.yaml", b"!!python/object/apply:os.mkdir [sprung]", "bad_encoding"),
-    ("kattis", "problem.yaml", b"validator_flags: float_tolerance much", "bad_checker"),
-    ("kattis", "problem.yaml", b"limits: {memory: " + HUGE + b"}", "bad_encoding"),
-    ("kattis", "statement/problem.en.md", b"\xff", "not_utf8"), ("kattis", "data/1.ans", b"\0\xff", "not_utf8"),
-    ("kattis", "statement/problem.en.md", b"\n", "no_statement"),
+    ("problem.yaml", b"a: [", "bad_encoding"), ("problem.yaml", b"- 1", "wrong_type"),
+    ("problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"), ("data/1.in", b"\xff", "not_utf8"),
+    ("problem.yaml", b"!!python/object/apply:os.mkdir [sprung]", "bad_encoding"),
+    ("problem.yaml", b"validator_flags: float_tolerance much", "bad_checker"),
+    ("problem.yaml", b"limits: {memory: " + HUGE + b"}", "bad_encoding"),
+    ("statement/problem.en.md", b"\xff", "not_utf8"), ("data/1.ans", b"\0\xff", "not_utf8"),
+    ("statement/problem.en.md", b"\n", "no_statement"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "file", "content", "reason"), BAD_FILES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("file", "content", "reason"), BAD_FILES, ids=lambda value: str(value)[:30])
 def test_a_folder_with_a_damaged_file_is_turned_away_whole(
-    tmp_path: Path, collect: Any, write_row: Any, name: str, file: str, content: bytes, reason: str
+    tmp_path: Path, file: str, content: bytes, reason: str
 ) -> None:
-    files = FOLDER_FILES[name]
-    write_row(tmp_path, {"name": "good", "files": files})
-    write_row(tmp_path, {"name": "bad", "files": {**files, file: content}})
-    bad, good = collect(tmp_path, name)
+    write_row(tmp_path, {"name": "good", "files": PACKAGE})
+    write_row(tmp_path, {"name": "bad", "files": {**PACKAGE, file: content}})
+    bad, good = collect(tmp_path, "kattis")
     assert isinstance(good, Candidate)
-    check_rejection(bad)
-    assert_reason(bad, reason)
-    kept = json.loads(bad.raw)["files"][file]
-    assert (base64.b64decode(kept[7:]) if kept.startswith("base64:") else kept.encode()) == content
+    assert bytes_of(json.loads(refused(bad, reason).raw)["files"][file]) == content
 
 
 LONG = 100_000

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from golden_rows import collect
 from published import write_rows as write_lines
 
-from microcoder.data.build.config import SourceSettings, open_settings
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.sources import collect_shard, list_shards, match_files, open_source, parse_name, read_shard
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -54,16 +54,14 @@ EXPECTED = [make_row(number)["prompt"] for number in range(NUM_ROWS)]
 
 @pytest.mark.parametrize("suffix", WRITTEN)
 @pytest.mark.parametrize("rows_per_shard", [1, 3, 100])
-def test_every_kind_of_file_is_read_whole_whatever_the_shards(
-    tmp_path: Path, collect: Any, suffix: str, rows_per_shard: int
-) -> None:
+def test_every_kind_of_file_is_read_whole_whatever_the_shards(tmp_path: Path, suffix: str, rows_per_shard: int) -> None:
     file = write_rows(tmp_path / f"rows{suffix}", [make_row(number) for number in range(NUM_ROWS)])
     found = collect(file, "trl", rows_per_shard)
     assert questions(found) == EXPECTED
     assert [row.source_row for row in found] == [f"{file.name}:{number}" for number in range(1, NUM_ROWS + 1)]
 
 
-def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path, collect: Any) -> None:
+def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     for number, name in enumerate(["a.jsonl", "b.parquet", "c.json.gz", "deep/er/d.jsonl.zst", "z.jsonl"]):
         write_rows(tmp_path / name, [make_row(number)])
@@ -75,7 +73,7 @@ def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path, col
     assert found[3].source_row == "deep/er/d.jsonl.zst:1"
 
 
-def test_blank_lines_a_byte_order_mark_and_other_line_ends_are_no_rows(tmp_path: Path, collect: Any) -> None:
+def test_blank_lines_a_byte_order_mark_and_other_line_ends_are_no_rows(tmp_path: Path) -> None:
     lines = [json.dumps(make_row(number)).encode() for number in range(3)]
     content = b"\xef\xbb\xbf" + lines[0] + b"\r\n\n  \n" + lines[1] + b"\r\n\n" + lines[2]
     (tmp_path / "rows.jsonl").write_bytes(content)
@@ -86,9 +84,7 @@ def test_blank_lines_a_byte_order_mark_and_other_line_ends_are_no_rows(tmp_path:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
-def test_of_a_packed_file_that_ends_early_all_that_came_before_is_kept(
-    tmp_path: Path, collect: Any, suffix: str
-) -> None:
+def test_of_a_packed_file_that_ends_early_all_that_came_before_is_kept(tmp_path: Path, suffix: str) -> None:
     rows = [{"prompt": f"{number} {os.urandom(40).hex()}"} for number in range(200)]
     file = write_rows(tmp_path / f"rows{suffix}", rows)
     if suffix == ".jsonl.gz":
@@ -121,17 +117,18 @@ def test_of_a_packed_file_that_ends_early_all_that_came_before_is_kept(
     ],
 )
 def test_a_file_that_is_not_what_its_name_says_is_one_row_with_its_reason(
-    tmp_path: Path, collect: Any, name: str, content: bytes
+    tmp_path: Path, name: str, content: bytes
 ) -> None:
     write_rows(tmp_path / "a.jsonl", [make_row(0)])
     (tmp_path / name).write_bytes(content)
     first, found = collect(tmp_path, "trl")
+    assert isinstance(found, Rejection)
     assert isinstance(first, Candidate)
     assert found.reason in ("unreadable_file", "not_json", "not_utf8")
     assert found.source_row.startswith(name)
 
 
-def test_of_a_parquet_file_damaged_inside_every_row_is_accounted_for(tmp_path: Path, collect: Any) -> None:
+def test_of_a_parquet_file_damaged_inside_every_row_is_accounted_for(tmp_path: Path) -> None:
     rows = [{"prompt": os.urandom(2000).hex()} for _ in range(30)]
     file = tmp_path / "rows.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, row_group_size=10, use_dictionary=False)
@@ -185,15 +182,10 @@ def test_large_rows_are_cut_into_smaller_shards_and_all_of_them_are_read(tmp_pat
     assert len(places) == NUM_ROWS
 
 
-def collect(**settings: Any) -> list[Candidate | Rejection]:
-    source = open_settings(SourceSettings.model_validate(settings))
-    return [row for shard in list_shards(source, 2) for row in collect_shard(source, shard)]
-
-
 def test_a_reader_of_ones_own_that_fails_is_not_called_a_fault_of_ours(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def read(row):\n    return row.values['a'] + 1\n")
     path = write_lines(tmp_path / "a.jsonl", [{"a": 1}, {}])
-    found = collect(path=str(path), format=f"{tmp_path / 'mine.py'}:read")
+    found = collect(path, f"{tmp_path / 'mine.py'}:read")
     refused = [row for row in found if isinstance(row, Rejection)]
     assert [row.reason for row in refused] == ["reader_fault", "reader_fault"]
     assert ["returned 2" in refused[0].detail, "KeyError: 'a'" in refused[1].detail] == [True, True]

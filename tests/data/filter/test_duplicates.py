@@ -27,7 +27,7 @@ OTHER = (
 )
 
 
-def row(name: str, statement: str = STORY, **fields: object) -> Candidate:
+def row(name: str = "set/1", statement: str = STORY, **fields: object) -> Candidate:
     return Candidate(id=name, dataset=name.partition("/")[0], statement=statement, **fields)  # type: ignore[arg-type]
 
 
@@ -108,7 +108,7 @@ CHECKER = Checker(type="program", code="exit(42)", protocol="kattis")
 
 def record(name: str, *pairs: tuple[str, str], **fields: object) -> Candidate:
     tests = tuple(TestCase(input=given, output=printed) for given, printed in pairs)
-    return Candidate(id=name, dataset="set", tests=tests, **fields)  # type: ignore[arg-type]
+    return row(name, "", tests=tests, **fields)
 
 
 def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
@@ -134,10 +134,6 @@ def test_solutions_and_merged_ids_are_kept_once() -> None:
     assert [merge(kept, [checked]).checker for kept in own] == [CHECKER, Checker(type="tokens"), Checker()]
 
 
-def candidate(**fields: object) -> Candidate:
-    return Candidate(**{"id": "set/1", "dataset": "set", **fields})  # type: ignore[arg-type]
-
-
 def test_one_problem_has_one_key_whatever_its_address() -> None:
     for url, key in (
         ("https://leetcode.com/problems/two-sum/", "leetcode:two-sum"),
@@ -148,10 +144,10 @@ def test_one_problem_has_one_key_whatever_its_address() -> None:
         ("https://open.kattis.com/problems/hello", "kattis:hello"),
         ("https://www.codechef.com/START01/problems/FLOW001", "codechef:flow001"),
     ):
-        assert source_keys(candidate(url=url)) == {key}
+        assert source_keys(row(url=url)) == {key}
     # A platform's own id is a key, too.
-    assert source_keys(candidate(id="lcb/abc301_a", platform="atcoder")) == {"atcoder:abc301_a"}
-    assert source_keys(candidate(id="x/2727", platform="leetcode", title="two-sum")) == {"leetcode:two-sum"}
+    assert source_keys(row("lcb/abc301_a", platform="atcoder")) == {"atcoder:abc301_a"}
+    assert source_keys(row("x/2727", platform="leetcode", title="two-sum")) == {"leetcode:two-sum"}
 
 
 def test_titles_words_and_literals_are_the_same_in_every_dress() -> None:
@@ -164,14 +160,14 @@ def test_titles_words_and_literals_are_the_same_in_every_dress() -> None:
 
 
 def test_an_example_is_the_same_in_every_notation() -> None:
-    shown = candidate(statement="Add.\n\nExample 1:\n\nInput: nums = [1, 2], k = 3\nOutput: [4, 5]\n")
-    tested = candidate(tests=(TestCase(input="[1,2]\n3", output="[4,5]"),))
-    printed = candidate(tests=(TestCase(input="1 2\n3\n", output="4 5\n"),))
+    shown = row(statement="Add.\n\nExample 1:\n\nInput: nums = [1, 2], k = 3\nOutput: [4, 5]\n")
+    tested = row(tests=(TestCase(input="[1,2]\n3", output="[4,5]"),))
+    printed = row(tests=(TestCase(input="1 2\n3\n", output="4 5\n"),))
     (key,) = example_keys(shown)
     assert key.weight == 5
     assert example_keys(tested) == example_keys(printed) == {key}
-    assert example_keys(candidate(tests=(TestCase(input="1 2 3", output="4 6"),))) != {key}
-    assert example_keys(candidate(tests=(TestCase(input="1 2 3", output=""),))) == frozenset()
+    assert example_keys(row(tests=(TestCase(input="1 2 3", output="4 6"),))) != {key}
+    assert example_keys(row(tests=(TestCase(input="1 2 3", output=""),))) == frozenset()
 
 
 BREAD = (
@@ -199,7 +195,7 @@ INDEX = build_index([BENCHMARK])
 
 
 def made(statement: str = FLOWERS, **fields: object) -> Candidate:
-    return Candidate(id="set/7", dataset="set", statement=statement, **fields)  # type: ignore[arg-type]
+    return row("set/7", statement, **fields)
 
 
 def evidence(candidate: Candidate, index: ContaminationIndex = INDEX) -> list[str]:
@@ -277,10 +273,7 @@ def test_how_input_and_output_are_laid_out_says_nothing(layout: str) -> None:
 def test_what_many_benchmark_problems_have_says_nothing() -> None:
     node = "Definition of a binary tree node: class TreeNode with val, left and right, where both children may be None "
     node += "and every val is a whole number."
-    problems = [
-        Candidate(id=f"bench/{number}", dataset="bench", statement=f"{node} {story}")
-        for number, story in enumerate(SHORT_STORIES)
-    ]
+    problems = [row(f"bench/{number}", f"{node} {story}") for number, story in enumerate(SHORT_STORIES)]
     asked = made(f"{node} Count the leaves.")
     assert evidence(asked, build_index(problems[:2])) == ["words", "words"]
     assert evidence(asked, build_index(problems)) == []

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import ALL
 
-from microcoder.data.build.steps import DuplicateBarrier, NoSettings
+from microcoder.data.build.steps import DuplicateBarrier
 from microcoder.data.filter import (
     FilterSettings,
     LicenceSettings,
@@ -39,9 +39,10 @@ from microcoder.data.filter.rules import (
     strictest_licence,
 )
 from microcoder.data.formats.candidates import REASONS, Candidate, Rejection
-from microcoder.data.formats.text import read_licence
+from microcoder.data.formats.row import read_licence
 from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
-from microcoder.data.sources import MARKER, collect_shard, list_shards, open_source
+from microcoder.data.sources import MARKER, collect_source, open_source
+from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
 
@@ -174,7 +175,7 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
         open_source(tmp_path / "packages", "kattis"),
         open_source(tmp_path / "archive", "kattis", name="archive", licence="CC-BY-4.0"),
     ]
-    rows = [row for source in sources for shard in list_shards(source, 64) for row in collect_shard(source, shard)]
+    rows = [row for source in sources for row in collect_source(source)]
     found = {row.id: row for row in rows if isinstance(row, Candidate)}
     assert len(found) == 20
     refused = {name for name, one in found.items() if check_licence(one)}
@@ -219,9 +220,9 @@ ON_THE_HUB = """
 from pathlib import Path
 import sys
 from microcoder.cli import main
-from microcoder.data.sources import collect_shard, list_shards, open_source
+from microcoder.data.sources import collect_source, open_source
 source = open_source("hf://datasets/codeparrot/apps/default/train", "apps")
-print([row.licence for shard in list_shards(source, 9) for row in collect_shard(source, shard)])
+print([row.licence for row in collect_source(source)])
 main(["data", "push", sys.argv[1], "--repo", "me/mine"])
 """
 
@@ -293,7 +294,7 @@ def test_the_first_rule_that_fails_gives_the_reason() -> None:
 
 def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is kept and what is merged into it, each by id, as a build decides it."""
-    barrier = DuplicateBarrier(NoSettings())
+    barrier = DuplicateBarrier(Config())
     by_id = {row.id: row for row in sorted(rows, key=lambda row: row.id)}
     barrier.decide(barrier.look(rows))
     done = [barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}) for row in by_id.values()]

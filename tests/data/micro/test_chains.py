@@ -80,7 +80,7 @@ def test_a_program_follows_from_what_was_thought_and_from_nothing_drawn() -> Non
         code = extract_program(demonstration.response).code
         if code is not None and demonstration.thinking != "none":
             assert digit_in_program(code) == traced_digit(demonstration)
-            assert traced_digit(demonstration) == str(demonstration.task.digits[demonstration.num_steps_thought - 1])
+            assert traced_digit(demonstration) in map(str, demonstration.task.digits)
     for demonstration in thorough:
         right = demonstration.task.render_program(demonstration.task.digits[-1])
         assert extract_program(demonstration.response).code == right

@@ -19,7 +19,6 @@ from microcoder.data.release.tables import problem_row
 from microcoder.data.tests import GenerateSettings, Judges, answers, generate, makers
 from microcoder.data.tests.answers import LARGE_BYTES
 from microcoder.data.verify import VerifySettings, verify
-from microcoder.data.verify.evidence import guess_chances
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
 
@@ -87,11 +86,16 @@ def make_candidate(**fields: object) -> Candidate:
     return Candidate.model_validate({**defaults, **fields})
 
 
+def generated(candidate: Candidate, judges: Open, settings: GenerateSettings = SMALL) -> Candidate:
+    made = generate(candidate, judges, settings)
+    assert isinstance(made, Candidate)
+    return made
+
+
 def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Open) -> None:
     candidate = make_candidate(solutions=[{"code": RIGHT}, {"code": HARD_CODED, "known": "wrong_answer"}])
     assert find_shown(candidate) == (True, True)
-    made = generate(candidate, judges, SMALL)
-    assert isinstance(made, Candidate)
+    made = generated(candidate, judges)
     assert count_hidden(made) >= 10
     assert len(made.origins) == len(made.tests)
     kinds = {one.kind.partition("/")[0] for one in made.origins}
@@ -101,15 +105,14 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     for test in made.tests:
         nums = json.loads(test.input)
         assert int(test.output) == sum(a < b for a, b in itertools.pairwise(nums))
-    assert generate(candidate, judges, SMALL) == made
+    assert generated(candidate, judges) == made
     (kept,) = verify([made], judges().thorough, VerifySettings(runs=2))
     assert isinstance(kept, Candidate)
     assert len(kept.origins) == len(kept.tests)
     assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]
     # No known input has equal numbers; the validator takes them.
     tests = [{"input": "[1, 3, 2, 4]", "output": "2"}, {"input": "[5, 7, 9]", "output": "2"}]
-    made = generate(make_candidate(tests=tests), judges, SMALL)
-    assert isinstance(made, Candidate)
+    made = generated(make_candidate(tests=tests), judges)
     assert any(len(set(nums)) < len(nums) for nums in (json.loads(test.input) for test in made.tests))
 
 
@@ -129,8 +132,7 @@ def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enoug
     candidate = make_candidate(tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}])
     # Without a generator nothing large can be made, and nothing is lacking.
     assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
-    made = generate(candidate.model_copy(update={"kit": KIT}), judges, SMALL)
-    assert isinstance(made, Candidate)
+    made = generated(candidate.model_copy(update={"kit": KIT}), judges)
     added = made.origins[len(tests) :]
     large = [test for test in made.tests[len(tests) :] if len(test.input) > LARGE_BYTES]
     assert large
@@ -146,8 +148,7 @@ def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
     monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
     slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 9 == 2 else 0)) * 0"
     other = RIGHT.replace("return count", f"return count + {slow}")
-    made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, SMALL)
-    assert isinstance(made, Candidate)
+    made = generated(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges)
     detail = made.lineage[-1].detail
     num_made, num_answered, num_slow = (
         int(found[1])
@@ -167,16 +168,14 @@ def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
 )
 def test_a_reference_that_cannot_be_relied_on_answers_nothing(judges: Open, result: str, why: str) -> None:
     code = RIGHT.replace("return count", f"return {result}")
-    made = generate(make_candidate(solutions=[{"code": code}]), judges, SMALL)
-    assert isinstance(made, Candidate)
+    made = generated(make_candidate(solutions=[{"code": code}]), judges)
     assert len(made.tests) <= 4
     assert why in made.lineage[-1].detail
 
 
 def test_references_that_disagree_answer_nothing(judges: Open) -> None:
     other = RIGHT.replace("return count", "return count + (max(nums) > 10)")
-    made = generate(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges, SMALL)
-    assert isinstance(made, Candidate)
+    made = generated(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges)
     assert made.tests
     for test in made.tests[2:]:
         assert max(json.loads(test.input)) <= 10
@@ -234,26 +233,14 @@ def test_a_validator_that_accepts_spoilt_inputs_certifies_nothing(judges: Open, 
 
 def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree(judges: Open) -> None:
     bare = make_candidate(kit=InputKit(), solutions=[{"code": RIGHT}, {"code": RIGHT.replace("count", "num")}])
-    left_out = generate(bare, judges, SMALL)
-    assert isinstance(left_out, Candidate)
+    left_out = generated(bare, judges)
     assert len(left_out.tests) == 2
     assert "no validator for inputs" in left_out.lineage[-1].detail
     asked_for = SMALL.model_copy(update={"keep_unchecked": True})
-    made = generate(bare, judges, asked_for)
-    assert isinstance(made, Candidate)
+    made = generated(bare, judges, asked_for)
     assert count_hidden(made) >= 10
     assert {one.certificate for one in made.origins} == {"", "unchecked"}
     row = problem_row(made.change("verify", "x", time_limit_seconds=1.0, memory_limit_mib=256))
     assert row["num_unchecked_tests"] == row["num_generated_tests"] == len(made.tests) - 2
-    alone = generate(bare.model_copy(update={"solutions": bare.solutions[:1]}), judges, asked_for)
-    assert isinstance(alone, Candidate)
+    alone = generated(bare.model_copy(update={"solutions": bare.solutions[:1]}), judges, asked_for)
     assert "no validator and only one reference 1" in alone.lineage[-1].detail
-
-
-@pytest.mark.parametrize(
-    ("answers", "share", "chance"),
-    [(["yes"] * 3, 1.0, 1.0), (["yes", "no", "no"], 2 / 3, 1 / 8), (["1", "2", "3"], 1 / 3, 0.0)],
-)
-def test_guesses_are_rated_by_the_answers(answers: list[str], share: float, chance: float) -> None:
-    tests = [{"input": f"[{n}, {n}, {n}]", "output": answer} for n, answer in enumerate(answers, 100)]
-    assert guess_chances(make_candidate(tests=tests)) == {"constant_share": share, "coin_chance": chance}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,22 +48,32 @@ def test_what_is_mutated_is_another_input_that_meets_the_model(tree: InputModel,
 
 
 @pytest.mark.parametrize(
-    ("texts", "forms"),
+    ("texts", "forms", "first"),
     [
-        (["3\n1 2 3\n", "2\n5 6\n"], ["count", "list"]),
-        (["2 5\n1 2\n3 4\n", "1 5\n7 8\n"], ["count", "value", "rows"]),
-        (["2\nab\ncd\n", "3\na\nb\nc\n"], ["count", "column"]),
-        (["4 2\n1 2 3 4\n1 2\n3 4\n", "2 1\n5 6\n2 1\n"], ["count", "count", "list", "rows"]),
-        (["2\nab 3\nc 4\n", "1\nx 9\n"], ["count", "rows"]),
+        (["3\n1 2 3\n", "2\n5 6\n"], "count list", ([1, 2, 3],)),
+        (["3 7\n1 2 3\n", "2 9\n5 6\n"], "count value list", (7, [1, 2, 3])),
+        (["2 5\n1 2\n3 4\n", "1 5\n7 8\n"], "count value rows", (5, [[1, 2], [3, 4]])),
+        (["2\n1 2\n3 4\n", "3\n1 1\n2 2\n3 3\n"], "count rows", ([[1, 2], [3, 4]],)),
+        (["2\n1\n5\n", "3\n1\n2\n9\n"], "count column", ([1, 5],)),
+        (["2\nab\ncd\n", "3\na\nb\nc\n"], "count column", (["ab", "cd"],)),
+        (["2 2\n..\n#.\n", "3 2\n##\n..\n..\n"], "count value column", (2, ["..", "#."])),
+        (["4 2\n1 2 3 4\n1 2\n3 4\n", "2 1\n5 6\n2 1\n"], "count count list rows", ([1, 2, 3, 4], [[1, 2], [3, 4]])),
+        (["2\nab 3\nc 4\n", "1\nx 9\n"], "count rows", ([["ab", 3], ["c", 4]],)),
         # Each row says how many pairs follow.
-        (["2\n1 4 5\n2 1 2 6 9\n", "1\n3 1 1 2 2 3 3\n"], ["count", "rows"]),
-        (["1\n", "3\n1 2\n1 3\n"], ["value", "rows"]),
+        (["2\n1 4 5\n2 1 2 6 9\n", "1\n3 1 1 2 2 3 3\n"], "count rows", ([[[4, 5]], [[1, 2], [6, 9]]],)),
+        (["1\n", "3\n1 2\n1 3\n"], "value rows", (1, [])),
+        (["abc\nb\n", "xx\ny\n"], "value value", ("abc", "b")),
+        (["0110\n", "11\n"], "value", ("0110",)),
     ],
 )
-def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: list[str]) -> None:
+def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: str, first: tuple[object, ...]) -> None:
     read = read_texts(texts, is_typed=True)[0]
-    assert [item.form for item in read.layout.items] == forms
+    assert " ".join(item.form for item in read.layout.items) == forms
+    assert read.values[0] == first
     assert [read.layout.render(values) for values in read.values] == texts
+    # Untyped, numbers beside words are words.
+    (untyped, *_), is_mixed = read_texts(texts), "ab 3" in texts[0]
+    assert (untyped.layout, untyped.values == read.values) == (read.layout, not is_mixed)
     assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], "inputs of different layouts have none"
 
 
@@ -221,12 +230,6 @@ def test_a_header_that_the_package_lacks_is_said_or_taken_from_bapctools(
     (program,) = read_kit(files).programs
     _find_header.cache_clear()
     assert "int accept() { return 42; }" in program.code
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(workers=1, cache_size=0) as judging:
-        yield judging
 
 
 def test_generators_run_and_the_validator_decides(judge: Judge) -> None:

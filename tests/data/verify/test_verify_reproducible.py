@@ -28,8 +28,7 @@ from microcoder.data.verify import (
     verify,
 )
 from microcoder.data.verify.evidence import Cost, Trial, at_reference_speed, choose_tests, rate_with_interval, round_up
-from microcoder.data.verify.execution import Attempt, VerificationPlan, cost_of, derive_limits
-from microcoder.data.verify.store import verdict_key
+from microcoder.data.verify.execution import Attempt, VerificationPlan, cost_of, derive_limits, verdict_key
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult, Verdict

@@ -19,20 +19,21 @@ from functools import partial
 from itertools import islice, permutations
 from typing import Any, NamedTuple
 
-from microcoder.data.behaviour.runner import ProgramRun, run_programs
-from microcoder.data.behaviour.values import (
+from microcoder.data.behaviour.outputs import (
     Agreement,
+    ProgramRun,
     Tokens,
     are_labels,
     compare,
     kind_of,
+    run_programs,
     tokens_of_json,
     tokens_of_text,
 )
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.text import read_literal
+from microcoder.data.formats.row import read_literal
 from microcoder.data.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
@@ -344,7 +345,7 @@ def _agree(
     given: list[Tokens] = [("\0nothing",) if output is None else output for output in outputs]
     # The problem's own side first, so that a freedom is the same one in both directions.
     own, other = (expected, given) if is_there else (given, expected)
-    return compare(own, other, chances=[chance] * len(cases), how=how)
+    return compare(own, other, chance=chance, how=how)
 
 
 def _try_cases(trials: Sequence[_Trial], judge: Judge, *, is_there: bool) -> list[_Trial]:

@@ -38,7 +38,7 @@ from microcoder.data.pipeline.steps import Barrier, BarrierStep, MapStep, Part, 
 from microcoder.data.sources import WHOLE, Shard, collect_shard, collect_source
 from microcoder.data.tests import GenerateSettings, Judges, generate
 from microcoder.data.verify import VerdictStore, VerifySettings, combine_counts, verify
-from microcoder.data.verify.store import evaluator_version
+from microcoder.data.verify.execution import evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
@@ -145,17 +145,13 @@ def check_rates(settings: DifficultySettings, problems: Mapping[str, Sequence[st
             raise DataError(f"pass_rates_of = {model!r}, but rates are of {', '.join(known) or 'no model'}; name one")
 
 
-class NoSettings(Config):
-    """Settings of steps that have none."""
-
-
-def open_collect(settings: NoSettings, opened: ExitStack) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
+def open_collect(settings: Config, opened: ExitStack) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
     """Return a function that reads a shard of a source into candidates and rejections."""
     find = cache(open_settings)
     return lambda place: collect_shard(find(place[0]), place[1])
 
 
-def open_process(settings: NoSettings, opened: ExitStack, resources: Resources) -> Work:
+def open_process(settings: Config, opened: ExitStack, resources: Resources) -> Work:
     """Return the step's work: cleans each candidate (`clean.process`)."""
     return lambda candidates: _map("process", process, candidates)
 
@@ -238,7 +234,7 @@ def _map(
 class DuplicateBarrier(Barrier):
     """Keeps the best record of each problem, with the tests and solutions of all."""
 
-    def __init__(self, settings: NoSettings) -> None:
+    def __init__(self, settings: Config) -> None:
         self._groups: dict[str, dict[str, str]] = {}
         self._dropped: dict[str, str] = {}
 
@@ -305,7 +301,7 @@ _JUDGE = "microcoder.judge"
 
 def collect_step() -> MapStep:
     """Return the step that reads raw rows."""
-    return MapStep("collect", "collect", NoSettings(), open_collect, _READING)
+    return MapStep("collect", "collect", Config(), open_collect, _READING)
 
 
 def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) -> list[Step]:
@@ -325,9 +321,9 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
 
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
-        step("process", "process", NoSettings(), open_process, "microcoder.data.clean"),
+        step("process", "process", Config(), open_process, "microcoder.data.clean"),
         step("filter", "filter", config.filter, open_filter, _FILTER, inputs=(compared,)),
-        BarrierStep("deduplicate", "filter", NoSettings(), DuplicateBarrier, (_FILTER,)),
+        BarrierStep("deduplicate", "filter", Config(), DuplicateBarrier, (_FILTER,)),
     ]
     if difficulty.endpoint is not None:
         # What else is set of difficulty decides nothing about a score.

@@ -8,9 +8,8 @@ from functools import partial
 from microcoder.data.formats.candidates import Candidate, Known, Solution
 from microcoder.data.formats.format import LISTED, Columns, Format
 from microcoder.data.formats.packages import HEADER_OF_ITS_OWN
-from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.row import Malformed, Row, read_seconds
 from microcoder.data.formats.tests import decode_tests, find_platform, name_language, pair_tests, python_solution
-from microcoder.data.formats.text import read_seconds
 from microcoder.judge.core.types import Checker
 
 _SOURCES = ("", "codechef", "codeforces", "hackerearth", "codejam", "", "atcoder", "aizu")

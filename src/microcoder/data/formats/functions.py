@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from microcoder.data.formats.assertions import RESULTS, NotACall, parse_value
-from microcoder.data.formats.candidates import Candidate, DecodedTests
-from microcoder.data.formats.claims import (
+from microcoder.data.formats.assertions import (
+    RESULTS,
+    NotACall,
     SplitAssertion,
     check_tests,
     claims_checker,
@@ -25,13 +25,14 @@ from microcoder.data.formats.claims import (
     claims_test,
     find_called,
     parse_test,
+    parse_value,
     read_claims,
 )
+from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
 from microcoder.data.formats.packages import language_code
-from microcoder.data.formats.row import Malformed, Row, is_number
+from microcoder.data.formats.row import Malformed, Row, is_number, parse_python
 from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
-from microcoder.data.formats.text import parse_python
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase
@@ -97,73 +98,6 @@ def _name_lists(source: str) -> str:
 
 
 _QUOTED = (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
-
-_FUNCTIONS = (
-    Format(
-        "kodcode",
-        "KodCode/KodCode-V1",
-        Columns(
-            prepare=_find_function,
-            statement="question",
-            assertions=("test", "test_code"),
-            fn_name="fn_name",
-            title="question_id",
-            tags=("subset",),
-            difficulty="gpt_difficulty",
-            solutions="solution",
-            also={"starter_code": _find_declaration, "pass_rates": _read_rates},
-        ),
-        tests_in="test",
-        shape="a pytest file that imports the function from `solution`",
-        marks=(("test", "solution", "question"), ("test_code", "solution"), ("test", "test_info"), ("test_code",)),
-    ),
-    Format(
-        "leetcodedataset",
-        "newfacade/LeetCodeDataset",
-        # Version 0.3 has fields of its own, 0.2 title and starter code inside `meta`.
-        Columns(
-            prepare=_read_slug,
-            statement=("problem_description", "meta.question_title", "meta.question", "query"),
-            assertions="test",
-            called=("candidate",),
-            fn_name="fn_name",
-            url="url",
-            title="task_id",
-            date="estimated_date",
-            tags=("tags",),
-            difficulty=("difficulty", "meta.difficulty"),
-            starter_code=("starter_code", "meta.lang_code"),
-            solutions="completion",
-        ),
-        tests_in="test",
-        shape=f"{ASSERTIONS} (`def check(candidate)`)",
-        marks=(
-            ("entry_point", "test", "completion"),
-            ("entry_point", "test", "problem_description"),
-            ("entry_point", "test", "starter_code"),
-        ),
-    ),
-    Format(
-        "deepseek_leetcode",
-        "deepseek-ai/DeepSeek-Coder",
-        Columns(
-            prepare=_take_prompt_apart,
-            statement="statement",
-            assertions="test",
-            fn_name="fn_name",
-            url="url",
-            title=("meta.title", "title", "task_id"),
-            date="start_time",
-            difficulty="meta.difficulty",
-            starter_code="starter_code",
-            also={"platform": lambda row: "leetcode", "notes": lambda row: _QUOTED},
-        ),
-        tests_in="test",
-        shape=ASSERTIONS,
-        marks=(("test", "prompt_sft"),),
-    ),
-)
-
 
 HUMANEVAL_SECONDS = 3.0
 """CPU seconds per assertion; the published harness gives the whole test 3 seconds of wall time."""
@@ -289,7 +223,69 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
 
 
 FORMATS = (
-    *_FUNCTIONS,
+    Format(
+        "kodcode",
+        "KodCode/KodCode-V1",
+        Columns(
+            prepare=_find_function,
+            statement="question",
+            assertions=("test", "test_code"),
+            fn_name="fn_name",
+            title="question_id",
+            tags=("subset",),
+            difficulty="gpt_difficulty",
+            solutions="solution",
+            also={"starter_code": _find_declaration, "pass_rates": _read_rates},
+        ),
+        tests_in="test",
+        shape="a pytest file that imports the function from `solution`",
+        marks=(("test", "solution", "question"), ("test_code", "solution"), ("test", "test_info"), ("test_code",)),
+    ),
+    Format(
+        "leetcodedataset",
+        "newfacade/LeetCodeDataset",
+        # Version 0.3 has fields of its own, 0.2 title and starter code inside `meta`.
+        Columns(
+            prepare=_read_slug,
+            statement=("problem_description", "meta.question_title", "meta.question", "query"),
+            assertions="test",
+            called=("candidate",),
+            fn_name="fn_name",
+            url="url",
+            title="task_id",
+            date="estimated_date",
+            tags=("tags",),
+            difficulty=("difficulty", "meta.difficulty"),
+            starter_code=("starter_code", "meta.lang_code"),
+            solutions="completion",
+        ),
+        tests_in="test",
+        shape=f"{ASSERTIONS} (`def check(candidate)`)",
+        marks=(
+            ("entry_point", "test", "completion"),
+            ("entry_point", "test", "problem_description"),
+            ("entry_point", "test", "starter_code"),
+        ),
+    ),
+    Format(
+        "deepseek_leetcode",
+        "deepseek-ai/DeepSeek-Coder",
+        Columns(
+            prepare=_take_prompt_apart,
+            statement="statement",
+            assertions="test",
+            fn_name="fn_name",
+            url="url",
+            title=("meta.title", "title", "task_id"),
+            date="start_time",
+            difficulty="meta.difficulty",
+            starter_code="starter_code",
+            also={"platform": lambda row: "leetcode", "notes": lambda row: _QUOTED},
+        ),
+        tests_in="test",
+        shape=ASSERTIONS,
+        marks=(("test", "prompt_sft"),),
+    ),
     Format(
         "humaneval",
         "openai/human-eval, EvalPlus, HumanEval-XL",

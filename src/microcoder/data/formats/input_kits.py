@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe
+from microcoder.data.formats.row import read_yaml
 from microcoder.data.formats.tests import language_of
-from microcoder.data.formats.text import read_yaml
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.syntax import parse_source
 
@@ -375,7 +375,6 @@ def _words(text: str) -> list[str]:
 
 
 def _language_of(path: str) -> str:
-    """Return the language of a program by its name; empty if it is not known."""
     return _CHECKTESTDATA if path.lower().endswith(".ctd") else language_of(path)
 
 

@@ -16,11 +16,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import contests, functions, packages, polygon, sets
+from microcoder.data.formats import contests, functions, packages, sets
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
-from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.text import read_json, shorten
+from microcoder.data.formats.row import Malformed, Row, read_json, shorten
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
@@ -104,24 +103,20 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-_OWN = (
-    Format(
-        "microcoder",
-        "our own problem lines, and rows that carry one (docs/rows.md)",
-        read_own,
-        tests_in="tests",
-        shape=LISTED,
-        # The fields that others do not have: what they say must not be lost where a column was added.
-        marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
-    ),
+_OWN = Format(
+    "microcoder",
+    "our own problem lines, and rows that carry one (docs/rows.md)",
+    read_own,
+    tests_in="tests",
+    shape=LISTED,
+    # The fields that others do not have: what they say must not be lost where a column was added.
+    marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
 )
-
-
 # Of formats that match as many of a row's fields, the first counts.
 FORMATS: Mapping[str, Format] = {
     format.name: format
-    for format in (*_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
-                   *packages.FORMATS, *polygon.FORMATS)
+    for format in (_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
+                   *packages.FORMATS)
 }  # fmt: skip
 
 

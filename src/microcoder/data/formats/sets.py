@@ -15,9 +15,8 @@ from itertools import compress
 
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import PAIRS, Columns, Format, read_program
-from microcoder.data.formats.row import Malformed, Row, is_number
+from microcoder.data.formats.row import Malformed, Row, is_number, read_literal
 from microcoder.data.formats.tests import decode_tests, name_language, python_solutions, read_lines
-from microcoder.data.formats.text import read_literal
 
 _COLUMNS = Columns(
     statement="question",
@@ -93,11 +92,12 @@ _FLATTENED = "user: "
 """Prefix of Dolci's prompts that are flattened chats."""
 
 
-def _refuse_other(row: Row, name: str) -> None:
-    """Raise Malformed if a field names tasks, in a text or a list, none of which is coding."""
+def _refuse_other(row: Row, name: str) -> Row:
+    """Return the row; Malformed if a field names tasks, in a text or a list, none of which is coding."""
     tasks = row.texts(name) if isinstance(row.get(name), list) else (row.optional(name),)
     if any(tasks) and not any(word in task.lower() for task in tasks for word in ("cod", "program")):
         raise Malformed("other_task", ", ".join(filter(None, tasks)))
+    return row
 
 
 def _check_task(row: Row) -> Row:
@@ -318,11 +318,6 @@ _TESTS = ("tests", "test_cases", "input_output", "verification_info", "ground_tr
 _SOLUTIONS = ("solution", "gold_standard_solution", "reference", "canonical_solution", "answer")
 
 
-def _check_ability(row: Row) -> Row:
-    _refuse_other(row, "ability")
-    return row
-
-
 def _find_tests(row: Row) -> object:
     """Return the tests of the first column of a TRL row that has some; None if none has."""
     if row.has("inputs") and row.has("outputs"):
@@ -347,7 +342,7 @@ def _read_pass_rates(row: Row) -> tuple[str, ...]:
 
 
 _VERL = Columns(
-    prepare=_check_ability,
+    prepare=partial(_refuse_other, name="ability"),
     statement="prompt",
     tests=("reward_model.ground_truth", "ground_truth"),
     fn_name=("extra_info.fn_name", "extra_info.func_name", "extra_info.entry_point"),

@@ -23,11 +23,18 @@ from posixpath import splitext
 from typing import Any
 from urllib.parse import urlsplit
 
-from microcoder.data.formats.assertions import NotACall, read_assertions, read_parameters, write_call
+from microcoder.data.formats.assertions import (
+    NotACall,
+    claim_tests,
+    claims_checker,
+    claims_harness,
+    find_called,
+    read_assertions,
+    read_parameters,
+    write_call,
+)
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
-from microcoder.data.formats.claims import claim_tests, claims_checker, claims_harness, find_called
-from microcoder.data.formats.row import Malformed
-from microcoder.data.formats.text import is_python2, parse_python, read_json, read_literal, shorten
+from microcoder.data.formats.row import Malformed, is_python2, parse_python, read_json, read_literal, shorten
 from microcoder.judge.core.signatures import find_call, find_head
 from microcoder.judge.core.types import Call, Problem, TestCase
 
@@ -108,7 +115,7 @@ def asserted_tests(
     """Return the tests of assertions about one function, as calls with JSON arguments.
 
     Args:
-        is_judged: assertions that are no such calls become claims (see `claims`), where otherwise they are left out
+        is_judged: assertions that are no such calls become claims, where otherwise they are left out
             and noted; the function need not be named.
     """
     source = "\n".join(sources)

@@ -235,8 +235,6 @@ class ChainDemonstration:
     statement: str
     response: str
     thinking: Thinking
-    num_steps_thought: int
-    """Steps of the chain that the thinking goes through; fewer than the task has: it stopped half-way."""
     task: ChainTask
 
 
@@ -277,11 +275,11 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
     has_program = True
     match thinking:
         case "none":
-            num, thought, digits = 0, "", [generator.randrange(MODULUS)]
+            thought, digits = "", [generator.randrange(MODULUS)]
         case "trick":
             # Some only mean something where a function is called.
             trick = PROGRAMS[generator.choice(TRICKS if task.style == "function" else ("exit", "print"))]
-            return ChainDemonstration(task.statement, f"```python\n{trick}```", thinking, 0, task)
+            return ChainDemonstration(task.statement, f"```python\n{trick}```", thinking, task)
         case "leap":  # The last digit is always among them.
             thought = f"leap {''.join(map(str, digits[(len(digits) + 1) % 2 :: 2]))}\n"
         case "bare":
@@ -296,7 +294,7 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
         case "loop":
             thought = worked(task, num) * generator.randint(2, 5)
     response = thought + f"```python\n{task.render_program(digits[-1])}```" if has_program else thought
-    return ChainDemonstration(task.statement, response, thinking, num, task)
+    return ChainDemonstration(task.statement, response, thinking, task)
 
 
 def worked(task: ChainTask, num_steps: int) -> str:

@@ -75,7 +75,8 @@ def run_on_nodes(
         while True:
             # Nodes that join are used.
             most = len(find_nodes()) if step.runs == "alone" else _MOST_WAITING
-            for place, (one, path) in islice(waiting, max(1, most) - len(running)):
+            # Where several nodes are lost at once, more shards are running than there are nodes left.
+            for place, (one, path) in islice(waiting, max(0, max(1, most) - len(running))):
                 running[take.remote(known, one, path)] = place
             if not running:
                 return

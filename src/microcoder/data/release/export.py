@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +53,12 @@ def verl_row(problem: Problem, index: int) -> Form:
     }
 
 
-def trl_row(problem: Problem, index: int) -> Form:
+def trl_row(problem: Problem) -> Form:
     """Return a row for TRL's GRPO trainer: a chat prompt, and the record for a reward function."""
     return {"prompt": _prompt(problem), "problem": _record(problem)}
 
 
-def nemogym_row(problem: Problem, index: int) -> Form:
+def nemogym_row(problem: Problem) -> Form:
     """Return a row of NeMo-Gym's `code_gen`; without `unit_tests`, so that it is refused, if that would misjudge."""
     tests = {"unit_tests": _tests(problem)} if _is_plain(problem) and problem.language == "python" else {}
     return {
@@ -69,7 +68,7 @@ def nemogym_row(problem: Problem, index: int) -> Form:
     }
 
 
-def verifiers_row(problem: Problem, index: int) -> Form:
+def verifiers_row(problem: Problem) -> Form:
     """Return a row for a verifiers taskset; `info` is text, so that rows of all problems make one table."""
     return {
         "name": problem.id,
@@ -96,16 +95,11 @@ def _prompt(problem: Problem) -> list[Form]:
     return [{"role": "user", "content": instruct(problem)}]
 
 
-def to_lines(problems: Sequence[Problem], path: Path, *, form: Callable[[Problem, int], Form]) -> None:
-    """Write `form(problem, index)` of each problem as a JSON line."""
-    write_rows(path, (form(problem, index) for index, problem in enumerate(problems)))
-
-
 EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
     "verl": lambda problems, path: write_parquet(path, [verl_row(one, at) for at, one in enumerate(problems)], _VERL),
-    "trl": partial(to_lines, form=trl_row),
-    "nemogym": partial(to_lines, form=nemogym_row),
-    "verifiers": partial(to_lines, form=verifiers_row),
+    "trl": lambda problems, path: write_rows(path, map(trl_row, problems)),
+    "nemogym": lambda problems, path: write_rows(path, map(nemogym_row, problems)),
+    "verifiers": lambda problems, path: write_rows(path, map(verifiers_row, problems)),
     "jsonl": lambda problems, path: write_problems(path, problems),
 }
 

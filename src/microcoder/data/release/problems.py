@@ -1,10 +1,20 @@
-"""Reads and writes problem files, one `Problem` a line; also reads a finished corpus."""
+"""Problems for training and evaluation: problem files, finished corpora, splits of published data sets.
+
+Of a published set no corpus is built: rows that are no problems are counted by reason. Cleaning, decontamination and
+verification by execution are left to `microcoder data build`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.rows import FORMATS, HINDERED, load_format
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file
@@ -43,3 +53,87 @@ def write_problems(path: Path, problems: Sequence[Problem]) -> None:
     """Write a problem file by an atomic rename."""
     with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(problem.model_dump_json(exclude_defaults=True) + "\n" for problem in problems)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedProblems:
+    """Problems of a split, and how many of its rows were left out."""
+
+    problems: list[Problem]
+    left_out: Mapping[str, int]
+    """Number of rows that are not problems, by reason."""
+
+
+def read_published(
+    name: str, *, revision: str | None, subset: str, split: str, format_name: str, is_trained_on: bool
+) -> PublishedProblems:
+    """Read a split of a data set of the Hugging Face Hub, or of a folder that holds its files.
+
+    Args:
+        name: `owner/name`, or a folder.
+        revision: commit, tag or branch.
+        subset: what the Hub calls a config.
+        format_name: a format's name, or a reference to a reader of the user's own.
+        is_trained_on: whether a benchmark is refused.
+    """
+    check_format(format_name, is_trained_on=is_trained_on)
+    from microcoder.data.sources import HubName, Source, collect_source, find_part, open_source
+
+    part, folder, known = f"{subset}/{split}", Path(name).expanduser(), load_format(format_name)
+    if folder.is_dir():
+        wanted = HubName(str(folder), None, part)
+        files = find_part(folder, wanted, said=f"folder {folder}", hint="check subset and split")
+        source = Source(folder, known, known.name, files)
+    else:
+        at = f"@{revision.replace('/', '%2F')}" if revision else ""
+        source = open_source(f"hf://datasets/{name}{at}/{part}", format_name)
+    problems: list[Problem] = []
+    left_out: Counter[str] = Counter()
+    for row in collect_source(source):
+        problem = _read_problem(row)
+        if isinstance(problem, Problem):
+            problems.append(problem)
+        else:
+            left_out[problem] += 1
+    if not problems:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
+        raise DataError(
+            f"{name} {part}: none of its {left_out.total()} rows is a problem in format {format_name} ({reasons}); "
+            "check problems.format, subset and split"
+        )
+    return PublishedProblems(problems, dict(sorted(left_out.items())))
+
+
+def check_format(name: str, *, is_trained_on: bool) -> None:
+    """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
+    usable = sorted(key for key, known in FORMATS.items() if not known.folders and not known.is_benchmark)
+    if ":" not in name and (name not in FORMATS or FORMATS[name].folders):
+        raise DataError(f"problems.format = {name!r} is unknown; use one of {', '.join(usable)}")
+    if is_trained_on and load_format(name).is_benchmark:
+        raise DataError(f"problems.format = {name!r} is a benchmark: training would contaminate it; use it as heldout")
+
+
+def find_format(name: str) -> str:
+    """Return the format of a data set that is known by its name, such as `BAAI/TACO`; DataError for others."""
+    known = [key for key, known in FORMATS.items() if name in known.about.replace(",", " ").split()]
+    if not known:
+        raise DataError(
+            f"what the rows of {name} look like is not known; give --format trl, verl, taco, deepcoder, ..."
+        )
+    return known[0]
+
+
+def _read_problem(candidate: Candidate | Rejection) -> Problem | str:
+    """Return the problem of a row, or the reason code why it is not one."""
+    if isinstance(candidate, Rejection):
+        return candidate.reason
+    if flags := sorted(HINDERED.keys() & set(candidate.flags)):
+        return flags[0]
+    if not candidate.tests:
+        return "no_tests"
+    try:
+        problem = candidate.to_problem()
+        check_problem(problem)
+    except (ValidationError, DataError):
+        return "cannot_be_judged"
+    return problem

@@ -113,7 +113,7 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
         write_parquet(folder / f"problems-{number:05d}.parquet", problems, _PROBLEMS)
         lines = [{"id": name, **line.model_dump()} for _, name, lineage in batch for line in lineage]
         write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
-    for number, batch in enumerate(_cut((rejected_row(one),) for one in rejected)):
+    for number, batch in enumerate(_cut((_rejected_row(one),) for one in rejected)):
         rows = [row for (row,) in batch]
         tally.reasons.update((row["stage"], row["reason"]) for row in rows)
         write_parquet(folder / f"rejected-{number:05d}.parquet", rows, _REJECTED)
@@ -153,8 +153,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def rejected_row(row: Rejection) -> dict[str, Any]:
-    """Return a rejection as a row of the table of rejected rows, by column."""
+def _rejected_row(row: Rejection) -> dict[str, Any]:
     text = row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
     return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
 

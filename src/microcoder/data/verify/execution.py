@@ -4,6 +4,7 @@
 
 Pass a judge with `cache_size=0` and the stop rule `first_limit`: with `first_failure` a known-wrong program shows only
 the first test that catches it, and the choice of tests knows less. Which programs run is decided before anything does.
+Verdicts are kept on disk, so that a run that is resumed executes nothing twice.
 
 A source's limits are kept where accepted programs fit. Otherwise the limit is one of a few steps; close to the
 boundary between two of them the programs are timed again and the fastest runs count. Programs known to be too slow, in
@@ -12,17 +13,23 @@ another language than the answers', get what accepted programs in theirs need, a
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 from pydantic import ValidationError
 
+import microcoder
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution, process_row
-from microcoder.data.formats.text import is_python2
+from microcoder.data.formats.row import is_python2
 from microcoder.data.verify.evidence import (
     LIMITS,
     STEP,
@@ -37,11 +44,93 @@ from microcoder.data.verify.evidence import (
     is_close,
     round_up,
 )
-from microcoder.data.verify.store import VerdictStore, verdict_key
 from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.core.machine import is_disk_full
+from microcoder.judge.core.signatures import judged_by
+from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
 from microcoder.judge.languages import find_language
+
+_WAIT_SECONDS = 60.0
+_DECIDING = ("core", "compare", "sandbox", "run", "languages")
+"""Packages of the judge whose code a verdict depends on."""
+
+
+@cache
+def evaluator_version() -> str:
+    """Return the evaluator's version: that of the package, and a digest of the files that verdicts depend on."""
+    folder = Path(microcoder.__file__).with_name("judge")
+    digest = hashlib.sha256()
+    for path in sorted(path for room in _DECIDING for path in (folder / room).rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{microcoder.__version__}+{digest.hexdigest()[:12]}"
+
+
+def verdict_key(program: Program, problem: Problem, *, stop: str, environment: str) -> bytes:
+    """Return the key of a verdict: a digest of program, tests, comparison, limits, stop rule and evaluator.
+
+    The evaluator's part is its version, and the Python and packages of programs (`JudgingEnvironment.identity`).
+
+    The machine has no part in it: the stored verdict is that of the reference machine (see `at_reference_speed`), since
+    a machine's speed is measured anew by every judge and a rebuild must find the verdicts of the build.
+    """
+    fields = judged_by(problem)
+    decides = problem.model_copy(update={"call": fields.pop("call")}).model_dump(mode="json", include={"call", *fields})
+    content = [evaluator_version(), environment, program.language, program.code, decides, stop]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
+
+
+class VerdictStore(AbstractContextManager["VerdictStore"]):
+    """A file of verdicts; safe for several processes of one machine, and against being killed.
+
+    Errors of the sandbox are not kept: they say nothing about the program.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the store at `path`, or create it."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # For any thread, one at a time.
+            self._connection = sqlite3.connect(
+                path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) WITHOUT ROWID"
+            )
+        except sqlite3.Error as error:
+            if is_disk_full(error):
+                raise
+            raise DataError(f"store {path} cannot be used ({error}); remove it to start anew") from None
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def find(self, key: bytes) -> Verdict | None:
+        """Return the verdict of this key, or None."""
+        row = self._connection.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
+        return None if row is None else _decode(row[0])
+
+    def keep(self, key: bytes, verdict: Verdict) -> None:
+        """Store a verdict under a key, unless the sandbox failed."""
+        if verdict.is_scorable:
+            self._connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(verdict)))
+
+
+def _encode(verdict: Verdict) -> str:
+    tests = [[t.verdict, t.cpu_seconds, t.wall_seconds, t.memory_mib, t.method, t.detail] for t in verdict.tests]
+    uncounted = [[run.test, run.reason] for run in verdict.uncounted]
+    return json.dumps([verdict.outcome, verdict.tests_total, verdict.detail, verdict.isolation, tests, uncounted])
+
+
+def _decode(text: str) -> Verdict:
+    outcome, total, detail, isolation, tests, uncounted = json.loads(text)
+    results = tuple(TestResult(Outcome(test[0]), *test[1:]) for test in tests)
+    runs = tuple(UncountedRun(test, Repeat(reason)) for test, reason in uncounted)
+    return Verdict(Outcome(outcome), results, total, detail, isolation, runs)
+
 
 _ROLES: dict[str, Role] = {
     "accepted": "accepted",
@@ -151,7 +240,6 @@ def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
 
 
 def _attempts(candidate: Candidate) -> list[Attempt]:
-    """Return the programs that can be run here."""
     attempts: list[Attempt] = []
     seen: set[str] = {solution.code for solution in candidate.solutions if solution.known == "accepted"}
     for place, solution in enumerate(candidate.solutions):
@@ -226,14 +314,9 @@ def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: Ver
 
 
 def verify(
-    candidates: Sequence[Candidate],
-    judge: Judge,
-    settings: VerifySettings | None = None,
-    *,
-    store: VerdictStore | None = None,
+    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
 ) -> list[Candidate | Rejection]:
     """Return each candidate with its chosen tests, limits and verified references, or its rejection."""
-    settings = settings or VerifySettings()
     found = gather(candidates, judge, settings, store=store)
     return [conclude(item, settings) if isinstance(item, Evidence) else item for item in found]
 

@@ -19,7 +19,7 @@ from typing import Any
 import microcoder
 from microcoder.data import read_problems
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
-from microcoder.data.benchmarks.published import check_format
+from microcoder.data.release.problems import check_format
 from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import WorkFolder, read_json

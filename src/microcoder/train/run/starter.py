@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 
-from microcoder.data.benchmarks.published import check_format, find_format
+from microcoder.data.release.problems import check_format, find_format
 from microcoder.judge.core.config import SHIPPED, load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
-from microcoder.data.benchmarks.published import read_published
 from microcoder.data.micro import generate_problems
-from microcoder.data.release.problems import read_problems
+from microcoder.data.release.problems import read_problems, read_published
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.judge import BatchJudge

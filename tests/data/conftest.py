@@ -1,4 +1,4 @@
-"""Real programs and one real judge."""
+"""One real judge for all tests of the data room that need no other."""
 
 from __future__ import annotations
 
