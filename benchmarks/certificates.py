@@ -9,8 +9,6 @@ the other wrong and slow ones are then judged by the shown tests, by the shown a
 JSON lines, the sums last.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

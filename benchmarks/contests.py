@@ -13,8 +13,6 @@ submission whose breaking test the archive lacks, an accepted one in Python 2) s
 line counts the others. One JSON object a line.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -7,8 +7,6 @@ copies by MinHash of 5-grams, and write what is left. CPU seconds are those of a
 of its own, where it is given. Ours is run again with ten times the rows, to see whether memory grows.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

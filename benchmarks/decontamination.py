@@ -8,8 +8,6 @@ second is what a renamed copy leaves to be found. Other sets follow for comparis
 It reads the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project), with the `data` extra.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

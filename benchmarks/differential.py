@@ -18,8 +18,6 @@ OUT.jsonl has a line a program; started again, what it holds is not judged again
 and `--part 2/2` into files of their own; `--report` adds files up. Ends with status 1 where a difference is real.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

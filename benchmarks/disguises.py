@@ -5,8 +5,6 @@ MBPP and LiveCodeBench, with tests of their own, and near misses; most of either
 The benchmarks are read from the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -22,8 +22,6 @@ With `--runs 20000` as many programs are judged one after the other by one judge
 descriptors, processes, temporary files) is looked at on the way.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

@@ -1,7 +1,5 @@
 """What judging costs beside the programs: a test, a start, and what a judge holds in the end."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

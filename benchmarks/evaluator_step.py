@@ -6,8 +6,6 @@ returned early, raised an exception or cut the text off. Which of these are wron
 judge once, before anything is timed: what it says of them is what the peers are compared with.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import random

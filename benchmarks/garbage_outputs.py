@@ -7,8 +7,6 @@ may be unscored, unless the validator fails on the package's own answer as well.
 unscored, the validators that refuse or fail on their own answers, and the totals.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import json

@@ -12,8 +12,6 @@ out: there would be nothing to judge and nothing to update. So each counts as a 
 judged; half of them, drawn by lot, are rewarded; nothing is masked. The first step is left out, since it warms up.
 """
 
-from __future__ import annotations
-
 import argparse
 import platform
 import resource

@@ -10,8 +10,6 @@ same file. Every disagreement is printed as one JSON line, with a third opinion:
 test, compared token by token (real numbers to 1e-6). Their limit is wall time: run it on a quiet machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import contextlib

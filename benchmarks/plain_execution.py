@@ -5,8 +5,6 @@ description calls it, and the format's default validator written a second time. 
 allows, as contest judges have it; CPU time is limited by the kernel.
 """
 
-from __future__ import annotations
-
 import itertools
 import resource
 import signal

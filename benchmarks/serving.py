@@ -15,8 +15,6 @@ median of each and the ratio:
     python benchmarks/serving.py overhead --rounds 15
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

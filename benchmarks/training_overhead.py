@@ -8,8 +8,6 @@ rollout files on top of that. All sample the same responses: the learning rate i
 time of the training process, which a busy machine disturbs less than wall time; programs are judged in other processes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

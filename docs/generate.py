@@ -1,7 +1,5 @@
 """Write reference.md (keys, metrics, folders) and commands.md from the code. `make docs` runs it; a test compares."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import sys

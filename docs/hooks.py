@@ -2,8 +2,6 @@
 script, search without a network, llms.txt.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Take the README's pictures after `make demo`: `python docs/screenshots.py runs/demo runs/demo-*` (needs Chromium)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

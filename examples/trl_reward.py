@@ -6,8 +6,6 @@ Each response is judged as a whole: 1 where its program passes every test, 0 whe
 sandbox failed (TRL leaves such a sample out). The columns of the dataset arrive as keyword arguments.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

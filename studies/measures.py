@@ -4,8 +4,6 @@ A run's programs judged again with another comparison of outputs. The same rollo
 one step each on held-out responses. Models sampled over a grid of temperatures, by the probe that chooses one.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The repeat's runs were `microcoder study --all --quick --seeds-from 100`; `--rec
 from a folder of runs. Published and repeat are each judged as one family of claims, and put beside each other.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path

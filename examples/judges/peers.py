@@ -7,8 +7,6 @@ judge's throw-away process with the standard library and the judge itself, no mo
 package's own judges are made of (`microcoder/lab/yardstick/inside/judges.py`).
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib

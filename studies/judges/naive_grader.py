@@ -3,8 +3,6 @@
 For studies only. The grader itself runs in our sandbox, so that nothing a program does to it reaches this machine.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Our judge with errors put in: so many wrong programs accepted, so many right ones refused. For studies only."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from typing import Literal

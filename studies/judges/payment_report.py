@@ -1,7 +1,5 @@
 """What the studies of wrong graders show: a figure and tables, from what each step of their runs paid for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ What was counted is published beside a study's page, a line a step (`write_payme
 made of it without a run.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

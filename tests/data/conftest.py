@@ -1,7 +1,5 @@
 """One real judge for all tests of the data room that need no other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Golden rows, as the public sets write them, in our own words; and rows read as the collect stage does."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A Hub of one machine: enough of it for huggingface_hub to download a data set, and to create and fill a model."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

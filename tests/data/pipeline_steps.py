@@ -1,7 +1,5 @@
 """Small real steps for the engine's tests; in a module of their own, so that worker processes can import them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

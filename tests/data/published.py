@@ -1,7 +1,5 @@
 """Rows as LiveCodeBench publishes them, and where the real files are."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

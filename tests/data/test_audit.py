@@ -1,7 +1,5 @@
 """An audit finds what was put into a set, says of how many rows, and resumes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A build through the command line: rows accounted for, nothing done twice, killed and taken up again, on Ray."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

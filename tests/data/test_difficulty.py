@@ -1,7 +1,5 @@
 """Difficulty: scores of a model, pass rates, selection."""
 
-from __future__ import annotations
-
 import json
 import random
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Steps over shards: what is done again and what is not; decisions over all rows."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import random

@@ -1,7 +1,5 @@
 """What leaves the pipeline: tables, exports, a card."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Candidates for the verifier."""
 
-from __future__ import annotations
-
 from microcoder.data import Candidate
 
 

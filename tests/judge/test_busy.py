@@ -1,7 +1,5 @@
 """A busy machine: waiting is not idleness, neighbours are measured, a stalled compiler is no verdict."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """As in a container that grants no namespaces and mounts: all is judged and nothing left, or one line says why."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """One fleet, whatever its transport: each program gets one verdict, whatever becomes of the places that judge."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from concurrent.futures import Future

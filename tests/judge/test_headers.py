@@ -1,7 +1,5 @@
 """Precompiled headers change how long a build takes, and nothing else; builds wait for each other where that pays."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

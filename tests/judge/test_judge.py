@@ -1,7 +1,5 @@
 """The batch API: order, stop rules, sharing, faults, and living inside another process."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Workers spread over several processes: the same verdicts, whatever happens to a process."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """What a built language gets and does not, and its versions: of C++ a standard; of Python the one that we run on."""
 
-from __future__ import annotations
-
 import platform
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """What is measured and kept of a program; harnesses and dialects."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

@@ -1,7 +1,5 @@
 """What programs may import does not depend on the host's environment, and a promise that is not kept scores nothing."""
 
-from __future__ import annotations
-
 import os
 from contextlib import closing
 from pathlib import Path

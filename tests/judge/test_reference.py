@@ -1,7 +1,5 @@
 """The fast judge against the specification: every outcome, and a sample of the suites; all is in benchmarks/."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

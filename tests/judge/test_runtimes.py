@@ -1,7 +1,5 @@
 """Languages that need a runtime, and language files of the user's own: what they get, and what they do not."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

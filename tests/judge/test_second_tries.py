@@ -1,7 +1,5 @@
 """No program has a second try: guesses pass as often as chance has it, and no test knows that it is not the first."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import pickle

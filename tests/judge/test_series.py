@@ -1,7 +1,5 @@
 """What a process of several tests may say, and what it is told: the test plays the process."""
 
-from __future__ import annotations
-
 import os
 import socket
 

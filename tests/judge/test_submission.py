@@ -1,7 +1,5 @@
 """One program at a time: futures, coroutines, the cache of verdicts, the order of a batch; runs."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

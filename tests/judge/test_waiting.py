@@ -1,7 +1,5 @@
 """Who waits for whom: idle programs for nobody, short ones never for long ones."""
 
-from __future__ import annotations
-
 import threading
 import time
 from queue import SimpleQueue

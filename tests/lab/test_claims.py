@@ -1,7 +1,5 @@
 """Features of a series, the table of verdicts, and their rates: planted effects are found, null effects are not."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

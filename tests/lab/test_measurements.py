@@ -1,7 +1,5 @@
 """Measurements: a function of one's own gives paired rows, is run once by a real process, and decides claims."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What published studies measure: a step under several rules, and stored programs by the strict comparison."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

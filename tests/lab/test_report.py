@@ -1,7 +1,5 @@
 """What the report of a run says: of whole, unfinished, damaged and hostile ones, its ideas, and other arms."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Study files: all 34 claims, comparable levels, shared runs, and one clear line for each mistake."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections import Counter

@@ -1,7 +1,5 @@
 """A study's pages from run directories alone: verdicts, one figure, the index, and the same bytes each time."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -6,8 +6,6 @@ Ordinary sampling draws from one stream a process, so that two processes, or ver
 responses everything after them (rewards, advantages, masks, loss, update) must come out the same.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from pathlib import Path

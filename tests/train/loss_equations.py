@@ -1,7 +1,5 @@
 """Policy losses as their papers write them, a response at a time in float64: what both engines are held against."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

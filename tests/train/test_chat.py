@@ -1,7 +1,5 @@
 """Prompts as token ids: template options act or are refused, on both engines by the same code."""
 
-from __future__ import annotations
-
 import pytest
 from transformers import PreTrainedTokenizerFast
 

@@ -1,7 +1,5 @@
 """Which truncated responses go on, and what is counted of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

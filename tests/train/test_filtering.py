@@ -1,7 +1,5 @@
 """Groups that teach nothing give way to others, and problems are chosen so that they are few: without an engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

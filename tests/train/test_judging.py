@@ -1,7 +1,5 @@
 """The judge of a run may be elsewhere: the same verdicts, and clear errors where it is not there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """TRL as our recipes set it: sampled steps against the losses' equations in float64, and against plain TRL."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

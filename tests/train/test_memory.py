@@ -1,7 +1,5 @@
 """The dry run's figures of memory: the formula against a real pass's storages; and the benchmark that reads them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is measured of a step and an evaluation, diversity among it, and the early warnings."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, replace

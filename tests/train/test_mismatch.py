@@ -1,7 +1,5 @@
 """What sampler and trainer disagree about, and what is done about it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs with rewards and prompts of the user's own, which train adapters."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a run's problems come from: files, LiveCodeBench as held out, data sets of the Hub."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Keys of a recipe, what TRL, transformers and verl offer among them: they act, or are refused with what to type."""
 
-from __future__ import annotations
-
 import dataclasses
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The decisions of a step, alone and in their order: advantages, masks (equation 2), penalties (DAPO, ProRL v2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Runs, whole: what they write, and that a killed one ends as if it had not been."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

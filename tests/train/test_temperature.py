@@ -1,7 +1,5 @@
 """What a step asks and how: problems in order, schedules, the probe's choice, and a declining diversity."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

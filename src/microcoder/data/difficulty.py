@@ -9,8 +9,6 @@ first, is our reading of it: nothing here hangs on the other boundary.
 A pass rate is the share of a model's attempts that passed: judged by our evaluator, or published with the problem.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence

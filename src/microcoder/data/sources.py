@@ -8,8 +8,6 @@ list of folders. Only in a compressed file everything before it is unpacked agai
 The collect stage (`collect_shard`) reads raw rows into candidates; a row that cannot become one is rejected.
 """
 
-from __future__ import annotations
-
 import base64
 import fnmatch
 import json

@@ -6,8 +6,6 @@ line, for terminal, page and studies. `summarise_step` computes it from the roll
 Everything but `seconds` is a function of the config and its seed, so two runs of one config write equal rows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace

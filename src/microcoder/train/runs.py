@@ -20,8 +20,6 @@ Every whole file appears by an atomic rename, so a partial file is never taken f
 cut back to the step that is resumed from.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ They are in `planted.jsonl`, one a line, their words and programs CC0. The first
 rules were chosen on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

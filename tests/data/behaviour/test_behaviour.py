@@ -1,7 +1,5 @@
 """Problems are known by what their programs compute, whatever they are told like; real programs in a real sandbox."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

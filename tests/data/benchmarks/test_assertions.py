@@ -1,7 +1,5 @@
 """HumanEval and MBPP: their references pass, wrong answers fail, and an answer cannot say itself that it is right."""
 
-from __future__ import annotations
-
 import ast
 import gzip
 import json

@@ -1,7 +1,5 @@
 """LiveCodeBench files as published: read whole, selected, refused where broken; nothing of them is executed."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real server on this machine that speaks the OpenAI protocol and says what a test wants."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Real public problems for tests: read from the archives where they are, from nowhere else."""
 
-from __future__ import annotations
-
 import fcntl
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The stage as a whole, and tests in one form."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts and statements: noise, pages, TeX, languages, parts, powers, what is missing, and what was made to be slow."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

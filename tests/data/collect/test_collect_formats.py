@@ -1,7 +1,5 @@
 """Rows and packages of every format: golden ones become what is expected, real ones come out, hostile ones go."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

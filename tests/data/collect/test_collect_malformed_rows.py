@@ -1,7 +1,5 @@
 """Damaged rows: each is turned away with its reason and as it was found, none is lost, and nothing of it is run."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

@@ -1,7 +1,5 @@
 """Files of rows, columns of other names, joined files, names of the Hub."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

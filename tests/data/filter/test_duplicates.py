@@ -1,7 +1,5 @@
 """Duplicates and copies of benchmarks: fingerprints, groups, one record of many, what two problems have in common."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

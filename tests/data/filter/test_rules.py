@@ -1,7 +1,5 @@
 """Quality, licence, and the stage of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

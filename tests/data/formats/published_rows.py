@@ -3,8 +3,6 @@
 They are in `published_rows.jsonl`, one a line.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

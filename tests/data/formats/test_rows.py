@@ -1,7 +1,5 @@
 """A row of each public format becomes a problem that accepts what is right; what is exported is read back."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage on real programs and real judges."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

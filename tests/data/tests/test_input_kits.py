@@ -1,7 +1,5 @@
 """What inputs look like, mutations of them; generators and validators of packages."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections import Counter

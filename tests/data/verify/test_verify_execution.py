@@ -1,7 +1,5 @@
 """Whole problems through the real judge."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

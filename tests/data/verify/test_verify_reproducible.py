@@ -1,7 +1,5 @@
 """What follows from verdicts, how they are kept, and that two builds of the same candidates write the same bytes."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path

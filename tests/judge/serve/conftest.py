@@ -1,7 +1,5 @@
 """Real servers on free ports, in threads of this process; and what their clients need."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

@@ -1,7 +1,5 @@
 """`microcoder serve` as its own process: what it says, how it starts and how it ends."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import socket

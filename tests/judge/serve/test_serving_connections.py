@@ -1,7 +1,5 @@
 """Connections that ask nothing, ask slowly, or are too many: the service answers everybody else."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

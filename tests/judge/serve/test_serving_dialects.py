@@ -1,7 +1,5 @@
 """What others' clients send, and what they read in the answers; their own code where it is installed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

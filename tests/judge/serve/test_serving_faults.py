@@ -1,7 +1,5 @@
 """What is overloaded, cut off or killed: nothing is lost, nothing is told twice, a fault is not a verdict."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import signal

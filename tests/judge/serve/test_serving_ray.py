@@ -1,7 +1,5 @@
 """The judge on a Ray cluster of two nodes: verdicts are told once, also when actors and nodes die."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

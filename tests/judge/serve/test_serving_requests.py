@@ -1,7 +1,5 @@
 """Our own API; who is let in; and what hostile requests get."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

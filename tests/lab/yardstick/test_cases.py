@@ -1,7 +1,5 @@
 """The yardstick's cases say why, are named by what they ask, and a seed makes others."""
 
-from __future__ import annotations
-
 import pytest
 
 from microcoder.judge import Judge

@@ -1,7 +1,5 @@
 """A judge under test is kept from this machine, asked, and killed where it says nothing."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """verl's losses as our recipes set them, against the equations that TRL's are held against."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from functools import partial

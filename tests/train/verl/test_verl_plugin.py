@@ -1,7 +1,5 @@
 """The plug-in on verl's own trainer class: the same responses in, the decisions of every engine out, bit for bit."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Iterator

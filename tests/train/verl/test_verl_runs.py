@@ -1,7 +1,5 @@
 """Runs on stock verl, whole: what they write, that a killed one goes on, and that TRL does the same."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """The tutorial of the judge in stock verl, as it is written: its last command on a CPU, without vLLM."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """The private names of verl that the plug-in rests on. What a release changes of them fails here first."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import import_module
 

@@ -3,8 +3,6 @@
 Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

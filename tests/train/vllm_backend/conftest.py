@@ -1,7 +1,5 @@
 """The tiny model as vLLM can run it; each file of this folder is a session of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Whole commands with vLLM: a run, and the same run killed."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """vLLM in the training process: it samples with the weights, at the temperature and to the length it is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

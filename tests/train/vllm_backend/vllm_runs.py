@@ -1,7 +1,5 @@
 """What the vLLM tests train: the smallest run with a stage of temperature and one of length."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 import pytest

@@ -3,8 +3,6 @@
 Files are read by hand: LiveCodeBench's loader is a script, which `datasets` 4 does not run. A broken row is an error.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Settings of a build, and its input as numbered shards: the same in every run, with digests of their content."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -3,8 +3,6 @@
 `audit` runs the steps without rejecting rows, and reports what each would have rejected, and why.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random

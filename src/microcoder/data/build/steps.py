@@ -1,7 +1,5 @@
 """The steps of a build, in order: name, settings, code that decides the result, where it runs, and what it does."""
 
-from __future__ import annotations
-
 import logging
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

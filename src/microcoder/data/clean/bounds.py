@@ -11,8 +11,6 @@ Lost powers are put back if there is evidence for them:
 | a further end such as `x <= 230` beside one of these | the same text |
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@
 TeX documents are read by pandoc; formulae stay TeX: models read them, and a translation keeps them.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import shutil

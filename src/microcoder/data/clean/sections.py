@@ -8,8 +8,6 @@ gives the same parts. Text that is under no heading stays where it was; nothing 
 `strip_instruction` removes the source's own words about the form of the answer, since prompts add ours.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence

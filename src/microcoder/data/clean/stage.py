@@ -3,8 +3,6 @@
 `identify` tells which natural language a statement is written in.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import replace

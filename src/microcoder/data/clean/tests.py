@@ -8,8 +8,6 @@ tests a statement shows: their answers could be written down in place of a solut
 `find_flags` looks for what is missing to solve or to judge a problem, and flags it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -9,8 +9,6 @@ The result does not depend on the order of the records.
 `merge` makes one record of several records of one problem.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from array import array

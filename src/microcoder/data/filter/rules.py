@@ -7,8 +7,6 @@
 Duplicates need every row (`duplicates.py`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Literal

@@ -18,8 +18,6 @@ calls return, and in the checker, over the recorded values. There the answer cou
 expected value that the test spells out; it still cannot forge a verdict.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import contextlib

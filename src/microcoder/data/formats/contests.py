@@ -1,7 +1,5 @@
 """Formats of contest sets with their checkers: CodeContests, CodeContests+, `open-r1/codeforces`, HARDTESTS."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

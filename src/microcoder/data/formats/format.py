@@ -3,8 +3,6 @@
 `Columns` reads formats that are a table, from the column of each field; most published sets are no more than that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

@@ -8,8 +8,6 @@ prompt comes before it, so that its imports and helpers are there. In MBPP only 
 EvalPlus's tests (HumanEval+, MBPP+) are inputs with a reference program, or with its results.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence

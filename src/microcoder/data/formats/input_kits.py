@@ -5,8 +5,6 @@ Nothing is executed here. A program of several files becomes one: C++ headers ar
 Checktestdata's language becomes the Python program that the package `checktestdata` makes of it.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import operator

@@ -6,8 +6,6 @@ A row that cannot be judged whole is an error: a test that is left out, a checke
 asks for an interactive program would give a verdict that means something else.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ TACO#18, APPS#27 and #29 report tests outside the constraints, problems with man
 verify stage runs them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import partial

@@ -12,8 +12,6 @@ Each also as JSON text, and as JSON text within text.
 Also reads programs that come with problems: their languages, and code inside Markdown.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

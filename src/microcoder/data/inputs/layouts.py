@@ -5,8 +5,6 @@
 A number that only says how many others follow is not a value: it is left out, and computed again when writing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ of one pass: a leap asks for two steps, a bare trace for finding the next step i
 trace for one of these at a time, and a check computes everything anew.
 """
 
-from __future__ import annotations
-
 import hashlib
 import operator
 import random

@@ -6,8 +6,6 @@ the key of its input is the key of each result, so that a result is found again 
 Between steps there is one file per step and shard, whole or absent, with the same bytes for the same rows.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import math

@@ -5,8 +5,6 @@ limits, call) if its format has room for it. Tests are also written in the forma
 read the record; but not if such a grader, which only compares outputs, would misjudge.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

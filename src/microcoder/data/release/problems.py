@@ -4,8 +4,6 @@ Of a published set no corpus is built: rows that are no problems are counted by 
 verification by execution are left to `microcoder data build`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

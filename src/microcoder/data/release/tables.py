@@ -8,8 +8,6 @@ Also the dataset card (rows by step, counts, reasons of rejections, verifier rat
 (https://docs.mlcommons.org/croissant), and the upload to the Hugging Face Hub.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

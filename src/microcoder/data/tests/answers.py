@@ -8,8 +8,6 @@ a second round, if programs are known that only long runs catch.
 Also the settings of the generate stage. All values are our choice.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

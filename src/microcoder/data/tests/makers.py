@@ -11,8 +11,6 @@ The certificate of a made input says which validators accept it.
 `unchecked`  no validator was run
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

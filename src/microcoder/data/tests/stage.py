@@ -4,8 +4,6 @@ package's own -> mutated from known ones -> a model's -> certified by validators
 -> tried on known-wrong submissions -> chosen
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 

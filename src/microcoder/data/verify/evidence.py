@@ -10,8 +10,6 @@ Two builds of a corpus must give the same bytes: what is derived from seconds, m
 from run to run, is rounded up to steps that are far apart, and messages about them are left out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections import Counter

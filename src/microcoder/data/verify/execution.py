@@ -11,8 +11,6 @@ boundary between two of them the programs are timed again and the fastest runs c
 another language than the answers', get what accepted programs in theirs need, as Kattis counts it: whole seconds.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

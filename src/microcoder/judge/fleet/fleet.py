@@ -11,8 +11,6 @@ available, when an answer has arrived and when a place is lost, and sends progra
 - A program without an answer for long is given to an idle place too, if the transport asks; the first answer counts.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import threading

@@ -4,8 +4,6 @@ The judging threads live as long as the `Judge`, each with warm sandboxes of its
 many, in processes of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
 """
 
-from __future__ import annotations
-
 import logging
 import platform
 import threading

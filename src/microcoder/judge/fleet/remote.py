@@ -1,7 +1,5 @@
 """What clients of remote judges share: messages and queueing. Problems that are judged alike are sent once."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence

@@ -5,8 +5,6 @@ toolchain, into one static binary, or into a file that its runtime runs, and tha
 have versions, of which a problem may choose one. See docs/languages.md.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

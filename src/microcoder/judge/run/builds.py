@@ -12,8 +12,6 @@ g++ ignores a precompiled header that does not fit the program (macros or pragma
 What was built is run by itself, or by its language's runtime, which is resolved on this machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

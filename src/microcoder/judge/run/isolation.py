@@ -3,8 +3,6 @@
 Also private folders of sandboxes: naming, removing, and clearing those that a killed judge left.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -5,8 +5,6 @@ docs/functions.md has a table of the kinds and how each is written as JSON.
 `PreparedProblem` is a problem in the form in which it is judged, checked once for all its programs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The one cache of a judge's parts: builds, problems, verdicts, and what a place was sent."""
 
-from __future__ import annotations
-
 import sys
 from collections import OrderedDict
 from collections.abc import Hashable

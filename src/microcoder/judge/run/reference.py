@@ -19,8 +19,6 @@ The first test that is not accepted decides about the program. `tests/judge/test
 against this one on a sample, `benchmarks/differential.py` on thousands of programs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

@@ -4,8 +4,6 @@ The CPU time of tests that run in them is corrected for neighbours (other load o
 inconclusive is repeated.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import signal

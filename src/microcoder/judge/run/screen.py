@@ -16,8 +16,6 @@ the module once if, besides, the program sets no attribute of anything, and name
 (`is_rare` in `sandbox/batch.py`).
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

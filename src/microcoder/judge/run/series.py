@@ -1,7 +1,5 @@
 """The judge's side of tests that share a process: its files, its questions, and the frames that hold its outputs."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

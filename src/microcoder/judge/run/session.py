@@ -1,7 +1,5 @@
 """Judging one program at a time: its tests in order, the stop rules, its checker."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re

@@ -6,8 +6,6 @@ size of an object (which grows with what was asked of it), an address. Nor anyth
 outcome is luck are judged with one process per test.
 """
 
-from __future__ import annotations
-
 import importlib
 from enum import Enum
 from functools import cache

@@ -9,8 +9,6 @@
 A program with a `sandbox_fault` is judged again by the next run.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 A `Sandbox` belongs to the thread that made it: the kernel ends the fork server when that thread ends.
 """
 
-from __future__ import annotations
-
 import array
 import contextlib
 import json

@@ -26,8 +26,6 @@ not be able to stay by making themselves wait: waiting counts at most 100 times 
 shorter than 0.1 ms, since only a program that gives the processor up by itself has such short ones.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import threading

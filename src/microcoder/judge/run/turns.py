@@ -9,8 +9,6 @@ alone takes the lock `door`, so that no other program can begin, and waits until
 that ends, however it does, releases its locks.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -23,8 +23,6 @@ A checker that broke is run on the problem's own answer in place of the output. 
 the output that broke it is wrong; if it breaks there, too, the program gets no verdict.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import signal

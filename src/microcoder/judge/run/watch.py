@@ -5,8 +5,6 @@ What the kernel counts for each thread (run time, time in the run queue, turns) 
 have ended count with their run time alone. What follows from that is decided in `timing`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """The application: our own routes (judge, run, and what an orchestrator asks for), and those of SandboxFusion."""
 
-from __future__ import annotations
-
 import base64
 import logging
 import signal

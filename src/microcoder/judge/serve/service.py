@@ -1,7 +1,5 @@
 """The service, whatever the HTTP routes: a judge behind a bounded queue that can be drained."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

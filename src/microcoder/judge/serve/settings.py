@@ -1,7 +1,5 @@
 """The limits of the service, and the tokens of its clients."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pydantic import Field

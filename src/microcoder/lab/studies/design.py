@@ -4,8 +4,6 @@ Everything that could be chosen to suit a result is written before the runs: the
 smallest effect of interest, the check that the treatment reached the rollouts, and the spread behind its power.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages of the studies, from their records: four sentences, one figure, verdicts and tables each, and an index."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections import Counter

@@ -3,8 +3,6 @@
 It compares held-out accuracy before and after training, and of several runs on the same problems, with intervals.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

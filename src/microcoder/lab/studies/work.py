@@ -15,8 +15,6 @@ Rows of one unit (a problem, a rollout, a pair) under several levels are compare
 studies' functions are in `studies/measures.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Runs a study's work in a pool of long-lived processes, since loading torch takes long."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

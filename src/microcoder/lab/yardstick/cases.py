@@ -3,8 +3,6 @@
 Fresh cases are generated from a seed: known tactics with new numbers and names, to which no judge can be tuned.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -11,8 +11,6 @@ members, is all zeros: it does not say which response is better.
 To add one: a function here, its name in `ADVANTAGES`. Shapes: `rewards_G` holds the G rewards of one problem's samples.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ Losses: w is the ratio of a token's probability now to that when it was sampled,
 response, A the advantage. The engine computes the loss; docs/algorithms.md lists the denominators.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -6,8 +6,6 @@ sampled them. They are judged on their problem's tests, and nothing is learnt fr
 have been right among masked and punished responses to see whether rho is well chosen.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

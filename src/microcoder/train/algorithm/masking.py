@@ -11,8 +11,6 @@ To add a rule: a class here, its name in `Masking`, a row in the table. The unif
 problem, sample), not a stream: it is the same on every engine, for every number of ranks, and after a resume.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from enum import StrEnum

@@ -4,8 +4,6 @@ The paper uses a constant temperature chosen before training and staged transiti
 damages diversity for good and is here for ablation only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 

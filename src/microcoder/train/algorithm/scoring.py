@@ -3,8 +3,6 @@
 rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> advantage of the group
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

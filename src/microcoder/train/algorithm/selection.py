@@ -14,8 +14,6 @@ the rewards of every group differ, or a limit of rounds is reached; groups that 
 advantages, and count in `zero_variance_share`.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

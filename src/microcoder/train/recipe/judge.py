@@ -1,7 +1,5 @@
 """Config tables that training recipes and evaluations share: judge and prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal

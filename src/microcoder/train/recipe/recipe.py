@@ -4,8 +4,6 @@ Defaults are the published recipe (paper, section 5.1; see `recipes/`). Recipes 
 rollouts: `cut_batches` converts, `describe_batches` shows both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec

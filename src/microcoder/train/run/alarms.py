@@ -1,7 +1,5 @@
 """Early warnings: the most frequent problems of a run, each with its cause and its fix."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

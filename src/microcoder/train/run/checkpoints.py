@@ -1,7 +1,5 @@
 """Checkpoints (Hugging Face folders, written atomically), observers and clocks of a run, and its Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

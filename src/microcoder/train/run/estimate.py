@@ -5,8 +5,6 @@ Speed is not estimated: the first steps show it. If disk or memory run out all t
 one line; its directory stays consistent, since partly written files are never used, and the same command resumes.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The judge of a run: in this process, behind HTTP, or on the nodes of its Ray cluster; and judging early."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future

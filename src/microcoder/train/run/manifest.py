@@ -3,8 +3,6 @@
 The checks download nothing, and read no test of a benchmark: a release has gigabytes of them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

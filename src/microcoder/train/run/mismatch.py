@@ -6,8 +6,6 @@ is bounded, by the token or by the response (truncated importance sampling, http
 masked on both sides: IcePop, arXiv 2510.18855; by the geometric mean: https://richardli.xyz/rl-collapse).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

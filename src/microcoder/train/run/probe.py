@@ -5,8 +5,6 @@ diversity from there, and training fails. High: at unstable temperatures diversi
 The lowest temperature between them is chosen: it keeps most accuracy and is farthest from the unstable range.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

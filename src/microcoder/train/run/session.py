@@ -1,7 +1,5 @@
 """A training run from start to finish: `run_training`, to be read top to bottom."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

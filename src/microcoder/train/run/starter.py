@@ -1,7 +1,5 @@
 """`microcoder init`: writes a recipe for the user's model and problems, the published one as far as the GPU allows."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -3,8 +3,6 @@
 Engines translate and decide nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

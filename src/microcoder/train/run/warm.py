@@ -13,8 +13,6 @@ loss was 0.71 with it and 0.94 with AdamW only (one run each). torch.optim.Muon 
 a time; on a CPU without bfloat16 units a step took over three times as long.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random

@@ -1,7 +1,5 @@
 """Models and tokenizers: loading checkpoints, encoding prompts, local generation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TRL's arguments for a loss, and how much of each response's advantage its clip removes (TRL counts only tokens)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

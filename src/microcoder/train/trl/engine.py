@@ -1,7 +1,5 @@
 """The TRL engine: translates a recipe into TRL's arguments, loads the model, builds the trainer, runs the steps."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import socket

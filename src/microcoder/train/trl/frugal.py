@@ -5,8 +5,6 @@ length and groups that all fail or all pass, most of that work changes nothing. 
 and the gradient as they were (up to the order of floating-point sums); a test holds each against plain TRL.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

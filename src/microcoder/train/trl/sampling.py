@@ -5,8 +5,6 @@ TRL 1.16 keeps the temperature in three places: the generation config, the vLLM 
 temperature, silently. Ratios must be taken at the sampling temperature (paper, equation 1).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

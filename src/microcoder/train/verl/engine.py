@@ -1,7 +1,5 @@
 """The verl engine: writes a recipe's data for verl, runs verl's command, shows the rows that our plug-in writes."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

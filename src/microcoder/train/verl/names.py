@@ -1,7 +1,5 @@
 """Our names in verl's registries, and the sampling settings that travel with prompts; imports nothing of verl."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Nothing of verl is imported here: each name is entered when verl itself imports 
 process pays only for what it uses, and verl users who use none of it pay nothing.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence

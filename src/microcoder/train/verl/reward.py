@@ -3,8 +3,6 @@
 A manager, not a reward function, since it sees the tokens: whether a response was cut off, and by which limit.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import math

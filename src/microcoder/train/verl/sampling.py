@@ -4,8 +4,6 @@ verl's workers hold a copy of the configuration from the start of the run, so va
 not reach them that way. It works with any agent loop: each of its requests is sampled with these values.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict
 from typing import Any

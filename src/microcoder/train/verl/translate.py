@@ -7,8 +7,6 @@ verl's own words mislead in two places. Its CISPO has a lower clip, which the pa
 `gspo` is summed up by `loss_agg_mode`: the mean over responses of sums over tokens is LUSPO.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

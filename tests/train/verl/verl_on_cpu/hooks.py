@@ -1,7 +1,5 @@
 """What verl loads in each of its processes, by VERL_USE_EXTERNAL_MODULES=verl_on_cpu.hooks, to run without GPUs."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from types import ModuleType

@@ -5,8 +5,6 @@ device a process (a Ray resource of the name GPU that the launch declares), memo
 talk over gloo.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType

@@ -5,8 +5,6 @@ that a run does not depend on the order of arrival; others are sampled with what
 interrupted: who asked gets what there is, and asks for the rest once the server has new weights.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

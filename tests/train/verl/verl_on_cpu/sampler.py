@@ -5,8 +5,6 @@ seed, by inverting the cumulative distribution: the same row comes out alike in 
 Rows that have ended leave the batch.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 verl imports this where a recipe names it as `checkpoint_engine.custom_backend_module`, of backend "file".
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile
