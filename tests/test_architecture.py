@@ -42,7 +42,7 @@ BUDGETS = {
     "train/algorithm": 1160,
     "train/recipe": 600,
     "train/run": 2350,
-    "train/trl": 1070,
+    "train/trl": 1075,
     "train/verl": 1630,
     "lab": 5,
     "lab/studies": 2455,

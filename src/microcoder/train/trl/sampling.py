@@ -196,7 +196,10 @@ def make_trainable() -> None:
     import vllm.model_executor.layers.utils as layers  # pyrefly: ignore[missing-import]
     from vllm.platforms.cpu import CpuPlatform  # pyrefly: ignore[missing-import]
 
-    layers.dispatch_cpu_unquantized_gemm = lambda layer, _: setattr(layer, "cpu_linear", torch.nn.functional.linear)
+    def multiply_plainly(layer: torch.nn.Module, remove_weight: bool) -> None:
+        layer.cpu_linear = torch.nn.functional.linear  # type: ignore[assignment]
+
+    layers.dispatch_cpu_unquantized_gemm = multiply_plainly
     CpuPlatform.supported_dtypes = property(lambda _: [torch.float32, torch.bfloat16, torch.float16])
     # GiB; vLLM would take half of the machine's memory.
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
