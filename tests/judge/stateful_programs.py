@@ -70,6 +70,8 @@ SCREENED = {
     "flags of re": "import re\nf = re.RegexFlag\nx = f(3)\nprint('left' if x in (0,) else 'new')\nx.left = 1",
     "a package as a value": "import sortedcontainers\ns = sortedcontainers\nprint('new')",
     "the inside of a package": "from sortedcontainers import sortedlist\nprint('new')",
+    "a part of all of sys": "from sys import *\nprint('left' if 'zz' in modules else 'new')\nmodules['zz'] = 1",
+    "a name of all of sys": "from sys import *\npath.append(1)\nprint('new' if path.count(1) == 1 else 'left')",
     "all of a package": "from sortedcontainers import *\nprint('new')",
     "an end of a generator": "def g():\n    try: yield 1\n    except GeneratorExit: print('new')\nnext(g())",
     "an end of a stream": "import io\nclass S(io.StringIO):\n    def close(self): print('new')\nS()",

@@ -20,6 +20,7 @@ ALLOWED = {
     "data = sys.stdin.buffer.read().split()\nprint(math.gcd(4, 6), *Counter(data).most_common(1)[0])",
     "classes": "class Tree:\n    __slots__ = ('l', 'r')\n"
     "    def __init__(self): self.l = self.r = None\nprint(Tree().l)",
+    "all of sys": "from sys import *\nsetrecursionlimit(9999)\nstdout.write(stdin.readline())",
     "a template": "print('{:.2f} {}'.format(1.5, 2), f'{3:>4}')",
     "local names": "from math import *\ndef f(path, count):\n    log = path + count\n    return log\nprint(f(1, 2))",
     "sorted lists": "from sortedcontainers import SortedList\ns = SortedList([3, 1])\ns.add(2)\nprint(s[0], *s)",

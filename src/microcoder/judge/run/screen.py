@@ -402,7 +402,7 @@ class _Screen(ast.NodeVisitor):
                 check_member(module, alias.name)
                 self._add(alias.asname or alias.name, (module, alias.name))
                 continue
-            if module in ("sys", "io", *PACKAGES):
+            if module in PACKAGES:
                 raise Obstacle(f"it imports all of {module}")
             for name in _PUBLIC(module):
                 # Whether the program uses it or not; what it uses is checked if it does.
