@@ -54,6 +54,25 @@ SCREENED = {
     "    def __hash__(self): return super().__hash__()\nprint('new' if {A()} else 'left')",
     "a module by a class": "class Q:\n    import random as r\nx = Q.r._os.environ\n"
     "print('left' if 'zz' in x else 'new')\nx['zz'] = '1'",
+    "what a class finds outside": "import random\ndef f():\n    random = 1\n    class A:\n        r = random\n"
+    "        for random in (): pass\n    return A.r\nf()\nprint('new')",
+    "what a class matches outside": "import random\ndef f():\n    random = 1\n    class A:\n        r = random\n"
+    "        match 2:\n            case 1 as random: pass\n    return A.r\nf()\nprint('new')",
+    "a builtin under an import of a function": "def g():\n    from math import gcd as type\n"
+    "print('new' if type(1) else 'left')",
+    "two meanings one after the other": "from copy import deepcopy as d\nD = d\nfrom math import gcd as d\n"
+    "print('new')",
+    "format by a pattern": "match '{0}':\n    case str(format=f): print('new' if f(1) else 'left')",
+    "format in wide letters by a pattern": "match '{0}':\n"
+    "    case \uff53tr(\uff46ormat=f): print('new' if f(1) else 'left')",
+    "an attribute by its place in a pattern": "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n"
+    "match P(1):\n    case P(x): print('new')",
+    "a lock of a queue": "import queue, copy\nc = queue.Queue().not_empty\n"
+    "print('left' if hasattr(c, '__slotnames__') else 'new')\ncopy.copy(c)",
+    "a mark on a class of typing": "from typing import Protocol, runtime_checkable\n"
+    "runtime_checkable(Protocol)\nprint('new')",
+    "a wrapper in wide letters": "import textwrap\nprint('new' if textwrap.Text\uff37rapper else 'left')",
+    "entropy of a generator's own": "import random\nr = random.Random(5)\nr.seed()\nprint('new')",
     "entropy by a class": "class Q:\n    if 1:\n        from random import seed\nQ.seed()\nprint('new')",
     "a builtin by an operator": "class B:\n    def __radd__(self, o): print('new' if o([].append) else 'left')\n"
     "hash += B()",
@@ -87,6 +106,11 @@ def _carrying(setup: str, found: str, leave: str) -> str:
 
 
 RESET = {
+    "a warning": "import json, re, sys\ntry: json.dumps(b'[[a]', default=re.compile)\nexcept ValueError: pass\n"
+    "print('new' if sys.stderr.tell() else 'left')",
+    "the name of a thread": "import threading\nprint('new' if threading.Thread().name == 'Thread-1' else 'left')",
+    "a key of a table": "import string, textwrap\nt = textwrap.TextWrapper.unicode_whitespace_trans\n"
+    "print('left' if 99 in t else 'new')\nif 99 not in t:\n    t.pop([*t][-1])\n    t[99] = 32",
     "stderr as a box": "import sys, io\nprint('left' if isinstance(sys.stderr, io.StringIO) else 'new')\n"
     "sys.stderr = io.StringIO()",
     "an attribute of stderr": _carrying("import sys\ne = sys.stderr", "hasattr(e, 'x')", "e.x = 1"),

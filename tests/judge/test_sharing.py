@@ -21,6 +21,8 @@ ALLOWED = {
     "classes": "class Tree:\n    __slots__ = ('l', 'r')\n"
     "    def __init__(self): self.l = self.r = None\nprint(Tree().l)",
     "all of sys": "from sys import *\nsetrecursionlimit(9999)\nstdout.write(stdin.readline())",
+    "imports where they are needed": "import threading\ndef main():\n    import sys\n    print(sys.maxsize)\n"
+    "threading.Thread(target=main).start()",
     "a template": "print('{:.2f} {}'.format(1.5, 2), f'{3:>4}')",
     "local names": "from math import *\ndef f(path, count):\n    log = path + count\n    return log\nprint(f(1, 2))",
     "sorted lists": "from sortedcontainers import SortedList\ns = SortedList([3, 1])\ns.add(2)\nprint(s[0], *s)",
@@ -87,6 +89,12 @@ OTHER_THREADS = (
     "t = threading.Thread(target=main)\nt.start(**vars())\nt.join()",
     "threading.Thread(target=main).start(**vars())",
     "def own(): print(t.name)\nt = threading.Thread(target=own)\nt.start()\nt.join()",
+    "class threading:\n    class Thread:\n        def __init__(self, target): print(target)\n"
+    "        def start(self): pass\nthreading.Thread(target=main).start()",
+    "def main(): print(2)\nthreading.Thread(target=main).start()",
+    "main = list\nthreading.Thread(target=main).start()",
+    "def f(threading): pass\nthreading.Thread(target=main).start()",
+    "def f(): import math as threading\nthreading.Thread(target=main).start()",
 )
 
 

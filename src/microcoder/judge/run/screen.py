@@ -18,7 +18,9 @@ the module once if, besides, the program sets no attribute of anything, and name
 
 import ast
 import copy
+import itertools
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from keyword import iskeyword
@@ -45,8 +47,15 @@ _FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
-_TEXTS = re.compile(r"\b(?:str|format|StringIO|Template|args|keys|items)\b|\b[rR]?[fF][rR]?['\"]")
-"""Makes a text of any object, finds one in an error, or makes a set of a dictionary's keys."""
+_SPECIAL = frozenset(("type", *_TELLING_ADDRESSES, *_SHOWING, *_SETS))
+"""Builtins that are looked at by their names."""
+_OF_A_HEAD = (ast.Import, ast.ImportFrom, ast.Constant)
+_TEXTS = re.compile(
+    r"\b(?:str|format|StringIO|Template|args|keys|items|SortedSet|KeysView|ItemsView|file|translate|to_bytes|tobytes)\b"
+    r"|\b[rR]?[fF][rR]?['\"]|\bexcept\s*:|\b(?:Exception|BaseException|RuntimeError|RecursionError|__exit__)\b"
+)
+"""Makes a text of any object, finds one in an error, or makes a set; or outlives a limit, of memory or calls, which is
+met a little earlier or later in a process that has run a test."""
 _PERCENT = re.compile(
     r"['\"][^'\"\n]*%|'''|\"{3}|\\[xuUN0-7\r\n]|\b(?:chr|bytes|bytearray|punctuation|printable|decode|fromhex)\b"
 )
@@ -81,14 +90,16 @@ def screen(code: str, *, is_function: bool) -> Screened:
     """Read a program's source without running it."""
     if len(code) > _MOST_SOURCE_CHARACTERS:
         return Screened("its source is long")
-    found = _ACTS_WHEN_THROWN_AWAY.search(code)
+    # As Python reads names: full-width letters are the plain ones.
+    plain = code if code.isascii() else unicodedata.normalize("NFKC", code)
+    found = _ACTS_WHEN_THROWN_AWAY.search(plain)
     if found:
         return Screened(f"it uses {found[0]}")
     tree = parse(code)
     if isinstance(tree, str):
         return Screened("it cannot be read")
     try:
-        if "threading" in code and not is_function:
+        if "threading" in plain and not is_function:
             # The tree that is kept stays as it was read: as a function, the same source is screened with its threads.
             tree = copy.deepcopy(tree)
             _call_in_place_of_thread(tree)
@@ -98,7 +109,7 @@ def screen(code: str, *, is_function: bool) -> Screened:
         return Screened(str(obstacle))
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
         return Screened("it cannot be read")
-    may_format = _TEXTS.search(code) or (("%" in code or "mod" in code) and _PERCENT.search(code))
+    may_format = _TEXTS.search(plain) or (("%" in plain or "mod" in plain) and _PERCENT.search(plain))
     return Screened("", walk.has_set or bool(may_format))
 
 
@@ -168,14 +179,30 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
     if meaning.get(found["made"] or found["named"]) != "Thread" or not target.isidentifier() or iskeyword(target):
         return
     block[-num_statements:] = [ast.Expr(ast.Call(ast.Name(target, ast.Load()), [], []))]
-    # Nor may it name the thread itself, whose own name tells how many there were before.
+    # Nor may it name the thread itself, whose own name tells how many there were before, or mean anything else by it.
     own = {name.partition(".")[0] for name in meaning} | {found["name"]}
-    if own.isdisjoint(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)):
+    nodes = [*ast.walk(tree)]
+    binds = [name for node in nodes for name in _binds(node)]
+    uses = {node.id for node in nodes if isinstance(node, ast.Name)}
+    # Those of `threading` itself stand in the module, and go.
+    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in tree.body]
+    binds += [(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names]
+    is_main = binds.count(target) == 1 and target in {getattr(node, "name", "") for node in tree.body}
+    if is_main and own.isdisjoint((*uses, *binds)):
         for node in tree.body:
             if isinstance(node, ast.Import):
                 node.names = [alias for alias in node.names if alias.name != "threading"]
             elif isinstance(node, ast.ImportFrom) and node.module == "threading":
                 node.module, node.names = "__future__", []
+
+
+def _binds(node: ast.AST) -> list[str]:
+    """Return the names that a node binds, unless it imports."""
+    if isinstance(node, ast.Name):
+        return [] if isinstance(node.ctx, ast.Load) else [node.id]
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return node.names
+    return [getattr(node, _NAMING_FIELDS[type(node)]) or ""] if isinstance(node, (*_BINDING, ast.arg)) else []
 
 
 class _Scope(NamedTuple):
@@ -199,18 +226,22 @@ class _Screen(ast.NodeVisitor):
         """Functions and classes of the program that show by their address, or whose objects do."""
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
+        self._is_early = False
+        """Whether the import that is learned is among those that a module begins with: nothing has run before it."""
         self.has_set = False
         """Whether the program may make a set, in which objects stand by their addresses."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
         found: list[ast.AST] = [node]
+        first = set(itertools.takewhile(lambda one: isinstance(getattr(one, "value", one), _OF_A_HEAD), node.body))
         for inner in found:
             found += _children(inner)
             if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
                 self._nameless.add(inner.name)
                 if isinstance(inner, ast.ClassDef) and _is_plain_class(inner):
                     self._plain_classes.add(inner.name)
+            self._is_early = inner in first
             if isinstance(inner, ast.Import):
                 self._import_modules(inner)
             elif isinstance(inner, ast.ImportFrom):
@@ -351,6 +382,8 @@ class _Screen(ast.NodeVisitor):
             raise Obstacle("it calls deepcopy with a memo")
         elif callee in _SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
             raise Obstacle(f"it calls random.{callee[1]} without a number to begin with")
+        elif getattr(node.func, "attr", "") == "seed" and not (node.args and isinstance(node.args[0], ast.Constant)):
+            raise Obstacle("it calls seed without a number to begin with")
         elif callee not in _FOR_CALLING:
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
                 self._refuse_nameless(node.args)
@@ -413,8 +446,13 @@ class _Screen(ast.NodeVisitor):
         self._learn(name, meaning)
 
     def _learn(self, name: str, meaning: tuple[str, str]) -> None:
-        if not self._imported.get(name, meaning)[1] and self._imported.get(name, meaning) != meaning:
+        known = self._imported.setdefault(name, meaning)
+        if not self._is_early and (name in _SPECIAL or self._given.get(name, meaning) != meaning):
             raise Obstacle(f"{name} is more than one thing")
+        for module, inside in (known, meaning) if known != meaning else ():
+            if not inside or (module, inside) in _FOR_CALLING:
+                raise Obstacle(f"{name} is more than one thing")
+            check_member(module, inside)
         self._imported[name] = meaning
 
 
@@ -450,8 +488,8 @@ def _scope_of(node: Function | ast.ClassDef) -> _Scope:
         if isinstance(inner, ast.Name):
             if not isinstance(inner.ctx, ast.Load):
                 bound.add(inner.id)
-        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler)) and inner.name:
-            bound.add(inner.name)
+        elif isinstance(inner, _BINDING):
+            bound.add(getattr(inner, _NAMING_FIELDS[type(inner)]) or "")
         elif isinstance(inner, ast.Nonlocal):
             outer.update(inner.names)
         elif isinstance(inner, ast.Global):
@@ -459,8 +497,8 @@ def _scope_of(node: Function | ast.ClassDef) -> _Scope:
         elif isinstance(inner, (ast.Import, ast.ImportFrom)):
             elsewhere.update(alias.asname or alias.name for alias in inner.names)
     if isinstance(node, ast.ClassDef):
-        # What a class binds is looked up outside by the functions in it.
-        return _Scope(frozenset(), frozenset(elsewhere))
+        # What a class binds is looked up outside by the functions in it, and in the module before it is bound.
+        return _Scope(frozenset(), frozenset(elsewhere | bound))
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     bound |= {argument.arg for argument in every if argument}
@@ -511,6 +549,7 @@ _NAMING_FIELDS: dict[type, str] = {
     **dict.fromkeys((ast.arg, ast.keyword), "arg"),
     ast.MatchMapping: "rest",
 }
+_BINDING = (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
 
 
 def _bound_names(node: ast.AST) -> list[str]:
@@ -518,6 +557,9 @@ def _bound_names(node: ast.AST) -> list[str]:
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return node.names
     if isinstance(node, ast.MatchClass):
+        # By position it reads attributes whose names are made when it runs.
+        if node.patterns or "format" in node.kwd_attrs:
+            raise Obstacle("it matches attributes by position, or format")
         for name in node.kwd_attrs:
             check_attribute(name)
     if type(node).__name__ in ("TypeAlias", "TypeVar", "ParamSpec", "TypeVarTuple", "TemplateStr"):

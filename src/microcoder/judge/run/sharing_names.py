@@ -31,6 +31,7 @@ get_type_hints get_args make_dataclass ForwardRef register builtins gc inspect i
 atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
 f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps strptime format_map vformat
 detach close closed TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
+not_empty not_full all_tasks_done mutex
 """
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 """Names that a program must not use for anything."""
@@ -38,7 +39,7 @@ _FORBIDDEN_MEMBERS_TEXT = {
     # It keeps the strings that it makes names of for as long as the process lives.
     "collections": "namedtuple",
     "typing": "NamedTuple overload get_overloads clear_overloads no_type_check no_type_check_decorator "
-    "evaluate_forward_ref",
+    "evaluate_forward_ref runtime_checkable",
     "functools": "singledispatch singledispatchmethod",
     "string": "Formatter",
     "re": "RegexFlag",

@@ -34,7 +34,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
@@ -162,7 +162,9 @@ class Library:
             for name, value in space.items() if space is not prelude else ():
                 self._by_name.setdefault(name, []).append((space, name, value))
         self._filled = _pack([_contents_of(cached) for cached in self._caches])
-        self._views = [one.values() if type(one) is dict else one for one in self._containers]
+        self._views = [
+            view for one in self._containers for view in ((one.keys(), one.values()) if type(one) is dict else (one,))
+        ]
         self._sized = [*_pack(self._spaces), *self._lists, *self._views]
         self._lengths = [*map(len, self._sized)]
         # Held here, no other object can come to have such an address.
@@ -229,14 +231,19 @@ class Library:
     def reset(self, *, is_rare: bool = False) -> None:
         """Empty caches, and restore the decimal context and the state of shared random numbers.
 
-        Caches come first: what they held may run code when it is freed. With `is_rare` only caches are emptied.
+        Caches come first: what they held may run code when it is freed. With `is_rare` only these and the count of
+        threads are reset.
         """
         if any(self._filled):
             for cached in self._caches:
                 cached.cache_clear()
+        # By which a thread is named: the first has the first number.
+        sys.modules["threading"]._counter = count(1).__next__  # pyrefly: ignore[missing-attribute]
         if is_rare:
             return
         self._purge()
+        # A warning that a test was given is given to the next one, too.
+        sys.modules["warnings"]._filters_mutated()  # pyrefly: ignore[missing-attribute]
         decimal = sys.modules["decimal"]
         decimal.setcontext(decimal.DefaultContext.copy())  # pyrefly: ignore[missing-attribute]
         sys.modules["random"].setstate(self._random)  # pyrefly: ignore[missing-attribute]

@@ -191,7 +191,7 @@ class ForkServer:
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        (_, _, _, _, fn_name, command, arguments, files, dialect, _, call, int_digits, _, _) = request
+        (_, _, _, _, fn_name, command, arguments, files, dialect, _, _, int_digits, _, _) = request
         if command:
             self._become_binary(test)
         if files and any(name.endswith(".py") for name in files):
@@ -221,9 +221,7 @@ class ForkServer:
             self._run_batch(packed, request, names)
             return 0
         if fn_name:
-            status, returned = functions.run_function(code, fn_name, call, self._solution, names)
-            functions.send_result(returned, first_own)
-            return status
+            return self._run_function(code, request, names)
         return runner.run_program(code, self._stack, arguments, names)
 
     def _rehearse(self, source: int, cache: int, wire: int, fn_name: str, series: Sequence[int]) -> None:
@@ -240,6 +238,12 @@ class ForkServer:
         runner.renew_main()
         sys.modules.pop(functions.MODULE_NAME, None)
         self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
+
+    def _run_function(self, code: runner.Loaded, request: Request, names: dict[str, object] | None) -> int:
+        """Run a function's one test: as many calls deep as those of a batch, from which it must not be told."""
+        status, returned = functions.run_function(code, request.fn_name, request.call, self._solution, names)
+        functions.send_result(returned, self._first_own)
+        return status
 
     def _run_batch(self, packed: bytes, request: Request, names: dict[str, object] | None) -> None:
         """Run the tests of a batch, up to the first that does not end well."""
