@@ -62,6 +62,14 @@ SCREENED = {
     "print('new' if type(1) else 'left')",
     "two meanings one after the other": "from copy import deepcopy as d\nD = d\nfrom math import gcd as d\n"
     "print('new')",
+    "a handler that takes a meaning away": "from math import gcd as type\ntry: 1 / 0\n"
+    "except ZeroDivisionError as type: pass\nprint('new' if type(1) else 'left')",
+    "a value before an import": "x: (t := type) = 1\nfrom math import gcd as type\nprint('new' if t(1) else 'left')",
+    "a text that is run": "from typing import TypedDict\nT = TypedDict('T', {'a': int})\nprint('new' if T else 'left')",
+    "a class by its alias": "import typing\nprint('new' if typing.get_origin(typing.Type)(1) else 'left')",
+    "a class by its order": "print('new' if int.mro()[1]() else 'left')",
+    "a seed by another name": "import random\nr = random.Random(5)\ns = r.seed\ns()\nprint('new')",
+    "a seed of nothing": "import random\nr = random.Random(5)\nr.seed(None)\nprint('new')",
     "format by a pattern": "match '{0}':\n    case str(format=f): print('new' if f(1) else 'left')",
     "format in wide letters by a pattern": "match '{0}':\n"
     "    case \uff53tr(\uff46ormat=f): print('new' if f(1) else 'left')",

@@ -7,7 +7,8 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import sharing
-from microcoder.judge.run.screen import binds_constants, find_obstacle
+from microcoder.judge.run.screen import find_obstacle
+from microcoder.judge.run.sharing import binds_constants
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
@@ -93,6 +94,7 @@ OTHER_THREADS = (
     "        def start(self): pass\nthreading.Thread(target=main).start()",
     "def main(): print(2)\nthreading.Thread(target=main).start()",
     "main = list\nthreading.Thread(target=main).start()",
+    "from math import gcd as main\nthreading.Thread(target=main).start()",
     "def f(threading): pass\nthreading.Thread(target=main).start()",
     "def f(): import math as threading\nthreading.Thread(target=main).start()",
 )

@@ -11,9 +11,9 @@ names are functions, classes and constants. What it may change of those is looke
 (`sandbox/batch.py`).
 
 What its own module defines need not be made anew for each test if the module binds nothing but functions, classes and
-constants, and binds each once (`binds_constants`): of such, a call can change only attributes. So the process defines
-the module once if, besides, the program sets no attribute of anything, and names nothing of the library that does
-(`is_rare` in `sandbox/batch.py`).
+constants, and binds each once (`binds_constants` in `sharing.py`): of such, a call can change only attributes. So the
+process defines the module once if, besides, the program sets no attribute of anything, and names nothing of the library
+that does (`is_rare` in `sandbox/batch.py`).
 """
 
 import ast
@@ -21,7 +21,7 @@ import copy
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from keyword import iskeyword
 from typing import Any, NamedTuple
@@ -49,10 +49,9 @@ _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
 _SPECIAL = frozenset(("type", *_TELLING_ADDRESSES, *_SHOWING, *_SETS))
 """Builtins that are looked at by their names."""
-_OF_A_HEAD = (ast.Import, ast.ImportFrom, ast.Constant)
 _TEXTS = re.compile(
     r"\b(?:str|format|StringIO|Template|args|keys|items|SortedSet|KeysView|ItemsView|file|translate|to_bytes|tobytes)\b"
-    r"|\b[rR]?[fF][rR]?['\"]|\bexcept\s*:|\b(?:Exception|BaseException|RuntimeError|RecursionError|__exit__)\b"
+    r"|\b[rR]?[fF][rR]?['\"]|\b(?:Text|UserString|Exception|BaseException|RuntimeError|RecursionError|__exit__)\b"
 )
 """Makes a text of any object, finds one in an error, or makes a set; or outlives a limit, of memory or calls, which is
 met a little earlier or later in a process that has run a test."""
@@ -65,10 +64,6 @@ _GIVEN, _PUBLIC = cache(prelude_names), cache(public_names)
 _ENDING, _YIELDS = (ast.Try, ast.TryStar, ast.With), (ast.Yield, ast.YieldFrom)
 """Statements that act when they are left, as is one that a generator stands in when it is thrown away."""
 Function = ast.FunctionDef | ast.Lambda
-_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context)
-_TARGET = (ast.Name, ast.Tuple, ast.expr_context)
-_ANNOTATION = (*_CONSTANT, ast.Name, ast.Attribute, ast.Subscript, ast.List)
-_SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
 
 
 class Screened(NamedTuple):
@@ -110,7 +105,7 @@ def screen(code: str, *, is_function: bool) -> Screened:
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
         return Screened("it cannot be read")
     may_format = _TEXTS.search(plain) or (("%" in plain or "mod" in plain) and _PERCENT.search(plain))
-    return Screened("", walk.has_set or bool(may_format))
+    return Screened("", walk.may_tell or bool(may_format))
 
 
 # One of each worker's: asked first whether a program is Python, then whether and how it may share a process.
@@ -184,9 +179,14 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
     nodes = [*ast.walk(tree)]
     binds = [name for node in nodes for name in _binds(node)]
     uses = {node.id for node in nodes if isinstance(node, ast.Name)}
-    # Those of `threading` itself stand in the module, and go.
-    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in tree.body]
-    binds += [(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names]
+    for node in nodes:
+        for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+            # That of `threading` itself stands in the module, and goes.
+            if "threading" not in (alias.name, getattr(node, "module", "")) or node not in tree.body:
+                module = getattr(node, "module", None) or ""
+                public = _PUBLIC(module) if module in MODULES else [target]
+                bound = (alias.asname or alias.name).partition(".")[0]
+                binds += public if alias.name == "*" else [bound]
     is_main = binds.count(target) == 1 and target in {getattr(node, "name", "") for node in tree.body}
     if is_main and own.isdisjoint((*uses, *binds)):
         for node in tree.body:
@@ -228,13 +228,13 @@ class _Screen(ast.NodeVisitor):
         """Classes of the program whose objects are told apart by their address."""
         self._is_early = False
         """Whether the import that is learned is among those that a module begins with: nothing has run before it."""
-        self.has_set = False
-        """Whether the program may make a set, in which objects stand by their addresses."""
+        self.may_tell = False
+        """Whether the program makes a set, in which objects stand by their addresses, or outlives any limit."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
         found: list[ast.AST] = [node]
-        first = set(itertools.takewhile(lambda one: isinstance(getattr(one, "value", one), _OF_A_HEAD), node.body))
+        first = set(itertools.takewhile(_runs_nothing, node.body))
         for inner in found:
             found += _children(inner)
             if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
@@ -319,7 +319,7 @@ class _Screen(ast.NodeVisitor):
             if node.id in _TELLING_ADDRESSES:
                 raise Obstacle(f"it uses {node.id}")
             if node.id in _SETS:
-                self.has_set = True
+                self.may_tell = True
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """See the target as a value, too: an operator of the other side's class may be given it."""
@@ -327,10 +327,17 @@ class _Screen(ast.NodeVisitor):
             self.visit_Name(ast.Name(node.target.id, ast.Load()))
         self.generic_visit(node)
 
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        """Refuse a name that an import binds: it is gone behind the handler, and means what it meant before."""
+        if node.name in self._imported and not self._is_own(node.name):
+            raise Obstacle(f"it assigns {node.name}")
+        self.may_tell = self.may_tell or node.type is None
+        self.generic_visit(node)
+
     def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
         """Refuse items that are ordered by their address."""
         self._refuse_nameless(node.elts if isinstance(node, ast.Set) else [node.elt])
-        self.has_set = True
+        self.may_tell = True
         self.generic_visit(node)
 
     visit_SetComp = visit_Set
@@ -368,6 +375,8 @@ class _Screen(ast.NodeVisitor):
         if module and node.attr.startswith("_"):
             raise Obstacle(f"it uses {node.attr} of {module}")
         check_attribute(node.attr)
+        if node.attr == "seed":
+            raise Obstacle("it uses seed as a value")
         if node.attr == "format" and not _is_plain_format(node.value):
             raise Obstacle("it formats by a text that it makes")
         self.visit(node.value)
@@ -382,11 +391,15 @@ class _Screen(ast.NodeVisitor):
             raise Obstacle("it calls deepcopy with a memo")
         elif callee in _SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
             raise Obstacle(f"it calls random.{callee[1]} without a number to begin with")
-        elif getattr(node.func, "attr", "") == "seed" and not (node.args and isinstance(node.args[0], ast.Constant)):
-            raise Obstacle("it calls seed without a number to begin with")
+        elif callee not in _FOR_CALLING and isinstance(node.func, ast.Attribute) and node.func.attr == "seed":
+            if not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value is not None):
+                raise Obstacle("it calls seed without a number to begin with")
+            self.visit(node.func.value)
         elif callee not in _FOR_CALLING:
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
                 self._refuse_nameless(node.args)
+                # Among them may be a file of its own, which is given texts.
+                self.may_tell = self.may_tell or any(keyword.arg is None for keyword in node.keywords)
             self.visit(node.func)
         for argument in (*node.args, *node.keywords):
             self.visit(argument)
@@ -446,11 +459,11 @@ class _Screen(ast.NodeVisitor):
         self._learn(name, meaning)
 
     def _learn(self, name: str, meaning: tuple[str, str]) -> None:
-        known = self._imported.setdefault(name, meaning)
-        if not self._is_early and (name in _SPECIAL or self._given.get(name, meaning) != meaning):
-            raise Obstacle(f"{name} is more than one thing")
-        for module, inside in (known, meaning) if known != meaning else ():
-            if not inside or (module, inside) in _FOR_CALLING:
+        meanings = {meaning, self._imported.get(name, meaning)}
+        if not self._is_early:
+            meanings.add(self._given.get(name, meaning))
+        for module, inside in meanings if len(meanings) > 1 or (name in _SPECIAL and not self._is_early) else ():
+            if not inside or (module, inside) in _FOR_CALLING or name in _SPECIAL:
                 raise Obstacle(f"{name} is more than one thing")
             check_member(module, inside)
         self._imported[name] = meaning
@@ -461,6 +474,14 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
     for name, method in vars(_Screen).items()
     if name.startswith("visit_")
 }
+
+
+def _runs_nothing(statement: ast.stmt) -> bool:
+    """Whether a statement only imports, or names a constant."""
+    if isinstance(statement, ast.Assign):
+        return isinstance(statement.value, ast.Constant) and all(isinstance(t, ast.Name) for t in statement.targets)
+    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_text or isinstance(statement, (ast.Import, ast.ImportFrom))
 
 
 def _check_is_value(module: str, name: str) -> None:
@@ -558,7 +579,7 @@ def _bound_names(node: ast.AST) -> list[str]:
         return node.names
     if isinstance(node, ast.MatchClass):
         # By position it reads attributes whose names are made when it runs.
-        if node.patterns or "format" in node.kwd_attrs:
+        if node.patterns or not {"format", "seed"}.isdisjoint(node.kwd_attrs):
             raise Obstacle("it matches attributes by position, or format")
         for name in node.kwd_attrs:
             check_attribute(name)
@@ -566,31 +587,3 @@ def _bound_names(node: ast.AST) -> list[str]:
         raise Obstacle("it has type parameters, or templates")
     name = getattr(node, _NAMING_FIELDS.get(type(node), ""), None)
     return [name] if name else []
-
-
-def binds_constants(code: str) -> bool:
-    """Whether a program without an obstacle (`find_obstacle`) binds only functions, classes and constants, once."""
-    tree = parse(code)
-    # Wherever the word stands: looking for the statement takes longer than a test.
-    return "global" not in code and not isinstance(tree, str) and all(map(_is_fixed, tree.body))
-
-
-def _is_fixed(statement: ast.stmt) -> bool:
-    """Whether a statement of a module or a class binds nothing that holds anything but constants."""
-    match statement:
-        case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Expr(value=ast.Constant()):
-            return True
-        case ast.FunctionDef(args=args, returns=returns, decorator_list=[]):
-            defaults = filter(None, (*args.defaults, *args.kw_defaults))
-            return _consist_of(_CONSTANT, defaults) and _consist_of(_SIGNATURE, filter(None, (args, returns)))
-        case ast.ClassDef(decorator_list=[], bases=bases, body=body):
-            return all(isinstance(base, ast.Name) for base in bases) and all(map(_is_fixed, body))
-        case ast.Assign(targets=targets, value=value):
-            return _consist_of(_TARGET, targets) and _consist_of(_CONSTANT, [value])
-        case ast.AnnAssign(target=ast.Name(), annotation=annotation, value=ast.expr() as value):
-            return _consist_of(_CONSTANT, [value]) and _consist_of(_ANNOTATION, [annotation])
-    return False
-
-
-def _consist_of(kinds: tuple[type, ...], trees: Iterable[ast.AST]) -> bool:
-    return all(isinstance(node, kinds) for tree in trees for node in ast.walk(tree))

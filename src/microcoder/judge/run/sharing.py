@@ -26,6 +26,7 @@ that is accepted after that is doubted too. The runs anew are not repeated where
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import math
 import random
@@ -35,7 +36,7 @@ from typing import NamedTuple
 
 from microcoder.judge.core.types import Outcome, Repeat, TestResult, UncountedRun
 from microcoder.judge.run.problem import PreparedProblem, PreparedTest
-from microcoder.judge.run.screen import binds_constants, find_obstacle
+from microcoder.judge.run.screen import find_obstacle, parse
 from microcoder.judge.run.series import Series
 from microcoder.judge.run.supervisor import Run
 from microcoder.judge.sandbox.protocol import FINISHED, PLAIN, Result
@@ -149,6 +150,40 @@ def choose_together(code: str, problem: PreparedProblem, num_done: int, end: int
     if chosen < _LEAST_TESTS or is_odd or find_obstacle(code, is_function=of.fn_name is not None):
         return ()
     return problem.tests[num_done : num_done + chosen]
+
+
+_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context)
+_TARGET = (ast.Name, ast.Tuple, ast.expr_context)
+_ANNOTATION = (*_CONSTANT, ast.Name, ast.Attribute, ast.Subscript, ast.List)
+_SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
+
+
+def binds_constants(code: str) -> bool:
+    """Whether a program without an obstacle (`find_obstacle`) binds only functions, classes and constants, once."""
+    tree = parse(code)
+    # Wherever the word stands: looking for the statement takes longer than a test.
+    return "global" not in code and not isinstance(tree, str) and all(map(_is_fixed, tree.body))
+
+
+def _is_fixed(statement: ast.stmt) -> bool:
+    """Whether a statement of a module or a class binds nothing that holds anything but constants."""
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.FunctionDef(args=args, returns=returns, decorator_list=[]):
+            defaults = filter(None, (*args.defaults, *args.kw_defaults))
+            return _consist_of(_CONSTANT, defaults) and _consist_of(_SIGNATURE, filter(None, (args, returns)))
+        case ast.ClassDef(decorator_list=[], bases=bases, body=body):
+            return all(isinstance(base, ast.Name) for base in bases) and all(map(_is_fixed, body))
+        case ast.Assign(targets=targets, value=value):
+            return _consist_of(_TARGET, targets) and _consist_of(_CONSTANT, [value])
+        case ast.AnnAssign(target=ast.Name(), annotation=annotation, value=ast.expr() as value):
+            return _consist_of(_CONSTANT, [value]) and _consist_of(_ANNOTATION, [annotation])
+    return False
+
+
+def _consist_of(kinds: tuple[type, ...], trees: Iterable[ast.AST]) -> bool:
+    return all(isinstance(node, kinds) for tree in trees for node in ast.walk(tree))
 
 
 _RIGHT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")

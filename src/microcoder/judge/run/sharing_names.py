@@ -31,7 +31,7 @@ get_type_hints get_args make_dataclass ForwardRef register builtins gc inspect i
 atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
 f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps strptime format_map vformat
 detach close closed TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
-not_empty not_full all_tasks_done mutex
+not_empty not_full all_tasks_done mutex TypedDict get_origin mro
 """
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 """Names that a program must not use for anything."""
