@@ -70,6 +70,15 @@ SCREENED = {
     "a class by its order": "print('new' if int.mro()[1]() else 'left')",
     "a seed by another name": "import random\nr = random.Random(5)\ns = r.seed\ns()\nprint('new')",
     "a seed of nothing": "import random\nr = random.Random(5)\nr.seed(None)\nprint('new')",
+    "a field's name that is run": "from dataclasses import dataclass, field\nf = field(default=1)\n@dataclass\n"
+    "class A: x: int = f\nf.name = 'y'\nprint('new')",
+    "a metaclass": "from typing import Type\nclass M(Type): pass\nprint('new' if M else 'left')",
+    "the name of a kept property": "from functools import cached_property\nc = cached_property(len)\n"
+    "c.attrname = 'x'\nprint('new')",
+    "slots that are made": "class A:\n    __slots__ = iter('x')\nprint('new')",
+    "a copy of what is made": "import copy\nclass A:\n    def __new__(cls): return 1\n"
+    "print('new' if copy.copy(A()) else 'left')",
+    "a stream's own writing": "import sys\nsys.stdout.write = [].append\nprint('new')",
     "format by a pattern": "match '{0}':\n    case str(format=f): print('new' if f(1) else 'left')",
     "format in wide letters by a pattern": "match '{0}':\n"
     "    case \uff53tr(\uff46ormat=f): print('new' if f(1) else 'left')",

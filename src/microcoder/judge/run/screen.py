@@ -28,7 +28,16 @@ from typing import Any, NamedTuple
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.syntax import parse_source
-from microcoder.judge.run.sharing_names import METHODS, Obstacle, check_attribute, check_member, check_name
+from microcoder.judge.run.sharing_names import (
+    METHODS,
+    Obstacle,
+    check_attribute,
+    check_member,
+    check_name,
+    is_plain_format,
+    names_slots,
+    runs_nothing,
+)
 from microcoder.judge.sandbox.batch import MODULES, PACKAGES
 from microcoder.judge.sandbox.functions import prelude_names, public_names
 from microcoder.judge.sandbox.runner import FILE_NAME
@@ -37,8 +46,6 @@ _MOST_SOURCE_CHARACTERS = 1 << 16
 """Programs of contests are shorter; reading a longer one costs more than a batch saves."""
 _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
 """Left over from one test, these could act in the next."""
-_REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
-"""A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
 _TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
 """Builtins that show the address of an object, or make one that is nothing but its address."""
 _SEEDED = (("random", "Random"), ("random", "seed"))
@@ -234,7 +241,7 @@ class _Screen(ast.NodeVisitor):
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
         found: list[ast.AST] = [node]
-        first = set(itertools.takewhile(_runs_nothing, node.body))
+        first = set(itertools.takewhile(runs_nothing, node.body))
         for inner in found:
             found += _children(inner)
             if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
@@ -289,8 +296,15 @@ class _Screen(ast.NodeVisitor):
         """Refuse special methods that the interpreter calls by itself, and imports, which make modules attributes."""
         if node.keywords:
             raise Obstacle("a class has keywords")
-        if any(isinstance(one, (ast.Import, ast.ImportFrom)) for one in _of_this_scope(node.body)):
+        within = _of_this_scope(node.body)
+        if any(isinstance(one, (ast.Import, ast.ImportFrom)) for one in within):
             raise Obstacle("a class imports")
+        # Copying reads them again, and sets them on what `__new__` returns.
+        slots = [one for one in within if isinstance(one, ast.Name) and one.id == "__slots__"]
+        if len(slots) != sum(names_slots(one) for one in node.body):
+            raise Obstacle("it makes its __slots__")
+        if any(getattr(one, "name", "") == "__new__" for one in within) and self._names("copy"):
+            raise Obstacle("it copies what it makes")
         for statement in node.body:
             name = getattr(statement, "name", "")
             if name.startswith("__") and name not in METHODS:
@@ -377,7 +391,11 @@ class _Screen(ast.NodeVisitor):
         check_attribute(node.attr)
         if node.attr == "seed":
             raise Obstacle("it uses seed as a value")
-        if node.attr == "format" and not _is_plain_format(node.value):
+        # A stream's gets the texts of objects; a field's is run as text by the class that inherits it.
+        is_run = node.attr == "write" or (node.attr == "name" and self._names("dataclasses", "field"))
+        if is_run and not isinstance(node.ctx, ast.Load):
+            raise Obstacle(f"it assigns the attribute {node.attr}")
+        if node.attr == "format" and not is_plain_format(node.value):
             raise Obstacle("it formats by a text that it makes")
         self.visit(node.value)
 
@@ -424,6 +442,11 @@ class _Screen(ast.NodeVisitor):
         if self._is_own(name):
             return "", ""
         return self._imported.get(name) or self._given.get(name) or ("", "")
+
+    def _names(self, module: str, *members: str) -> bool:
+        """Whether the program imports a module, or these members of it; without members, any of it."""
+        found = [*self._imported.values(), *self._given.values()] if not members else self._imported.values()
+        return any(one == module and (not inside or not members or inside in members) for one, inside in found)
 
     def _is_own(self, name: str) -> bool:
         for scope in reversed(self._scopes):
@@ -476,14 +499,6 @@ _VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
 }
 
 
-def _runs_nothing(statement: ast.stmt) -> bool:
-    """Whether a statement only imports, or names a constant."""
-    if isinstance(statement, ast.Assign):
-        return isinstance(statement.value, ast.Constant) and all(isinstance(t, ast.Name) for t in statement.targets)
-    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return is_text or isinstance(statement, (ast.Import, ast.ImportFrom))
-
-
 def _check_is_value(module: str, name: str) -> None:
     if (module, name) in _FOR_CALLING:
         raise Obstacle(f"it uses {module}.{name} as a value")
@@ -493,12 +508,6 @@ def _is_plain_class(node: ast.ClassDef) -> bool:
     """Whether a class has plain names for bases and no `__hash__`, so that its objects may hash by their address."""
     own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
     return all(isinstance(base, ast.Name) for base in node.bases) and "__hash__" not in own
-
-
-def _is_plain_format(node: ast.expr) -> bool:
-    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-        return False
-    return not _REACHING_FIELD.search(re.sub(r":[^{}]*", ":", node.value))
 
 
 def _scope_of(node: Function | ast.ClassDef) -> _Scope:

@@ -6,7 +6,9 @@ size of an object (which grows with what was asked of it), an address. Nor anyth
 outcome is luck are judged with one process per test.
 """
 
+import ast
 import importlib
+import re
 from enum import Enum
 from functools import cache
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -31,7 +33,7 @@ get_type_hints get_args make_dataclass ForwardRef register builtins gc inspect i
 atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
 f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps strptime format_map vformat
 detach close closed TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
-not_empty not_full all_tasks_done mutex TypedDict get_origin mro
+not_empty not_full all_tasks_done mutex TypedDict get_origin mro attrname
 """
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 """Names that a program must not use for anything."""
@@ -39,7 +41,7 @@ _FORBIDDEN_MEMBERS_TEXT = {
     # It keeps the strings that it makes names of for as long as the process lives.
     "collections": "namedtuple",
     "typing": "NamedTuple overload get_overloads clear_overloads no_type_check no_type_check_decorator "
-    "evaluate_forward_ref runtime_checkable",
+    "evaluate_forward_ref runtime_checkable Type",
     "functools": "singledispatch singledispatchmethod",
     "string": "Formatter",
     "re": "RegexFlag",
@@ -124,3 +126,30 @@ def _internal_names() -> frozenset[str]:
             if not isinstance(member, ModuleType):
                 found.update(name for name in dir(member) if name.startswith("_") and not name.startswith("__"))
     return frozenset(found) - _OF_NAMED_TUPLES
+
+
+_REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
+"""A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
+
+
+def is_plain_format(node: ast.expr) -> bool:
+    """Whether a text to be formatted is a constant that names no attribute and no item."""
+    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        return False
+    return not _REACHING_FIELD.search(re.sub(r":[^{}]*", ":", node.value))
+
+
+def names_slots(statement: ast.stmt) -> bool:
+    """Whether a statement names the attributes of a class by constants."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id="__slots__")], value=value):
+            return all(isinstance(one, (ast.Constant, ast.Tuple, ast.List, ast.Load)) for one in ast.walk(value))
+    return False
+
+
+def runs_nothing(statement: ast.stmt) -> bool:
+    """Whether a statement only imports, or names a constant."""
+    if isinstance(statement, ast.Assign):
+        return isinstance(statement.value, ast.Constant) and all(isinstance(t, ast.Name) for t in statement.targets)
+    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_text or isinstance(statement, (ast.Import, ast.ImportFrom))
