@@ -39,7 +39,7 @@ BUDGETS = {
     "data/benchmarks": 400,
     "data/build": 865,
     "train": 830,
-    "train/algorithm": 1160,
+    "train/algorithm": 1165,
     "train/recipe": 600,
     "train/run": 2350,
     "train/trl": 1075,

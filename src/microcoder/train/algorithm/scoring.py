@@ -3,18 +3,23 @@
 rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> advantage of the group
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.rewards import ALL_TESTS, Reward, RewardSum, score_verdict
 from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
-from microcoder.judge.fleet.judge import BatchJudge
 from microcoder.train.algorithm.advantages import Advantage, build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import MaskReason, TruncationRule, draw_uniform
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
+
+if TYPE_CHECKING:
+    from microcoder.judge.fleet.judge import BatchJudge
 
 
 def list_losses(
