@@ -12,9 +12,9 @@ so do the verdicts. One JSON object a line on stdout; at the end, on stderr, a t
     mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled
     calls50, calls400, threads50   so many tests of functions that are called; of programs whose work is done in a
                   thread that they start last
-    step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`); left out
-                  where --data does not hold what it is made of
-    sleepers      six programs that sleep
+    step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`)
+    real          512 answers of models and contestants, as they were drawn (`evaluator_real.py`); both are left out
+                  where --data does not hold what they are made of
     cpp           new C++ programs; no peer judges them
     costs         CPU of one test and of a start: ours alone
 
@@ -35,14 +35,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import evaluator_real
+import evaluator_step
 from evaluator_costs import measure_leaks, measure_starts, measure_tests
 from evaluator_judges import JUDGES, OURS, JudgeProcess, find_judges
-from evaluator_step import build_step, count_kinds, has_data
-from evaluator_workloads import SETS, Workload, build_workload
+from evaluator_workloads import SETS, Workload, build_workload, count_traits
+from rich.console import Console
+from rich.table import Table
 
 Row = dict[str, Any]
-STEP, COSTS = "step", "costs"
-USUAL = [*SETS, STEP, COSTS]
+COSTS = "costs"
+ARCHIVES = {"step": evaluator_step.ARCHIVES, "real": evaluator_real.ARCHIVES}
+USUAL = [*SETS, *ARCHIVES, COSTS]
 _COST_COLUMNS = ("wall_ms", "cpu_ms", "cpu_ms_judge", "cpu_ms_fork_server", "cpu_ms_tests")
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -94,26 +98,20 @@ def count_agreements(outcomes: Sequence[str], reference: Sequence[str]) -> int:
     return sum((one == "accepted") == (other == "accepted") for one, other in pairs)
 
 
-def measure_costs(arguments: argparse.Namespace) -> Iterator[Row]:
-    yield from measure_tests(is_quick=arguments.quick)
-    yield from measure_starts(1 if arguments.quick else arguments.rounds)
-
-
 def build(name: str, arguments: argparse.Namespace) -> Workload | None:
     """Return a set; None, said on stderr, where the data for it is absent."""
-    if name != STEP:
+    if name not in ARCHIVES:
         limit = 1.0 if arguments.quick else arguments.time_limit
         return build_workload(name, limit_seconds=limit, is_quick=arguments.quick)
-    if not has_data(arguments.data):
-        print(f"step: left out, {arguments.data} does not hold its data; pass --data FOLDER", file=sys.stderr)
+    if absent := [each for each in ARCHIVES[name] if not (arguments.data / f"{each}.tar.xz").is_file()]:
+        print(f"{name}: left out, {arguments.data} does not hold {', '.join(absent)}; pass --data", file=sys.stderr)
         return None
-    workload = build_step(
-        arguments.data,
-        num_problems=4 if arguments.quick else 64,
-        seed=arguments.seed,
-        limit_seconds=arguments.time_limit,
-    )
-    print(f"step: {json.dumps(count_kinds(workload.tasks))}", file=sys.stderr)
+    how: Row = {"seed": arguments.seed, "limit_seconds": arguments.time_limit}
+    if name == "step":
+        workload = evaluator_step.build_step(arguments.data, num_problems=4 if arguments.quick else 64, **how)
+    else:
+        workload = evaluator_real.build_real(arguments.data, num_answers=32 if arguments.quick else 512, **how)
+    print(f"{name}: {json.dumps(count_traits(workload.tasks))}", file=sys.stderr)
     return workload
 
 
@@ -132,30 +130,29 @@ def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
                     options |= {judge: {"workers": arguments.workers} for judge in judges if judge != OURS}
                 yield from measure_set(workload, options, processes, arguments.rounds)
     if COSTS in arguments.only:
-        yield from measure_costs(arguments)
+        yield from measure_tests(is_quick=arguments.quick)
+        yield from measure_starts(1 if arguments.quick else arguments.rounds)
 
 
-def write_table(rows: Sequence[Row]) -> str:
-    """Return medians as text: a line a set and judge, with how many times as fast ours is."""
+def write_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield medians: a line a set and judge, with how many times as fast ours is; and the costs."""
     measured = [row for row in rows if "set" in row]
     heading = ("set", "judge", "wall s", "CPU s", "ours is, wall", "CPU", "ending by s", "CPU ms/program", "as known")
-    lines: list[Sequence[str]] = [heading]
+    table = Table(*heading, box=None)
     for name, label in dict.fromkeys((row["set"], row["judge"]) for row in measured):
-        of_both = {each: _medians(measured, name, each) for each in (OURS, label)}
-        ours, this = of_both[OURS], of_both[label]
+        ours, this = _medians(measured, name, OURS), _medians(measured, name, label)
         times = ("wall_seconds", "cpu_seconds")
         ratios = ["" if label == OURS else f"{this[key] / max(0.01, ours[key]):.2f} x" for key in times]
         figures = [f"{this[key]:.2f}" for key in times]
         others = [f"{this['ending_landed_seconds']:.2f}", f"{this['cpu_ms_per_program']:.1f}"]
         last = [row for row in measured if row["set"] == name and row["judge"] == label][-1]
-        lines.append((name, label, *figures, *ratios, *others, f"{last['as_known']}/{last['programs']}"))
-    tables = [lines] if measured else []
-    costs = [row for row in rows if "cost" in row]
-    if costs:
-        heading = ("cost, ms (starts: the least)", *(key.replace("_ms", "") for key in _COST_COLUMNS))
-        figures = [[f"{row[key]:.2f}" if key in row else "" for key in _COST_COLUMNS] for row in costs]
-        tables.append([heading, *((row["cost"], *each) for row, each in zip(costs, figures, strict=True))])
-    return "\n\n".join(map(_align, tables))
+        table.add_row(name, label, *figures, *ratios, *others, f"{last['as_known']}/{last['programs']}")
+    yield table
+    table = Table("cost, ms (starts: the least)", *(key.replace("_ms", "") for key in _COST_COLUMNS), box=None)
+    for row in rows:
+        if "cost" in row:
+            table.add_row(row["cost"], *(f"{row[key]:.2f}" if key in row else "" for key in _COST_COLUMNS))
+    yield table
 
 
 def _medians(rows: Sequence[Row], name: str, label: str) -> dict[str, float]:
@@ -164,24 +161,17 @@ def _medians(rows: Sequence[Row], name: str, label: str) -> dict[str, float]:
     return {key: median(row[key] for row in found) for key in keys} if found else {}
 
 
-def _align(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
 def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=[*SETS, STEP, COSTS], default=USUAL, metavar="SET")
+    parser.add_argument("--only", nargs="+", choices=USUAL, default=USUAL, metavar="SET")
     parser.add_argument("--rounds", type=int, default=3, help="turns that every judge has with every set")
     parser.add_argument("--quick", action="store_true", help="small sets, to see that it runs; no figure means much")
     parser.add_argument("--no-peers", action="store_true", help="measure our judge alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--time-limit", type=float, default=6.0, help="seconds a test; LiveCodeBench's are 6")
     parser.add_argument("--stop", choices=["first_failure", "first_limit", "never"], default="first_failure")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of leetcodedataset.tar.xz and kodsport.tar.xz")
-    parser.add_argument("--seed", type=int, default=0, help="decides problems and wrong answers of the step")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the sets' archives")
+    parser.add_argument("--seed", type=int, default=0, help="decides which answers are drawn")
     parser.add_argument("--runs", type=int, default=0, help="look for leaks over so many programs instead")
     return parser.parse_args(words)
 
@@ -198,7 +188,7 @@ def main() -> None:
         print(json.dumps(row), flush=True)
     absent = [] if arguments.no_peers else [name for name in JUDGES if name not in find_judges()]
     print(f"\nMedians of {arguments.rounds} rounds, {arguments.workers} workers", file=sys.stderr)
-    print(write_table(rows), file=sys.stderr)
+    Console(stderr=True, width=160).print(*(table for table in write_tables(rows) if table.row_count))
     if absent:
         print(f"not importable, so not measured: {', '.join(absent)}", file=sys.stderr)
 

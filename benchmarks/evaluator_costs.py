@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from evaluator_judges import OURS, JudgeProcess, look_around, read_own_cpu_seconds
-from evaluator_workloads import SOURCES, Task, Workload, build_small, build_squares
+from evaluator_workloads import SOURCES, Workload, build_called, build_small, build_squares
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Problem, Program, TestCase
-
-_CALLED = "class Solution:\n    def sumSquares(self, n: int) -> int:\n        return sum(i * i for i in range(n))\n"
+from microcoder.judge.core.types import Program
 
 
 def measure_tests(*, is_quick: bool) -> Iterator[dict[str, Any]]:
     """CPU of one test, with tests of a program in one process and in a process each: one worker, all right."""
     counts = {10: 4 if is_quick else 100, 100: 1 if is_quick else 20}
     for num_tests, num_programs in counts.items():
-        for kind, build in (("stdin", _build_programs), ("calls", _build_calls)):
-            workload = build(num_programs, num_tests)
+        printed = build_small("cost", {"right": num_programs}, num_tests=num_tests)
+        called = Workload("cost", (build_called(num_tests, 6.0),) * num_programs, 6.0)
+        for kind, workload in (("stdin", printed), ("calls", called)):
             for is_batched in (True, False):
                 yield _measure_tests(workload, f"{kind}, {num_tests} a program", is_batched=is_batched)
 
@@ -44,22 +43,12 @@ def _measure_tests(workload: Workload, name: str, *, is_batched: bool) -> dict[s
     }
 
 
-def _build_programs(num_programs: int, num_tests: int) -> Workload:
-    return build_small("cost", {"right": num_programs}, num_tests=num_tests)
-
-
-def _build_calls(num_programs: int, num_tests: int) -> Workload:
-    asked = build_squares(num_tests, 6.0)
-    problem = Problem(id="calls", fn_name="sumSquares", tests=asked.tests, time_limit_seconds=6.0)
-    return Workload("cost", (Task(_CALLED, problem, "right"),) * num_programs, 6.0)
-
-
 def measure_starts(rounds: int) -> Iterator[dict[str, Any]]:
     """CPU until the first verdict, and of what only prints."""
     with tempfile.TemporaryDirectory() as folder:
         given, answered = Path(folder, "in.jsonl"), Path(folder, "out.jsonl")
-        test = TestCase(input="3\n", output="5\n")
-        given.write_text(json.dumps({"id": "one", "tests": [test.model_dump()], "code": SOURCES["right"]}) + "\n")
+        test = {"input": "3\n", "output": "5\n"}
+        given.write_text(json.dumps({"id": "one", "tests": [test], "code": SOURCES["right"]}) + "\n")
         commands = {
             "microcoder --help": ["--help"],
             "microcoder judge of one program": ["judge", str(given), "-o", str(answered), "--workers", "1"],

@@ -25,10 +25,11 @@ from microcoder.judge.core.types import Outcome, Problem, Program
 NUM_ANSWERS, NUM_RIGHT = 8, 2
 MOST_TESTS, LEAST_TESTS = 209, 15
 _MUTANTS_TRIED = 12
-_MOST_REFERENCE_SECONDS = 0.25
+MOST_REFERENCE_SECONDS = 0.25
 """CPU of a reference over all its tests: beyond it the programs are measured, not who judges them."""
 _WRONG_AND_ENDS = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
 _SETS = (("leetcodedataset", "leetcodedataset"), ("kodsport", "kattis"))
+ARCHIVES = tuple(name for name, _ in _SETS)
 _SWAPPED: dict[type, Callable[[], ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -66,12 +67,8 @@ def build_step(data: Path, *, num_problems: int, seed: int, limit_seconds: float
     return Workload("step", tuple(tasks), limit_seconds)
 
 
-def has_data(data: Path) -> bool:
-    return all((data / f"{name}.tar.xz").is_file() for name, _ in _SETS)
-
-
-def _read_problems(data: Path, name: str, row_format: str, dice: random.Random) -> Iterator[Problem]:
-    """Yield a set's problems with many tests and a reference, in a seeded order."""
+def read_candidates(data: Path, name: str, row_format: str, dice: random.Random) -> Iterator[Candidate]:
+    """Yield a set's problems in a seeded order."""
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(data / f"{name}.tar.xz") as archive:
             archive.extractall(folder, filter="data")
@@ -83,16 +80,27 @@ def _read_problems(data: Path, name: str, row_format: str, dice: random.Random) 
             dice.shuffle(rows)
             for row in rows:
                 candidate = collect_row(source, row)
-                problem = _pose(candidate) if isinstance(candidate, Candidate) else None
-                if problem is not None:
-                    yield problem
+                if isinstance(candidate, Candidate) and candidate.tests and not candidate.flags:
+                    yield candidate
 
 
-def _pose(candidate: Candidate) -> Problem | None:
-    known = [s.code for s in candidate.solutions if s.language == "python" and s.known in ("accepted", "")]
-    if not known or candidate.flags or not LEAST_TESTS <= len(candidate.tests) <= MOST_TESTS:
-        return None
-    problem = Problem(
+def _read_problems(data: Path, name: str, row_format: str, dice: random.Random) -> Iterator[Problem]:
+    """Yield a set's problems with many tests and a reference, in a seeded order."""
+    for candidate in read_candidates(data, name, row_format, dice):
+        reference = find_reference(candidate)
+        if reference and LEAST_TESTS <= len(candidate.tests) <= MOST_TESTS:
+            problem = ask(candidate).model_copy(update={"reference": reference})
+            if can_be_told_to_peers(problem) and "Node" not in (candidate.starter_code or ""):
+                yield problem
+
+
+def find_reference(candidate: Candidate) -> str | None:
+    return next((s.code for s in candidate.solutions if s.language == "python" and s.known == "accepted"), None)
+
+
+def ask(candidate: Candidate) -> Problem:
+    """Return the problem that programs are judged on."""
+    return Problem(
         id=candidate.id,
         fn_name=candidate.fn_name,
         call=candidate.call,
@@ -100,10 +108,7 @@ def _pose(candidate: Candidate) -> Problem | None:
         tests=candidate.tests,
         memory_limit_mib=2048,
         checker=candidate.checker,
-        reference=known[0],
     )
-    given = candidate.starter_code or ""
-    return problem if can_be_told_to_peers(problem) and "Node" not in given else None
 
 
 def _choose_problems(judge: Judge, problems: Iterator[Problem], wanted: int) -> list[Problem]:
@@ -116,7 +121,7 @@ def _choose_problems(judge: Judge, problems: Iterator[Problem], wanted: int) -> 
         verdicts = judge.judge([Program(problem.reference or "") for problem in tried], tried)
         for problem, verdict in zip(tried, verdicts, strict=True):
             seconds = sum(test.cpu_seconds for test in verdict.tests)
-            if verdict.is_accepted and seconds <= _MOST_REFERENCE_SECONDS:
+            if verdict.is_accepted and seconds <= MOST_REFERENCE_SECONDS:
                 found.append(problem)
     return found
 
@@ -125,7 +130,7 @@ def _write_answers(
     judge: Judge, problems: Sequence[Problem], dice: random.Random, limit_seconds: float
 ) -> Iterator[Task]:
     """Yield right and wrong answers; fewer wrong ones to a problem with too few mutants that are wrong and end."""
-    quick = [problem.model_copy(update={"time_limit_seconds": _MOST_REFERENCE_SECONDS}) for problem in problems]
+    quick = [problem.model_copy(update={"time_limit_seconds": MOST_REFERENCE_SECONDS}) for problem in problems]
     mutants = [(problem, source) for problem in quick for source in _mutate_often(problem, dice)]
     verdicts = judge.judge([Program(source) for _, source in mutants], [problem for problem, _ in mutants])
     for problem in problems:
@@ -213,16 +218,3 @@ def _insert(body: list[ast.stmt], text: str, dice: random.Random) -> bool:
 def _cut_off(source: str, dice: random.Random) -> str:
     """What a response that reached its length limit holds."""
     return source[: int(len(source) * dice.uniform(0.3, 0.9))]
-
-
-def count_kinds(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return how many answers are right, and how many problems and tests there are."""
-    problems = {task.problem.id: len(task.problem.tests) for task in tasks}
-    return {
-        "problems": len(problems),
-        "functions": len({task.problem.id for task in tasks if task.problem.fn_name}),
-        "answers": len(tasks),
-        "right": sum(task.kind == "right" for task in tasks),
-        "least_tests": min(problems.values(), default=0),
-        "most_tests": max(problems.values(), default=0),
-    }

@@ -6,11 +6,13 @@ import dataclasses
 import json
 import pickle
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Problem, TestCase
 
 Kind = Literal["right", "wrong", "crashing", "endless"]
@@ -27,7 +29,6 @@ THREADED = (
     "def main():\n    n = int(input())\n    print(sum(i * i for i in range(n)))\n"
     "threading.Thread(target=main).start()\n"
 )
-SLEEPING = "import time\ntime.sleep(600)\n"
 CPP = """#include <bits/stdc++.h>
 using namespace std;
 int main() {
@@ -77,6 +78,22 @@ class Workload:
         path = folder / f"{self.name}.pickle"
         path.write_bytes(pickle.dumps(self))
         return path
+
+
+def count_traits(tasks: Sequence[Task]) -> dict[str, int]:
+    """Return how many answers, problems and tests there are, and how many answers are of a kind or have a trait."""
+    problems = {task.problem.id: len(task.problem.tests) for task in tasks}
+    traits = Counter({"answers": len(tasks), "problems": len(problems), "tests": sum(problems.values())})
+    for task in tasks:
+        found = {
+            task.kind: True,
+            "functions": task.problem.fn_name is not None,
+            "not compiling": try_parse(task.source) is None,
+            "threads": "import threading" in task.source,
+            "numpy": "import numpy" in task.source,
+        }
+        traits.update(name for name, has in found.items() if has)
+    return dict(traits)
 
 
 def _comment(problem: Problem) -> str:
@@ -129,16 +146,6 @@ def build_called(num_tests: int, limit_seconds: float) -> Task:
     return Task(CALLED, Problem(id="called", fn_name="squares", tests=tests, time_limit_seconds=limit_seconds), "right")
 
 
-def build_sleepers(count: int, limit_seconds: float) -> Workload:
-    task = Task(SLEEPING, build_squares(10, limit_seconds), "endless")
-    return Workload("sleepers", (task,) * count, limit_seconds)
-
-
-def build_cpp(count: int, limit_seconds: float) -> Workload:
-    task = Task(CPP, build_squares(10, limit_seconds, language="cpp"), "right")
-    return Workload("cpp", (task,) * count, limit_seconds)
-
-
 def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Workload:
     """Return one of the sets by name; a quick one is a tenth of it and says nothing about speed."""
     match name:
@@ -157,11 +164,10 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
         case "threads50":
             task = Task(THREADED, build_squares(50, limit_seconds), "right")
             return Workload(name, (task,) * (1 if is_quick else 12), limit_seconds)
-        case "sleepers":
-            return build_sleepers(1 if is_quick else 6, 1.0 if is_quick else 2.0)
         case "cpp":
-            return build_cpp(1 if is_quick else 8, limit_seconds)
+            task = Task(CPP, build_squares(10, limit_seconds, language=name), "right")
+            return Workload(name, (task,) * (1 if is_quick else 8), limit_seconds)
     raise ValueError(f"set {name!r}; use one of {', '.join(SETS)}")
 
 
-SETS: Sequence[str] = ("tiny", "half_calls", "mixed", "calls50", "calls400", "threads50", "sleepers", "cpp")
+SETS: Sequence[str] = ("tiny", "half_calls", "mixed", "calls50", "calls400", "threads50", "cpp")
