@@ -21,7 +21,7 @@ BUDGETS = {
     "judge/sandbox": 3715,
     "judge/compare": 1195,
     "judge/languages": 905,
-    "judge/run": 4955,
+    "judge/run": 4925,
     "judge/fleet": 2000,
     "judge/serve": 1130,
     "judge": 60,

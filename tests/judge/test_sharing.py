@@ -35,9 +35,8 @@ ALLOWED = {
     "objects without sets": "class A:\n    def __init__(self): self.x = 1\nprint(A().x, [A().x for _ in range(2)])",
     "a thread that is all there is": "import sys, threading\nthreading.stack_size(2**26)\ndef main(): print(input())\n"
     "threading.Thread(target=main).start()",
-    "a thread by its name": "from threading import Thread, stack_size\ndef main(): print(input())\n"
-    "if __name__ == '__main__':\n    stack_size(64 * 1024 * 1024)\n    t = Thread(target=main)\n    t.start()\n"
-    "    t.join()",
+    "a thread that only the main program has": "import threading\nimport sys\ndef main(): print(input())\n"
+    "if __name__ == '__main__':\n    threading.stack_size(64 * 1024 * 1024)\n    threading.Thread(target=main).start()",
     "sets without objects": "class Solution:\n    def f(self, a): return {*a}\nprint(set(input().split()))",
 }
 
@@ -97,6 +96,13 @@ OTHER_THREADS = (
     "from math import gcd as main\nthreading.Thread(target=main).start()",
     "def f(threading): pass\nthreading.Thread(target=main).start()",
     "def f(): import math as threading\nthreading.Thread(target=main).start()",
+    "from os.path import *\nthreading.Thread(target=main).start()\nthreading.Thread(target=main).start()",
+    "def f():\n    global main\n    from math import gcd\n    main = gcd\nthreading.Thread(target=main).start()",
+    "from math import *\nthreading.Thread(target=gcd).start()",
+    "def gcd(): print(1)\nfrom math import *\nthreading.Thread(target=gcd).start()",
+    "match 1:\n    case main: pass\nthreading.Thread(target=main).start()",
+    "if input():\n    threading.Thread(target=main).start()\nelse:\n    pass",
+    "def f():\n    import threading as t\n    return t\nthreading.Thread(target=main).start()",
 )
 
 

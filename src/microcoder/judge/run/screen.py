@@ -137,12 +137,8 @@ def find_syntax_error(code: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-_THREAD = re.compile(
-    r"(?P<made>[\w.]+)\(target=(?P<target>\w+)\)\.start\(\)"
-    r"|(?P<name>\w+) = (?P<named>[\w.]+)\(target=(?P<main>\w+)\)\n(?P=name)\.start\(\)\n(?P=name)\.join\(\)"
-)
-"""What `ast.unparse` makes of a thread that is started, or started and joined."""
-_STACK_SIZE = re.compile(r"([\w.]+)\([\d\s()*+/%<>&|^~-]+\)")
+_THREAD = re.compile(r"threading\.Thread\(target=(\w+)\)\.start\(\)")
+_STACK_SIZE = re.compile(r"threading\.stack_size\([\d\s()*+/%<>&|^~-]+\)")
 
 
 def _call_in_place_of_thread(tree: ast.Module) -> None:
@@ -152,64 +148,40 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
     joins it before the test ends. So what the program may do is what it may do in a call. Programs often have it for
     a larger stack, which `threading.stack_size` asks for. Whatever else names the module is refused as before.
     """
-    meaning: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            modules = [alias.asname or alias.name for alias in node.names if alias.name == "threading"]
-            meaning.update({f"{name}.{member}": member for name in modules for member in ("Thread", "stack_size")})
-        elif isinstance(node, ast.ImportFrom) and node.module == "threading" and not node.level:
-            meaning.update((alias.asname or alias.name, alias.name) for alias in node.names)
-    if not set(meaning.values()) <= {"Thread", "stack_size"}:
-        return
-
-    def asks_for_stack(statement: ast.stmt) -> bool:
-        found = _STACK_SIZE.fullmatch(ast.unparse(statement)) if isinstance(statement, ast.Expr) else None
-        return found is not None and meaning.get(found[1]) == "stack_size"
-
     block = tree.body
     while block and isinstance(block[-1], ast.If) and not block[-1].orelse:
         block = block[-1].body
+    found = _THREAD.fullmatch(ast.unparse(block[-1])) if block else None
+    imports = [node for node in tree.body if isinstance(node, ast.Import)]
+    threading = [(node, alias) for node in imports for alias in node.names if alias.name == "threading"]
+    if found is None or not threading or iskeyword(target := found[1]):
+        return
     for place in (tree.body, block):
-        place[:] = [one for one in place if not asks_for_stack(one)] or place
-    for num_statements in (1, 3):
-        found = _THREAD.fullmatch("\n".join(map(ast.unparse, block[-num_statements:])))
-        if found is not None:
-            break
-    else:
-        return
-    target = found["target"] or found["main"]
-    if meaning.get(found["made"] or found["named"]) != "Thread" or not target.isidentifier() or iskeyword(target):
-        return
-    block[-num_statements:] = [ast.Expr(ast.Call(ast.Name(target, ast.Load()), [], []))]
-    # Nor may it name the thread itself, whose own name tells how many there were before, or mean anything else by it.
-    own = {name.partition(".")[0] for name in meaning} | {found["name"]}
+        calls = [one for one in place if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)]
+        settings = [one for one in calls if _STACK_SIZE.fullmatch(ast.unparse(one))]
+        place[:] = [one for one in place if one not in settings]
+    block[-1:] = [ast.Expr(ast.Call(ast.Name(target, ast.Load()), [], []))]
+    for node, alias in threading:
+        node.names = [one for one in node.names if one is not alias]
+    # Neither name may stand for anything else, wherever it stands: that of a function may only be read beside.
     nodes = [*ast.walk(tree)]
-    binds = [name for node in nodes for name in _binds(node)]
-    uses = {node.id for node in nodes if isinstance(node, ast.Name)}
-    for node in nodes:
-        for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
-            # That of `threading` itself stands in the module, and goes.
-            if "threading" not in (alias.name, getattr(node, "module", "")) or node not in tree.body:
-                module = getattr(node, "module", None) or ""
-                public = _PUBLIC(module) if module in MODULES else [target]
-                bound = (alias.asname or alias.name).partition(".")[0]
-                binds += public if alias.name == "*" else [bound]
-    is_main = binds.count(target) == 1 and target in {getattr(node, "name", "") for node in tree.body}
-    if is_main and own.isdisjoint((*uses, *binds)):
-        for node in tree.body:
-            if isinstance(node, ast.Import):
-                node.names = [alias for alias in node.names if alias.name != "threading"]
-            elif isinstance(node, ast.ImportFrom) and node.module == "threading":
-                node.module, node.names = "__future__", []
+    named = [name for node in nodes for name in _names_in(node)]
+    is_main = target in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if is_main and named.count(target) == 1 and "threading" not in named:
+        tree.body = [node for node in tree.body if not isinstance(node, ast.Import) or node.names]
+    else:
+        for node, alias in threading:
+            node.names = [alias]
 
 
-def _binds(node: ast.AST) -> list[str]:
-    """Return the names that a node binds, unless it imports."""
-    if isinstance(node, ast.Name):
-        return [] if isinstance(node.ctx, ast.Load) else [node.id]
-    if isinstance(node, (ast.Global, ast.Nonlocal)):
-        return node.names
-    return [getattr(node, _NAMING_FIELDS[type(node)]) or ""] if isinstance(node, (*_BINDING, ast.arg)) else []
+def _names_in(node: ast.AST) -> list[str]:
+    """Return all words in a node's own fields, but for a name that is read; of `import *` what that gives."""
+    if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+        return [*_PUBLIC(node.module or "")] if node.module in MODULES else ["threading"]
+    is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != "threading"
+    fields = [] if is_read else [value for _, value in ast.iter_fields(node)]
+    words = [word for value in fields for word in (value if isinstance(value, list) else [value])]
+    return [word.partition(".")[0] for word in words if isinstance(word, str)]
 
 
 class _Scope(NamedTuple):
