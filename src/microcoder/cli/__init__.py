@@ -31,7 +31,7 @@ VERBS = {
     "data": "Build a corpus from raw problem sets, or audit one; export and publish it.",
     "packages": "Install and list the third-party packages that programs may import.",
     "study": "Run controlled experiments and test the paper's claims with them.",
-    "serve": "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.",
+    "serve": "Judge programs over HTTP. See docs/serving.md.",
 }
 """Verb -> its line of help. Module and function have the verb's name, except for those of `_PLACES`."""
 _PLACES = {"data": "data:app", "eval": "eval:evaluate", "init": "train:init", "report": "view:report"}

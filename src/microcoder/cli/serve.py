@@ -37,7 +37,7 @@ def serve(
     require: tuple[str, ...] = (),
     self_test: bool = True,
 ) -> None:
-    """Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.
+    """Judge programs over HTTP. See docs/serving.md.
 
     On SIGTERM or Ctrl-C it accepts no new requests, finishes those it has accepted, and answers 503 to what is left
     after the grace period.
