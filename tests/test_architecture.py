@@ -20,7 +20,7 @@ BUDGETS = {
     "judge/core": 2535,
     "judge/sandbox": 3715,
     "judge/compare": 1195,
-    "judge/languages": 905,
+    "judge/languages": 850,
     "judge/run": 4955,
     "judge/fleet": 1915,
     "judge/serve": 845,

@@ -6,7 +6,6 @@ import glob
 import os
 import re
 import shutil
-import string
 import subprocess
 import sys
 import sysconfig
@@ -266,10 +265,8 @@ def _home(command: str) -> str:
 def _check_fields(pieces: Iterable[str], key: str) -> None:
     for piece in pieces:
         try:
-            named = [name for _, name, _, _ in string.Formatter().parse(piece) if name is not None]
-        except ValueError as error:
-            raise ValueError(f"{piece!r}: {error}; write a brace as two") from None
-        for name in named:
-            if name not in _FILLED[key]:
-                known = ", ".join(f"{{{one}}}" for one in _FILLED[key])
-                raise ValueError(f"{piece!r} has {{{name}}}; {key or 'here'} knows {known}; write a brace as two")
+            piece.format(**dict.fromkeys(_FILLED[key], ""))
+        except (ValueError, LookupError) as error:
+            known = ", ".join(f"{{{one}}}" for one in _FILLED[key])
+            why = f"{piece!r} cannot be filled in ({error!r}); {key or 'here'} knows {known}; write a brace as two"
+            raise ValueError(why) from None
