@@ -113,10 +113,10 @@ def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
     ("command", "keys"),
     [
         ("train", ("names: runs/micro-dapo for",)),
-        ("train --help-all", ("--algorithm.masking.rho = ", "[rollout]")),
-        ("eval --help-all", ("--generation.model", "[benchmark]")),
+        ("train --help-all", ("--algorithm.masking.rho = ", "--rollout.")),
+        ("eval --help-all", ("--generation.model", "--benchmark.")),
         ("eval", ('--generation.kind = "file" Read the answers from a file.', "Every key: microcoder eval --help-all")),
-        ("data build --help-all", ("--filter.", "[verify]")),
+        ("data build --help-all", ("--filter.", "--verify.")),
         ("data build", ("--sources.path A file, ", "Every key: microcoder data build --help-all")),
     ],
 )

@@ -135,7 +135,7 @@ BROKEN = {
     '{"id": "b", ': "line 2 is not JSON",
     '{"id": "b", "tests": []}': "line 2: tests",
     '{"id": "b"}': "key tests is missing",
-    '{"id": "b", "test": []}': "line 2: unknown key test; did you mean tests?.",
+    '{"id": "b", "test": []}': "key tests is missing; unknown key test; did you mean tests?.",
     '{"id": "b", "tests": [{"input": 1, "output": ""}]}': "line 2: tests.0.input = 1: must be text.",
     '{"id": "b", "tests": [{"imput": "1", "output": ""}]}': "unknown key tests.0.imput; did you mean input?",
     GOOD: "id 'a' was already used on line 1",

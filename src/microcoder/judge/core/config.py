@@ -305,7 +305,7 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
 
 
 def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
-    """Return the keys as text: a heading per table and a paragraph per key; or only the `usual` keys, a line each."""
+    """Return the keys as text, a paragraph each; or only the `usual` keys, a line each."""
     if usual:
         keys = {key.name: key for key in list_keys(schema)}
         indent = max(len(_show(keys[name])) for name in usual) + 6
@@ -314,20 +314,8 @@ def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str]
             meaning = textwrap.shorten(keys[name].meaning, max(20, width - indent), placeholder=" ...")
             lines.append(f"  --{_show(keys[name]):<{indent - 4}}{meaning}".rstrip())
         return "\n".join(lines)
-    meanings = attribute_docstrings(schema)
-    heads = {
-        # Of several kinds each says for itself what it is.
-        name: meanings.get(name) or (_first_line(models[0]) if len(models) == 1 else "")
-        for name, field in schema.model_fields.items()
-        if (models := list(nested_models(field.annotation)))
-    }
-    lines, table = ["Configuration keys, in a TOML file or as flags:"], ""
-    # Those that are in no table come first, as in a file.
-    for key in sorted(list_keys(schema), key=lambda key: key.name.partition(".")[0] in heads):
-        group = key.name.partition(".")[0]
-        if group in heads and group != table:
-            table = group
-            lines += ["", f"[{group}] {heads[group]}".rstrip()]
+    lines = ["Configuration keys, in a TOML file or as flags:"]
+    for key in list_keys(schema):
         lines.append(f"  --{_show(key)}" + (" (required)" if key.default == "required" else ""))
         lines += textwrap.wrap(key.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines)
