@@ -96,18 +96,6 @@ def test_help_ends_quietly_where_its_reader_has_gone(arguments: list[str]) -> No
     assert (done.returncode, done.stderr) == (CLOSED_PIPE, b"")
 
 
-def test_a_shell_can_complete_every_verb(tmp_path: Path) -> None:
-    script = tmp_path / "microcoder.bash"
-    # It adds a line to the start-up file of the shell.
-    environment = {**os.environ, "HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "microcoder", "--install-completion", "--shell", "bash", "--output", str(script)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert result.returncode == 0, result.stderr
-    written = script.read_text()
-    assert all(verb in written for verb in VERBS)
-    assert "--overwrite" in written
-
-
 @pytest.mark.parametrize(
     ("command", "keys"),
     [

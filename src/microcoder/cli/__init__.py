@@ -132,10 +132,6 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         name = verb.replace("-", "_")
         place = _PLACES.get(verb, f"{name}:{name}")
         app.command(f"microcoder.cli.{place}", name=verb, help=None if verb in named else summary)
-    if not named:
-        app.register_install_completion_command(
-            help="Install completion for your shell: writes a script, and a line into its start-up file."
-        )
     return app
 
 

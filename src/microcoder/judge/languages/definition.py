@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -203,12 +202,6 @@ class Language(Record):
                 known = ", ".join(names)
                 return f"no {what} for {self.name}: none of {known} found; install one ({self.install})"
         return ""
-
-    def read_version(self) -> str:
-        """Return the version that its compiler, or else runtime, prints for `--version`; empty if none is found."""
-        command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
-        found = re.search(r"\d+(\.\d+)+", ask_version(command)) if command else None
-        return found[0] if found else ""
 
     def find_readable(self) -> tuple[str, ...]:
         """Return the existing paths that a build may read besides the system's libraries."""
