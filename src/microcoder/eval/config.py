@@ -66,8 +66,6 @@ class GenerationFile(Config):
     kind: Literal["file"]
     path: Path
     """JSON, JSON lines (also .gz) or Parquet: whole responses or programs (docs/evaluation.md#answers)."""
-    step: int | None = None
-    """For rollouts of several steps: the step to judge."""
     allow_missing: bool = False
     """Skip problems without answers; otherwise they are an error."""
 
