@@ -17,12 +17,12 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2485,
+    "judge/core": 2465,
     "judge/sandbox": 3715,
     "judge/compare": 1195,
     "judge/languages": 845,
     "judge/run": 4955,
-    "judge/fleet": 1890,
+    "judge/fleet": 1885,
     "judge/serve": 845,
     "judge": 60,
     "data/formats": 4575,
@@ -49,7 +49,7 @@ BUDGETS = {
     "lab/yardstick": 890,
     "eval": 960,
     "view": 1645,
-    "integrations": 900,
+    "integrations": 875,
     "integrations/lm_eval_tasks": 5,
     "cli": 1870,
     "": 95,

@@ -3,10 +3,9 @@
 import asyncio
 import subprocess
 import sys
-from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, SAMPLE, Pair, judged
+from pairs import AMOUNTS, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, Program
 from microcoder.data.formats.rows import to_problem
@@ -112,17 +111,3 @@ def test_a_door_imports_none_of_the_packages_it_leads_to() -> None:
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     packages = {"torch", "transformers", "trl", "verl", "ray", "lm_eval", "inspect_ai", "datasets", "numpy", "httpx"}
     assert packages & set(result.stdout.split()) == set()
-
-
-def test_a_program_that_the_sandbox_fails_on_is_judged_three_times() -> None:
-    judge, echo = shared_judge(), Program("print(input())")
-    assert [str(verdict.outcome) for verdict in judge.judge([RIGHT, echo], [SUM, FAULTY])] == [
-        "accepted",
-        "sandbox_fault",
-    ]
-    running: Any = shared._state.judge
-    faults = running.statistics.faults
-    assert asyncio.run(judge.judge_async(echo, FAULTY)).outcome == "sandbox_fault"
-    assert running.statistics.faults == faults + 3
-    judge.judge([RIGHT, echo], [SUM, FAULTY])
-    assert running.statistics.faults == faults + 6

@@ -41,7 +41,7 @@ class Config(Record):
         if not isinstance(values, Mapping):
             return values
         return {
-            name: _list_of(value) if name in fields and _wants_a_list(fields[name].annotation, value) else value
+            name: [value] if name in fields and _wants_a_list(fields[name].annotation, value) else value
             for name, value in values.items()
         }
 
@@ -62,13 +62,6 @@ def _wants_a_list(annotation: object, value: object) -> bool:
     named = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
     is_one = isinstance(value, str | int | float | Mapping)
     return is_one and value not in named and any(get_origin(choice) is tuple for choice in choices)
-
-
-def _list_of(value: object) -> list[object]:
-    """Return one value as a list of it, and `sources.0.path`, `sources.1.path` as a list of two tables."""
-    if isinstance(value, Mapping) and value and list(value) == [str(number) for number in range(len(value))]:
-        return list(value.values())
-    return [value]
 
 
 def kind_or(default: str) -> BeforeValidator:
@@ -169,26 +162,13 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
             mine = base[key] = {"kind": mine}
         elif isinstance(value, str) and isinstance(mine, dict) and "kind" in mine:
             value = {"kind": value}
-        if isinstance(value, Mapping) and isinstance(mine, list) and all(number.isdecimal() for number in value):
-            base[key] = _merge_items(mine, value, key)
-        elif isinstance(value, Mapping) and isinstance(mine, dict):
+        if isinstance(value, Mapping) and isinstance(mine, dict):
             # Another kind of a tagged union starts afresh: the old kind's options would be unknown keys.
             if "kind" in value and value["kind"] != mine.get("kind", value["kind"]):
                 mine.clear()
             _merge(mine, value)
         else:
             base[key] = dict(value) if isinstance(value, Mapping) else value
-
-
-def _merge_items(items: Sequence[Any], extra: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list with items changed by index, as by `--sources.0.path`; the next free index adds an item."""
-    numbered = {str(number): item for number, item in enumerate(items)}
-    _merge(numbered, extra)
-    if list(numbered) != [str(number) for number in range(len(numbered))]:
-        # Any other than the next number: too large, or written otherwise, as `00`.
-        wrong = next(number for number in extra if number not in map(str, range(len(items) + 1)))
-        raise ConfigError(f"{key}.{wrong}: {key} has {len(items)} items; change {key}.0 to add {key}.{len(items)}")
-    return list(numbered.values())
 
 
 def _nest(dotted: str, value: object) -> dict[str, Any]:

@@ -95,8 +95,6 @@ class _Service(Place):
         self.queued = 0
         """Programs of all clients there, as it last reported."""
         self.num_requests = 0
-        self.num_requested = 0
-        """Programs in our requests there: it counts them until their request ends, also once judged."""
         self.num_failures = 0
         """Failed requests in a row."""
         self.rests_until = 0.0
@@ -133,7 +131,6 @@ class _Service(Place):
     def take(self, batch: Sequence[Work]) -> None:
         super().take(batch)
         self.num_requests += 1
-        self.num_requested += len(batch)
 
     def send(self, batches: Sequence[Sequence[Work]]) -> None:
         for batch in batches:
@@ -285,9 +282,6 @@ class JudgeClient(RemoteJudge[_Service]):
             await self._ask_part(service, batch)
         finally:
             service.num_requests -= 1
-            service.num_requested -= len(batch)
-            # Without a request it says no more what it has of others.
-            service.num_of_others = service.num_of_others if service.num_requests else 0
             self._hand_out()
 
     async def _ask_part(self, service: _Service, items: Sequence[Work]) -> None:
@@ -321,7 +315,6 @@ class JudgeClient(RemoteJudge[_Service]):
             if line.queued < service.queued:
                 self._heard = time.monotonic()
             service.workers, service.queued = service.workers and line.workers, line.queued
-            service.num_of_others = max(0, line.queued - service.num_requested)
         elif line.index < len(items):
             self._heard = time.monotonic()
             service.num_failures = 0
