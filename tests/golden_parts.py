@@ -56,7 +56,7 @@ def compare_pairs(_: Path) -> Values:
 
     from judge.output_pairs import PAIRS, read_decisions, unescape  # pyrefly: ignore[missing-import]
 
-    table = [(Checker(), unescape(output), unescape(expected)) for output, expected, _ in read_decisions("Outputs")]
+    table = [(Checker(), unescape(output), unescape(expected)) for output, expected, *_ in read_decisions("Outputs")]
     found = {}
     for checker, output, expected in (*((c, o, e) for c, _, o, e in PAIRS), *table):
         comparison = compare_output(output, expected, checker)

@@ -100,10 +100,7 @@ def test_help_ends_quietly_where_its_reader_has_gone(arguments: list[str]) -> No
     ("command", "keys"),
     [
         ("train", ("names: runs/micro-dapo for",)),
-        ("train --help-all", ("--algorithm.masking.rho = ", "--rollout.")),
-        ("eval --help-all", ("--generation.model", "--benchmark.")),
         ("eval", ('--generation.kind = "file" Read the answers from a file.', "Every key: microcoder eval --help-all")),
-        ("data build --help-all", ("--filter.", "--verify.")),
         ("data build", ("--sources.path A file, ", "Every key: microcoder data build --help-all")),
     ],
 )
