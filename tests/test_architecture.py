@@ -23,7 +23,7 @@ BUDGETS = {
     "judge/languages": 845,
     "judge/run": 4955,
     "judge/fleet": 1885,
-    "judge/serve": 845,
+    "judge/serve": 840,
     "judge": 60,
     "data/formats": 4575,
     "data": 1185,

@@ -132,7 +132,6 @@ MISTAKES = {
     "train -c micro --num-steps": "--num-steps has no value",
     "train -c micro num_steps=3": "keys of the config are given as --dotted.key VALUE",
     "train -c micro --batch.ppo_mini_batch_size 48": "try 32",
-    "train -c {folder}": "is a folder; pass -c PATH to a TOML file",
     "train -c {file}": "model is missing; add [model]; problems is missing; add [problems]",
     "eval": "nothing to evaluate; type: microcoder eval -c CONFIG.toml",
     "eval --generation.model m": "benchmark",

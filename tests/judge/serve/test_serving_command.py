@@ -90,7 +90,7 @@ def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureF
             (["--host", "0.0.0.0"], "--token-file"),
             (["--token-file", str(tmp_path / "none")], "cannot be read"),
             (["--token-file", empty], "holds no token"),
-            (["--token-file", tokens], "5 characters is too weak"),
+            (["--token-file", tokens], "one that is too weak; write one a line, of 16 or more plain letters"),
             (["--require", "cobol"], "cobol"),
             (["--tls-cert", tokens], "give both, or neither"),
             (["--tls-cert", tokens, "--tls-key", tokens], "cannot be used"),

@@ -49,11 +49,9 @@ def read_tokens(path: Path) -> frozenset[str]:
             f"token file {path} cannot be read ({type(error).__name__}); write one token a line"
         ) from None
     tokens = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not tokens:
-        raise ConfigError(f"token file {path} holds no token; write one a line, for example: openssl rand -hex 32")
-    if short := next((token for token in tokens if len(token) < _MIN_TOKEN_LENGTH or not token.isascii()), None):
+    if not tokens or any(len(token) < _MIN_TOKEN_LENGTH or not token.isascii() for token in tokens):
         raise ConfigError(
-            f"token file {path}: the token of {len(short)} characters is too weak; "
-            f"use {_MIN_TOKEN_LENGTH} or more plain letters and digits"
+            f"token file {path} holds no token, or one that is too weak; write one a line, of {_MIN_TOKEN_LENGTH} or "
+            "more plain letters and digits: openssl rand -hex 32"
         )
     return frozenset(tokens)
