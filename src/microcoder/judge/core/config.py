@@ -136,10 +136,6 @@ def _read_recipe(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
-    except IsADirectoryError:
-        inside = sorted(map(str, path.glob("*.toml")))
-        hint = f"try {inside[0]}" if inside else "pass -c PATH to a TOML file"
-        raise ConfigError(f"recipe {path} is a folder; {hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}); check the file") from None
     except tomllib.TOMLDecodeError as error:
