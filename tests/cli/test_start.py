@@ -96,20 +96,6 @@ def test_help_ends_quietly_where_its_reader_has_gone(arguments: list[str]) -> No
     assert (done.returncode, done.stderr) == (CLOSED_PIPE, b"")
 
 
-@pytest.mark.parametrize(
-    ("command", "keys"),
-    [
-        ("train", ("names: runs/micro-dapo for",)),
-        ("eval", ('--generation.kind = "file" Read the answers from a file.', "Every key: microcoder eval --help-all")),
-        ("data build", ("--sources.path A file, ", "Every key: microcoder data build --help-all")),
-    ],
-)
-def test_help_lists_the_keys_by_table(command: str, keys: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    main([*command.split(), "--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert all(key in text for key in keys)
-
-
 MISTAKES = {
     "jugde x": 'Unknown command "jugde". Did you mean "judge"? Available commands: judge, init, train, ',
     "data biuld": 'Did you mean "build"? Available commands: audit, build, ',

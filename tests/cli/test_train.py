@@ -152,10 +152,15 @@ def test_help_is_one_screen_of_the_usual_keys_and_lists_every_key(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    for words in (["eval"], ["data", "build"], ["train"]):
-        main([*words, "--help"])
+    for command, said in (
+        ("eval", '--generation.kind = "file" Read the answers from a file.'),
+        ("data build", "--sources.path A file, "),
+        ("train", "runs/micro-dapo"),
+    ):
+        main([*command.split(), "--help"])
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) <= 50
+        assert said in " ".join(" ".join(lines).split())
     assert max(map(len, lines)) <= 100  # of the others a process keeps the width of their first time
     assert any(re.match(r"  --rollout.num_samples = 8 +Responses per problem", line) for line in lines)
     assert lines[-1] == "Every key: microcoder train --help-all, docs/reference.md"

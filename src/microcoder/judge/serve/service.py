@@ -25,7 +25,6 @@ from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.remote import Load
 from microcoder.judge.languages import find_language
 from microcoder.judge.run.timing import Statistics
-from microcoder.judge.run.verdicts import fault_reason
 from microcoder.judge.serve.settings import ServiceSettings
 
 _MAX_RETRY_AFTER_SECONDS = 60.0
@@ -102,11 +101,6 @@ class ServiceMetrics(Collector):
             "microcoder_request_seconds", "From a request's first byte to its answer", ("route",)
         )
         self.outcomes = count("microcoder_outcomes", "Verdicts by outcome", ("outcome",))
-        self.faults = count(
-            "microcoder_faults",
-            "Programs without a verdict by reason; details are in the log and in the verdicts",
-            ("reason",),
-        )
         self.queued = show("microcoder_queued_programs", "Programs on their way")
         self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
         self.run_seconds = spread("microcoder_run_seconds", "What a program's tests took on the clock")
@@ -277,8 +271,6 @@ class Service:
         started = time.monotonic()
         verdict = await self.judge.judge_async(program, problem)
         seconds = sum(test.wall_seconds for test in verdict.tests)
-        if not verdict.is_scorable:
-            self.metrics.faults.labels(fault_reason(verdict.detail)).inc()
         self.metrics.outcomes.labels(verdict.outcome.value).inc()
         self.metrics.run_seconds.observe(seconds)
         self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - seconds))
