@@ -1,7 +1,7 @@
 """What the service does under load and what HTTP costs: `python benchmarks/serving.py [load|overhead]`.
 
-`load` starts `microcoder serve` and has clients ask it without a pause, in all three dialects, with programs whose
-verdicts are known; one JSON object every few seconds and one at the end:
+`load` starts `microcoder serve` and has clients ask it without a pause, with programs whose verdicts are
+known; one JSON object every few seconds and one at the end:
 
     python benchmarks/serving.py load --clients 200 --seconds 120 --kill-every 5
 
@@ -115,22 +115,6 @@ def ask_ours(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any
     return "/v1/judge", {"problems": [JUDGED], "programs": [{"problem": 0, "code": source}]}, is_right
 
 
-def ask_sandbox_fusion(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any], bool | None]]:
-    def is_right(answer: Any) -> bool | None:
-        if answer["status"] == "SandboxError":
-            return None
-        ran = answer["run_result"]
-        if kind in (RIGHT, WRONG):
-            return ran["stdout"] == ("285\n" if kind == RIGHT else "286\n")
-        return ran["status"] == ("TimeLimitExceeded" if kind == ENDLESS else "Finished") and ran["return_code"] != 0
-
-    message = {"code": source, "stdin": "10\n", "language": "python", "compile_timeout": 10, "run_timeout": 0.2}
-    return "/run_code", message, is_right
-
-
-DIALECTS = (ask_ours, ask_sandbox_fusion)
-
-
 async def ask_without_pause(url: str, number: int, until: float, tally: Tally) -> None:
     # A pool of its own for each: one of httpx's for 200 leaves most of them waiting for it.
     async with httpx.AsyncClient(base_url=url, timeout=120, trust_env=False, verify=False) as http:
@@ -142,7 +126,7 @@ async def ask_through(http: httpx.AsyncClient, number: int, until: float, tally:
     count = 0
     while time.monotonic() < until:
         kind, count = chance.choice(SHARES), count + 1
-        path, message, is_right = chance.choice(DIALECTS)(kind, kind.format(f"{number} {count}"))
+        path, message, is_right = ask_ours(kind, kind.format(f"{number} {count}"))
         started = time.monotonic()
         while True:
             try:

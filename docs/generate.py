@@ -35,7 +35,7 @@ def render_reference() -> str:
         "",
         "## Evaluation keys",
         "",
-        "Of `microcoder eval`; any key can be given as a flag: `--generation.sampling.num_samples 10`.",
+        "Of `microcoder eval`; any key can be given as a flag: `--sampling.num_samples 10`.",
         "",
         *_table(EvalConfig),
         "",

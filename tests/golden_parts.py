@@ -56,7 +56,7 @@ def compare_pairs(_: Path) -> Values:
 
     from judge.output_pairs import PAIRS, read_decisions, unescape  # pyrefly: ignore[missing-import]
 
-    table = [(Checker(), unescape(output), unescape(expected)) for output, expected, _ in read_decisions("Outputs")]
+    table = [(Checker(), unescape(output), unescape(expected)) for output, expected, *_ in read_decisions("Outputs")]
     found = {}
     for checker, output, expected in (*((c, o, e) for c, _, o, e in PAIRS), *table):
         comparison = compare_output(output, expected, checker)
@@ -481,7 +481,7 @@ def refuse_requests() -> Values:
     found = {}
     with (
         Judge(workers=1, time_scale=1.0) as judge,
-        serving(judge, max_tests=100, max_body_mib=1, max_batch=64, grace_seconds=0) as running,
+        serving(judge, max_total_tests=100, max_body_mib=1, max_batch=64, grace_seconds=0) as running,
     ):
         for name, (path, message, _status, _words) in HOSTILE.items():
             content = message if isinstance(message, bytes) else json.dumps(message).replace('"@"', "1e400").encode()

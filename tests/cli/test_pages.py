@@ -18,13 +18,12 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "demo", Recipe(num_steps=2, evaluate_every=1, num_heldout=6))
 
 
-def test_a_report_is_a_page(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_a_page_and_a_bundle_a_folder(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["report", str(run)])
     assert capsys.readouterr().out == f"{run / 'report/index.html'}\n"
     assert (run / "report" / "index.html").is_file()
-
-
-def test_the_viewer_writes_a_bundle(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["view", str(run), "--bundle", str(tmp_path / "out")])
     assert f"{tmp_path / 'out' / 'index.html'}: 120 rollouts, " in capsys.readouterr().out
 

@@ -1,8 +1,6 @@
 import os
-import pty
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -52,33 +50,6 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
     assert all(character.isprintable() for line in lines for character in line)
 
 
-BUILD = """
-from microcoder.cli.display import StepDisplay
-with StepDisplay(unit="rows") as display:
-    display.phase("verify [x]", done=3, total=5, counts={"kept": 3})
-    for label in ("kept", "refused"):
-        display.advance(label)
-    display.show("difficulty", 0, 2)
-"""
-
-
-def test_a_terminal_gets_bars_that_keep_their_last_state_and_its_cursor_back() -> None:
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-c", BUILD]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower, env=environment())
-    os.close(follower)
-    written = b""
-    with suppress(OSError), open(leader, "rb", buffering=0) as terminal:  # it is gone once the program has ended
-        while chunk := terminal.read(65536):
-            written += chunk
-    assert process.wait(timeout=30) == 0
-    shown = written.decode()
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
-    last = shown[shown.rindex("verify [x]") :]
-    assert "5 of 5 rows, 0 s, 4 kept, 1 refused" in last
-    assert "0 of 2 rows" in last
-
-
 def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
     program = PROGRAM.replace("progress = RunDisplay()", "import time; time.sleep(0.5)\nprogress = RunDisplay()")
     reader, writer = os.pipe()
@@ -108,8 +79,12 @@ def test_a_log_shows_rows_and_signs_of_life(
         for seconds, done in ((0.0, 0), (2.0, 1), (6.0, 2), (20.0, 2), (37.0, 2), (40.0, 8)):
             clock[0] = seconds
             display.show("verify", done, 8)
+        display.phase("judge [x]", done=3, total=5, counts={"kept": 3})
+        for label in ("kept", "refused"):
+            display.advance(label)
     assert capsys.readouterr().err.splitlines() == [
         "verify: 2 of 8 rows, 6 s, about 18 s left",
         "verify: 2 of 8 rows, 37 s, about 111 s left",
         "verify: 8 of 8 rows, 40 s",
+        "judge [x]: 5 of 5 rows, 0 s, 4 kept, 1 refused",
     ]

@@ -85,7 +85,9 @@ def test_trl(folder: Path, tiny_checkpoint: Path) -> None:
     }
     exec(block("TRL", "python").text, names)
     names["trainer"].train()
-    assert any("rewards/CodeReward/mean" in entry or "reward" in entry for entry in names["trainer"].state.log_history)
+    (logged,) = (entry for entry in names["trainer"].state.log_history if "reward" in entry)
+    assert 0 <= logged["rewards/code_reward/mean"] <= 1
+    assert logged["code/sandbox_fault_share"] == 0
 
 
 def test_verl() -> None:

@@ -1,12 +1,7 @@
-"""The environment behind OpenEnv's server, asked by OpenEnv's client."""
+"""The environment of OpenEnv; docs/integrations.md has it behind OpenEnv's server, asked by its client."""
 
-import asyncio
 import json
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pairs import AMOUNTS, FAULTY, RIGHT, SAMPLE, Pair, judged
@@ -17,58 +12,27 @@ from microcoder.judge.core.types import Problem
 
 pytest.importorskip("openenv.core", reason="openenv is not here; type: make test-integrations")
 
-import uvicorn
-from openenv.core.generic_client import GenericEnvClient
-
 from microcoder.integrations.openenv import CodeAction, CodeEnvironment, make_app
 
 SUM = Problem.model_validate(
     {"id": "sum", "statement": "Print the sum of two integers.", "tests": [{"input": "1 2", "output": "3"}]}
 )
-BROKEN = FAULTY.model_copy(update={"statement": SUM.statement})
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a server answers for two problems."""
-    corpus = tmp_path_factory.mktemp("corpus") / "problems.jsonl"
-    corpus.write_text("".join(one.model_dump_json(exclude_defaults=True) + "\n" for one in (SUM, BROKEN)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MICROCODER_CORPUS", str(corpus))
-        server = uvicorn.Server(uvicorn.Config(make_app(), host="127.0.0.1", port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-
-
-async def ask(url: str, problem_id: str, responses: list[str]) -> list[Any]:
-    """Return what comes back for each response, each in a session of its own, all at once."""
-
-    async def play(response: str) -> Any:
-        async with GenericEnvClient(base_url=url) as client:
-            asked = await client.reset(problem_id=problem_id)
-            assert asked.observation["prompt"].startswith("Print the sum of two integers.")
-            assert (asked.done, asked.reward) == (False, None)
-            return await client.step({"response": response})
-
-    return await asyncio.gather(*map(play, responses))
-
-
-def test_a_client_is_asked_and_judged(url: str) -> None:
-    right, wrong, silent = asyncio.run(ask(url, "sum", [RIGHT, "```python\nprint(4)\n```", "I do not know."]))
+def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
+    environment = CodeEnvironment([SUM, FAULTY], shared_judge())
+    asked = environment.reset(problem_id="sum")
+    assert asked.prompt.startswith("Print the sum of two integers.")
+    assert (asked.done, asked.reward) == (False, None)
+    right, wrong, silent = (
+        environment.step(CodeAction(response=text)) for text in (RIGHT, "```python\nprint(4)\n```", "I do not know.")
+    )
     assert [(one.reward, one.done) for one in (right, wrong, silent)] == [(1.0, True), (0.0, True), (0.0, True)]
-    assert right.observation["metadata"]["outcome"] == "accepted"
-    assert wrong.observation["metadata"]["detail"] == 'test 1: line 1: expected "3", got "4"'
-    assert (silent.observation["metadata"]["outcome"], silent.observation["metadata"]["tests_total"]) == ("no_code", 1)
-
-
-def test_a_fault_of_the_sandbox_has_no_reward(url: str) -> None:
-    (broken,) = asyncio.run(ask(url, "faulty", [RIGHT]))
-    assert (broken.reward, broken.done, broken.observation["metadata"]["outcome"]) == (None, True, "sandbox_fault")
+    assert wrong.metadata["detail"] == 'test 1: line 1: expected "3", got "4"'
+    assert (silent.metadata["outcome"], silent.metadata["tests_total"]) == ("no_code", 1)
+    environment.reset(problem_id="faulty")
+    broken = environment.step(CodeAction(response=RIGHT))
+    assert (broken.reward, broken.done, broken.metadata["outcome"]) == (None, True, "sandbox_fault")
 
 
 @pytest.mark.parametrize("pairs", AMOUNTS)

@@ -3,10 +3,9 @@
 import asyncio
 import subprocess
 import sys
-from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, SAMPLE, Pair, judged
+from pairs import ALL, SAMPLE
 
 from microcoder import ConfigError, Program
 from microcoder.data.formats.rows import to_problem
@@ -19,16 +18,9 @@ RIGHT, WRONG = Program("print(sum(map(int, input().split())))"), Program("print(
 
 
 def test_there_are_at_least_300_pairs_and_no_two_of_one_name() -> None:
-    pairs: list[Pair] = AMOUNTS[1].values[0]  # pyrefly: ignore[bad-assignment]
-    assert len({pair.name for pair in pairs}) == len(pairs) >= 300
-    assert len([pair for pair in pairs if pair.is_plain]) >= 300
+    assert len({pair.name for pair in ALL}) == len(ALL) >= 300
+    assert len([pair for pair in ALL if pair.is_plain]) >= 300
     assert len(SAMPLE) >= 60
-
-
-@pytest.mark.parametrize("pairs", AMOUNTS)
-def test_the_judge_says_of_each_pair_what_is_known_of_it(pairs: list[Pair]) -> None:
-    verdicts = zip(pairs, judged(pairs), strict=True)
-    assert [pair.name for pair, verdict in verdicts if verdict.is_accepted != pair.is_right] == []
 
 
 def test_everybody_asks_the_same_judge() -> None:
@@ -112,17 +104,3 @@ def test_a_door_imports_none_of_the_packages_it_leads_to() -> None:
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     packages = {"torch", "transformers", "trl", "verl", "ray", "lm_eval", "inspect_ai", "datasets", "numpy", "httpx"}
     assert packages & set(result.stdout.split()) == set()
-
-
-def test_a_program_that_the_sandbox_fails_on_is_judged_three_times() -> None:
-    judge, echo = shared_judge(), Program("print(input())")
-    assert [str(verdict.outcome) for verdict in judge.judge([RIGHT, echo], [SUM, FAULTY])] == [
-        "accepted",
-        "sandbox_fault",
-    ]
-    running: Any = shared._state.judge
-    faults = running.statistics.faults
-    assert asyncio.run(judge.judge_async(echo, FAULTY)).outcome == "sandbox_fault"
-    assert running.statistics.faults == faults + 3
-    judge.judge([RIGHT, echo], [SUM, FAULTY])
-    assert running.statistics.faults == faults + 6

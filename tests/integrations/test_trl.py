@@ -1,9 +1,7 @@
-"""The judge in TRL's own trainer."""
+"""The judge as a reward of TRL; docs/integrations.md has it in TRL's own trainer."""
 
 import asyncio
 import json
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,27 +73,3 @@ def test_wrong_options_and_rows_say_what_to_type() -> None:
 def test_a_fault_is_none() -> None:
     problems = [FAULTY.model_dump_json(), json.dumps({"id": "sum", "tests": TESTS})]
     assert CodeReward()([RIGHT, RIGHT], prompts=["?"] * 2, problem=problems) == [None, 1.0]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("trl") is None, reason="TRL is not installed")
-def test_grpo_trainer_takes_a_step(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    """As the asynchronous reward; examples/trl_reward.py and docs/integrations.md have the other."""
-    from datasets import Dataset
-    from trl.trainer.grpo_config import GRPOConfig
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
-    asked = "Read two integers and print the {}."
-    rows = [
-        {"prompt": asked.format(name), "problem": {"id": name, "tests": TESTS[:num]}}
-        for name, num in (("sum", 2), ("product", 1))
-    ]
-    sizes: dict[str, Any] = {"num_generations": 4, "per_device_train_batch_size": 4, "max_completion_length": 24}
-    quiet: dict[str, Any] = {"report_to": "none", "save_strategy": "no", "logging_steps": 1}
-    arguments = GRPOConfig(str(tmp_path), max_steps=1, **sizes, **quiet, bf16=False, use_cpu=True)
-    reward: Any = AsyncCodeReward()
-    trainer = GRPOTrainer(str(tiny_checkpoint), reward, args=arguments, train_dataset=Dataset.from_list(rows))
-    trainer.train()
-    (logged,) = (entry for entry in trainer.state.log_history if "reward" in entry)
-    assert 0 <= logged["rewards/code_reward/mean"] <= 1
-    assert logged["code/sandbox_fault_share"] == 0

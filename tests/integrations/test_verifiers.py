@@ -1,15 +1,11 @@
-"""The taskset against verifiers itself: `vf-validate`, `vf-eval`, workers, and what scoring records."""
+"""The taskset against verifiers itself; its commands are those of docs/integrations.md."""
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from completions_server import in_the_form_asked, serve
 from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError
@@ -76,35 +72,11 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path / "corpus.jsonl"
 
 
-def run(command: str, *arguments: str, folder: Path) -> None:
-    """Run a command of verifiers."""
-    commands = Path(sys.executable).parent
-    call = [str(commands / command), "microcoder-code", *arguments, "--no-rich", "-o", str(folder)]
-    # By its path the harness finds uv.
-    here = os.environ | {"PATH": f"{commands}:{os.environ['PATH']}"}
-    result = subprocess.run(call, capture_output=True, text=True, timeout=250, check=False, env=here)
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
-
-
-def test_vf_validate_finds_the_wrong_reference(corpus: Path, tmp_path: Path) -> None:
-    options = ("--taskset.corpus", str(corpus), "--runtime.type", "subprocess")
-    run("vf-validate", *options, "--only-gold", "--taskset.task.judge", '{"workers": 1}', folder=tmp_path / "out")
-    (summary,) = (tmp_path / "out").glob("*/summary.json")
-    found = json.loads(summary.read_text())["outcomes"]
-    assert {name: count for name, count in found.items() if count} == {
-        "valid": 1, "invalid": 1, "unchecked": 1, "error": 1,
-    }  # fmt: skip
-
-
-def test_vf_eval_scores_what_a_model_answers(corpus: Path, tmp_path: Path) -> None:
-    harness = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess")
-    options = ("--env.taskset.corpus", str(corpus), "--env.taskset.task.judge", '{"workers": 1}')
-    with serve(lambda asked, number: in_the_form_asked(asked, RIGHT)) as server:
-        model = ("-m", "fake", "--client.base-url", server.url, "-n", "4", "-r", "1")
-        run("vf-eval", *options, *model, *harness, folder=tmp_path / "out")
-    (file,) = (tmp_path / "out").glob("*/traces.jsonl")
-    traces = {trace["task"]["data"]["id"]: trace for line in file.open() for trace in json.loads(line)["traces"]}
-    for name in ("sum", "wrong", "silent"):
-        assert traces[name]["rewards"]["accepted"]["score"] == 1.0
-    assert traces["faulty"]["rewards"]["accepted"] is None
-    assert [error["type"] for error in traces["faulty"]["errors"]] == ["SandboxError"]
+def test_a_reference_is_validated_and_a_corpus_is_a_taskset(corpus: Path) -> None:
+    tasks = list(CodeTaskset(CodeConfig(id="microcoder-code", corpus=corpus)).load())
+    assert [task.data.id for task in tasks] == ["sum", "wrong", "silent", "faulty"]
+    runtime: Any = None
+    found = [asyncio.run(task.validate(runtime)) for task in tasks[:3]]
+    assert found == [True, False, None]
+    with pytest.raises(vf.SandboxError, match="the checker"):
+        asyncio.run(tasks[3].validate(runtime))

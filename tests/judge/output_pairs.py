@@ -208,7 +208,8 @@ PAIRS: Final[list[Pair]] = [
 """Checker, whether it is right, output, expected output."""
 
 
-_ROW = re.compile(r"^\| (?P<outputs>[^|]+) \| (?P<expected>[^|]+) \| (?P<verdict>right|wrong)", re.MULTILINE)
+_VERDICT = r"(?P<verdict>right|wrong)(?:, `(?P<method>\w+)`)?"
+_ROW = re.compile(rf"^\| (?P<outputs>[^|]+) \| (?P<expected>[^|]+) \| {_VERDICT}", re.MULTILINE)
 
 
 def unescape(cell: str) -> str:
@@ -216,13 +217,13 @@ def unescape(cell: str) -> str:
     return ast.literal_eval('"' + cell.replace('"', '\\"') + '"')
 
 
-def read_decisions(heading: str) -> list[tuple[str, str, bool]]:
-    """Return the rows of a table: every output beside what was expected, and whether it is right."""
+def read_decisions(heading: str) -> list[tuple[str, str, bool, str]]:
+    """Return the rows of a table: every output, what was expected, whether it is right, and by which method if said."""
     page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text("utf-8")
     section = page.split(f"## {heading}\n")[1].split("\n## ")[0]
     rows = []
     for row in _ROW.finditer(section):
         outputs, expected = (re.findall("`([^`]*)`", row[name]) or [""] for name in ("outputs", "expected"))
         expected = expected if len(expected) == len(outputs) else expected * len(outputs)
-        rows += [(o, e, row["verdict"] == "right") for o, e in zip(outputs, expected, strict=True)]
+        rows += [(o, e, row["verdict"] == "right", row["method"] or "") for o, e in zip(outputs, expected, strict=True)]
     return rows

@@ -15,9 +15,9 @@ from .output_pairs import DEFAULT, EXACT, FLOAT, PAIRS, TOKENS, UNORDERED, read_
 def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
     decisions = read_decisions("Outputs")
     assert len(decisions) > 90
-    for output, expected, is_right in decisions:
+    for output, expected, is_right, method in decisions:
         comparison = compare_output(unescape(output), unescape(expected))
-        assert comparison.accepted is is_right, (output, expected, comparison)
+        assert (comparison.accepted, comparison.method) == (is_right, method), (output, expected, comparison)
 
 
 def test_pairs_get_the_verdict_of_a_careful_judge() -> None:
@@ -34,29 +34,13 @@ def test_pairs_get_the_verdict_of_a_careful_judge() -> None:
 @pytest.mark.parametrize(
     ("output", "expected", "method"),
     [
-        ("", "", "exact"),
         ("3 \n\n", "3\n", "lines"),
-        ("1\r\n2\r\n", "1\n2\n", "lines"),
-        ("\ufeff3\n", "3\n", "lines"),
-        ("1 2\n3\n", "1\n2\n3\n", "tokens"),
-        ("0.333333333\n", "0.3333333333\n", "numeric"),
         ("x = 2.5000001", "x = 2.5", "numeric"),
-        ("1", "1.0", "numeric"),
-        ("3.0", "3", "numeric"),
         ("123456789012345678901234567890.0", "123456789012345678901234567890", "numeric"),
-        ("-nan Infinity", "nan inf", "numeric"),
-        ("-0.0", "0.0", "numeric"),
-        ("[1,2]", "[1, 2]", "value"),
-        ("['a', \"b\"]", '["a","b"]', "value"),
-        ("{'a': True, 'b': None}", '{"a": true, "b": null}', "value"),
         ("{'b': None, 'a': (1, 2.0)}", '{"a": [1, 2], "b": null}', "value"),
-        ("[[1, 2],\n [3, 4]]", "[[1,2],[3,4]]", "value"),
-        ("'ab'", '"ab"', "value"),
-        ("(1,2)\n[ 3 ]", "(1, 2)\n[3]", "value_lines"),
         ("[(1,), true]\n((2, (3,)))", "[[1,], True]\n[[2, [3,]]]", "value_lines"),
         ("2\n[3,4]\nyes", "2\n[3, 4]\nYES", "value_lines"),
         ("[0.1000000001]", "[0.1]", "value"),
-        ("True", "true", "words"),
         ("Yes 3.0\nNO", "YES 3\nno", "words"),
     ],
 )

@@ -116,10 +116,6 @@ def test_what_is_late_is_given_to_an_idle_place_as_well(late: None) -> None:
         assert hangs.codes == ["# 0", "# 2"], "who has work gets no copies"
         while idle.held:
             judge.land(idle)
-        idle.num_of_others = 1
-        judge._copy_late()
-        assert idle.codes == ["# 0"]
-        idle.num_of_others = 0
         judge._copy_late()
         judge._copy_late()
         assert idle.codes == ["# 0", "# 2"]

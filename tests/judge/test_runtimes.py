@@ -124,8 +124,8 @@ def test_a_runtime_of_ones_own_sees_nothing_of_the_machine(judge_one: Judge, tmp
 
 def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path) -> None:
     for old, new, message in (
-        ('"-f", "main.awk"]\n', '"-f", "{main}"]\n', r"awk.toml line 11: .*\{main\}.*run knows \{runtime\}"),
-        ("address_space_mib = 512", "address_space = 512", "awk.toml line 12: runtime.address_space"),
+        ('"-f", "main.awk"]\n', '"-f", "{main}"]\n', r"awk.toml: runtime.run: .*\{main\}.*run knows \{runtime\}"),
+        ("address_space_mib = 512", "address_space = 512", "awk.toml: runtime.address_space: unknown key"),
         ('name = "awk"', 'name = "py"', "py is a language already; use another name"),
         ('name = "awk"', "name = awk", "at line 1"),
         ('build = ["{compiler}", "-c", "cp main.awk main"]\n', "", "a runtime needs a `build`"),

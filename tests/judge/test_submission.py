@@ -106,7 +106,7 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
         ({"arguments": ("x" * 100_000,)}, "arguments: 100004 bytes"),
         ({"arguments": ("a\0b",)}, "NUL"),
         ({"files": {"a": b"", "a/b": b""}}, "'a': duplicate name"),
-        ({"files": {"a/": b""}}, "plain relative path"),
+        *(({"files": {name: b""}}, "plain relative path") for name in ("a/", "../x", "/etc/x", "a\0b")),
         ({"files": {"a/b/c/d/e/f/g/h/i/j/k": b""}}, "11 files and folders; use at most 10"),
         ({"files": {"a": None}}, "a file needs content"),
         ({"files": {"\u00e9" * 200: b""}}, "400 bytes; use at most 200"),

@@ -32,7 +32,7 @@ def _returned(value: object) -> object:
 def test_the_table_of_values_in_the_documentation_is_true() -> None:
     decisions = read_decisions("Returned values")
     assert len(decisions) > 25
-    for value, expected, is_right in decisions:
+    for value, expected, is_right, _ in decisions:
         comparison = compare_value(
             _returned(eval(value, {"Fraction": Fraction, "Decimal": Decimal})), json.loads(expected)
         )

@@ -4,7 +4,6 @@ A verb's module is imported when that verb is called, so that `microcoder --help
 of help are therefore repeated here; a test compares them with the verbs' own.
 """
 
-import difflib
 import errno
 import importlib
 import os
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, UnknownCommandError, UnusedCliTokensError
+from cyclopts import App, CycloptsError
 
 import microcoder
 from microcoder.judge.core.errors import MicroCoderError
@@ -31,7 +30,7 @@ VERBS = {
     "data": "Build a corpus from raw problem sets, or audit one; export and publish it.",
     "packages": "Install and list the third-party packages that programs may import.",
     "study": "Run controlled experiments and test the paper's claims with them.",
-    "serve": "Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.",
+    "serve": "Judge programs over HTTP. See docs/serving.md.",
 }
 """Verb -> its line of help. Module and function have the verb's name, except for those of `_PLACES`."""
 _PLACES = {"data": "data:app", "eval": "eval:evaluate", "init": "train:init", "report": "view:report"}
@@ -52,7 +51,7 @@ USUAL_KEYS = {"train": (
 ), "eval": (
     *(f'benchmark.kind = "{kind}"' for kind in ("livecodebench", "humaneval", "mbpp", "problems")),
     *("benchmark.path", "benchmark.release", "benchmark.start_date"),
-    *(f'generation.kind = "{kind}"' for kind in ("endpoint", "file", "transformers")),
+    *(f'generation.kind = "{kind}"' for kind in ("endpoint", "file")),
     *("generation.base_url", "generation.model", "generation.path", "generation.concurrency"),
     *("sampling.num_samples", "sampling.temperature", "sampling.max_tokens", "pass_at", "prompt.style"),
     *("extractor.name", "judging.workers"),
@@ -66,7 +65,6 @@ USUAL_KEYS = {"train": (
 
 _EXTRAS = {"data": "data", "serve": "serve", "train": "train"}
 """Verb -> the extra with the packages that it may lack; of the others `insights`."""
-_NUMBERS = {int: "a whole number", float: "a number"}
 _UNUSABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
 """Errors of the system that another path, or its owner, mends."""
 USER_ERROR = 2
@@ -95,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(_name_extra(error, words))
     except CycloptsError as error:
         command = " ".join(["microcoder", *(error.command_chain or ())])
-        _fail(f"{_explain(error, given)} Type `{command} --help` for the commands and options.")
+        _fail(f"{_explain(error)} Type `{command} --help` for the commands and options.")
     except (BrokenPipeError, SystemExit) as end:
         # What reads our output has seen enough (`| head`): rich then ends the program by an exit of its own.
         if not isinstance(end, BrokenPipeError) and not isinstance(end.__context__, BrokenPipeError):
@@ -134,10 +132,6 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         name = verb.replace("-", "_")
         place = _PLACES.get(verb, f"{name}:{name}")
         app.command(f"microcoder.cli.{place}", name=verb, help=None if verb in named else summary)
-    if not named:
-        app.register_install_completion_command(
-            help="Install completion for your shell: writes a script, and a line into its start-up file."
-        )
     return app
 
 
@@ -169,14 +163,8 @@ def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
     return f"this needs {error.name}; type: {how_to_install(_EXTRAS.get(words[0], 'insights'))}"
 
 
-def _explain(error: CycloptsError, given: Sequence[str]) -> str:
-    """Return the error as a sentence; for an unknown command with all commands, of which the library names eight."""
-    if isinstance(error, MissingArgumentError) and error.argument is not None:
-        name = error.argument.name
-        is_bare = any(one in given for one in error.argument.names)
-        return f"{name} {'needs a value' if is_bare else 'is missing'}."
-    if isinstance(error, CoercionError) and error.token is not None and error.target_type in _NUMBERS:
-        return f"{error.token.keyword} {error.token.value}: must be {_NUMBERS[error.target_type]}."
+def _explain(error: CycloptsError) -> str:
+    """Return the error as a sentence."""
     if type(error.__cause__).__module__.startswith("pydantic"):
         from microcoder.judge.core.errors import explain_fault
 
@@ -186,16 +174,8 @@ def _explain(error: CycloptsError, given: Sequence[str]) -> str:
             for fault in faults.errors()
         ]
         return f"{'; '.join(said)}."
-    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        return f"unexpected argument {error.unused_tokens[0]!r}."
-    if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
-        word = error.unused_tokens[0]
-        known = [name for name in error.app if not name.startswith("-")]
-        close = difflib.get_close_matches(word, known, n=1)
-        suggestion = f"did you mean {close[0]}? " if close else ""
-        return f"unknown command {word!r}; {suggestion}use one of {', '.join(known)}."
     text = str(error)
-    return text if text.endswith("?") else f"{text.rstrip('?.')}."
+    return text if text.endswith(("?", "...")) else f"{text.rstrip('?.')}."
 
 
 def _fail(message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Shared by commands: config keys as flags; progress, as bars on a terminal and as lines anywhere else."""
+"""Shared by commands: config keys as flags; progress, as lines on stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 from cyclopts import Parameter
 
@@ -57,10 +57,6 @@ def print_resolved(config: Mapping[str, Any]) -> None:
         print(f"{key} = {json.dumps(value)}")
 
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-    from rich.progress import TaskID
-
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
 
@@ -71,17 +67,14 @@ class LineDisplay:
     _is_muted = False
 
     def note(self, text: str) -> None:
-        """Print one line, above the bars if there are any."""
+        """Print one line."""
         if self._is_muted:
             return
         try:
-            self._write(printable(text).rstrip())
+            sys.stderr.write(printable(text).rstrip() + "\n")
+            sys.stderr.flush()
         except OSError:
             self._is_muted = True
-
-    def _write(self, line: str) -> None:
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
 
 
 @dataclass(slots=True)
@@ -94,15 +87,13 @@ class _Step:
     total: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     shown: int | None = None
-    bar: TaskID | None = None
 
 
 class StepDisplay(LineDisplay, Observer):
-    """On a terminal a bar for each step of the work; elsewhere a line on progress, and at least twice a minute."""
+    """Prints a line now and then on the step of the work that is under way, and at least twice a minute."""
 
     def __init__(self, *, unit: str = "") -> None:
-        """Start without bars; `unit` is what is counted, such as `rows`."""
-        self._bars = _open_bars() if sys.stderr.isatty() else None
+        """Start with nothing to show; `unit` is what is counted, such as `rows`."""
         self._unit = f" {unit}" if unit else ""
         self._steps: dict[str, _Step] = {}
         self._latest: _Step | None = None
@@ -112,16 +103,12 @@ class StepDisplay(LineDisplay, Observer):
         self._heart = threading.Thread(target=self._beat, daemon=True)
 
     def __enter__(self) -> Self:
-        if self._bars:
-            self._bars.start()
         self._heart.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._heart.join()
-        if self._bars:
-            self._bars.stop()
 
     def phase(self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None) -> None:
         """Begin a step; `done` and, by kind, `counts` are the units that earlier commands did."""
@@ -153,10 +140,6 @@ class StepDisplay(LineDisplay, Observer):
     def _draw(self, step: _Step) -> None:
         if not step.total:
             return
-        if self._bars:
-            step.bar = self._bars.add_task(step.name, total=step.total, text="") if step.bar is None else step.bar
-            self._bars.update(step.bar, completed=step.done, total=step.total, text=printable(self._describe(step)))
-            return
         is_whole, silence = step.done >= step.total, time.monotonic() - self._last_line
         is_new = step.done != step.shown and (is_whole or silence >= _SECONDS_BETWEEN_LINES)
         if is_new or (not is_whole and silence >= _MOST_SECONDS_OF_SILENCE):
@@ -169,22 +152,6 @@ class StepDisplay(LineDisplay, Observer):
         left = f"about {describe_seconds(seconds / num_done * num_left)} left" if knows_rate else ""
         done = f"{step.done:,} of {step.total:,}{self._unit}"
         return ", ".join(filter(None, (done, describe_seconds(seconds), left, describe_counts(step.counts))))
-
-    def _write(self, line: str) -> None:
-        if self._bars:
-            self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
-        else:
-            super()._write(line)
-
-
-def _open_bars() -> Bars:
-    # Only a terminal pays for their import.
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    name = TextColumn("{task.description}", style="bold", markup=False)
-    text = TextColumn("{task.fields[text]}", markup=False)
-    return Progress(name, BarColumn(30), text, console=Console(stderr=True), refresh_per_second=4)
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

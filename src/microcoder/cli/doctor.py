@@ -14,7 +14,7 @@ from microcoder.cli.judge_options import SandboxFlags
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.fleet.judge import run_probes
-from microcoder.judge.languages import LANGUAGES, find_language
+from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.languages.definition import current_interpreter
 from microcoder.judge.run.isolation import DEGRADED_MEANS
 from microcoder.judge.sandbox.protocol import LAYERS
@@ -48,11 +48,6 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
         "user": "root" if os.geteuid() == 0 else f"user id {os.geteuid()}",
         "languages": {
             name: language.find_problem() or language.find_compiler() or current_interpreter().executable
-            for name, language in LANGUAGES.items()
-        },
-        "tools": {name: language.read_version() for name, language in LANGUAGES.items()},
-        "versions": {
-            name: [version for version in language.versions if not find_language(name, version).find_problem()]
             for name, language in LANGUAGES.items()
         },
         "training": {name: versions.get(name) for name in _TRAINING},
@@ -89,10 +84,7 @@ def describe(found: dict[str, Any]) -> list[str]:
     else:
         lines.append(f"isolation: none. {found['fault']}")
     lines += ["", "languages:"]
-    for name, where in found["languages"].items():
-        versions = ", ".join(found["versions"][name])
-        line = f"  {name}: {where} {found['tools'][name]}".rstrip()
-        lines.append(f"{line}{f' (versions {versions})' if versions else ''}")
+    lines += [f"  {name}: {where}" for name, where in found["languages"].items()]
     if "environment" in found:
         packages = found["environment"]["packages"]
         pins, profile = ", ".join(packages["pins"]) or "none", f"{packages['profile']} {packages['digest']}"

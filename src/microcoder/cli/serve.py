@@ -19,7 +19,8 @@ from microcoder.judge.fleet.judge import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
-_CACHE_SIZE = 2048
+_CACHE_SIZE, _RENEW_AFTER = 2048, 2000
+"""Verdicts kept; and programs after which a worker starts a fresh sandbox."""
 _DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()
 
 
@@ -33,11 +34,10 @@ def serve(
     no_auth: Flag = False,
     options: Annotated[JudgeFlags, Parameter(name="*")] = _DEFAULTS,
     limits: Annotated[ServiceSettings, Parameter(name="*")] = _LIMITS,
-    renew_after: int = 2000,
     require: tuple[str, ...] = (),
     self_test: bool = True,
 ) -> None:
-    """Judge programs over HTTP: our own API and SandboxFusion's. See docs/serving.md.
+    """Judge programs over HTTP. See docs/serving.md.
 
     On SIGTERM or Ctrl-C it accepts no new requests, finishes those it has accepted, and answers 503 to what is left
     after the grace period.
@@ -56,8 +56,6 @@ def serve(
         The certificate's private key (PEM).
     no_auth
         Serve without tokens on an address that other machines can reach.
-    renew_after
-        Programs after which a worker starts a fresh sandbox; 0: never.
     require
         Languages that must be available, or the service does not start.
     self_test
@@ -76,7 +74,7 @@ def serve(
     for name in require:
         if problem := find_language(name).find_problem():
             raise ConfigError(f"--require {name}: {problem}")
-    with options.open(cache_size=_CACHE_SIZE, renew_after=renew_after) as judge:
+    with options.open(cache_size=_CACHE_SIZE, renew_after=_RENEW_AFTER) as judge:
         failed = [finding for finding in run_probes(judge) if not finding.is_ok] if self_test else []
         if failed:
             found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)

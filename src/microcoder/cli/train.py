@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shlex
 import sys
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,9 +35,6 @@ from microcoder.train.runs import RunDirectory
 
 if TYPE_CHECKING:
     from microcoder.train.run.probe import Probe
-
-_NUM_RECENT = 10
-"""Number of latest steps from which the time left is estimated."""
 
 
 def train(
@@ -154,18 +150,13 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 class RunDisplay(LineDisplay, Observer):
     """A line for each step, evaluation and message of a training run."""
 
-    def __init__(self) -> None:
-        self._recent_seconds: deque[float] = deque(maxlen=_NUM_RECENT)
-
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
         """Show a finished training step."""
         seconds = metrics.seconds
         total = seconds.get("total", sum(seconds.values()))
-        self._recent_seconds.append(total)
-        mean = sum(self._recent_seconds) / len(self._recent_seconds)
         phases = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if name != "total")
         took = f"{total:.1f} s" + (f" ({phases})" if phases else "")
-        left = f"left {describe_seconds(mean * max(0, num_steps - metrics.step))}"
+        left = f"left {describe_seconds(total * max(0, num_steps - metrics.step))}"
         self.note("  ".join([f"step {metrics.step}/{num_steps}", *describe_row(metrics), took, left]))
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:

@@ -34,19 +34,6 @@ class ResponseSampling(Config):
     seed: int = Field(default=0, ge=0)
 
 
-class Transformers(Config):
-    """Generate with transformers in this process: for small models. For others: `vllm serve`, and `endpoint`."""
-
-    kind: Literal["transformers"] = "transformers"
-    model: str = Field(min_length=1)
-    """A checkpoint folder or a hub id."""
-    revision: str | None = None
-    dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """Precision of the weights."""
-    batch_size: int = Field(default=16, ge=1)
-    """Responses sampled in parallel; bounds memory."""
-
-
 class EndpointGeneration(EndpointConfig):
     """Generate with any OpenAI-compatible server (chat completions)."""
 
@@ -66,8 +53,6 @@ class GenerationFile(Config):
     kind: Literal["file"]
     path: Path
     """JSON, JSON lines (also .gz) or Parquet: whole responses or programs (docs/evaluation.md#answers)."""
-    step: int | None = None
-    """For rollouts of several steps: the step to judge."""
     allow_missing: bool = False
     """Skip problems without answers; otherwise they are an error."""
 
@@ -76,9 +61,7 @@ class EvalConfig(Config):
     """An evaluation."""
 
     benchmark: AnyBenchmark
-    generation: Annotated[
-        Transformers | EndpointGeneration | GenerationFile, Field(discriminator="kind"), kind_or("transformers")
-    ]
+    generation: Annotated[EndpointGeneration | GenerationFile, Field(discriminator="kind"), kind_or("endpoint")]
     sampling: ResponseSampling = ResponseSampling()
     prompt: EvalPromptConfig = EvalPromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
@@ -108,6 +91,6 @@ class EvalConfig(Config):
 NEUTRAL_KEYS = (
     "pass_at",
     *(f"judging.{name}" for name in ("workers", "nice", "unsafe_sandbox")),
-    *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")),
+    *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env")),
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

@@ -1,4 +1,4 @@
-"""Questions and answers of an evaluation: prompts, responses of a server or of a model in this process, answer files.
+"""Questions and answers of an evaluation: prompts, responses of a server, answer files.
 
 An answer file has one row or several for a problem, in the fields that samplers write:
 
@@ -130,23 +130,8 @@ def _read_answers(
     by_name = dict(in_rows) | by_id
     if not rows:
         raise DataError(f"generation file {config.path} is empty; it needs {_FORMS}")
-    if all(isinstance(row, list) for row in rows):
-        # LiveCodeBench's other form: lists of programs alone, in the order of the sorted ids.
-        if len(rows) != len(by_id) or any(row and str(row[0]) in by_name for row in rows):
-            raise DataError(
-                f"{config.path} holds {len(rows)} lists for {len(by_id)} problems; lists without question_id hold "
-                "programs alone, and answer exactly the selected problems, in the order of their ids"
-            )
-        rows = [{"question_id": name, "code_list": row} for name, row in zip(sorted(by_id), rows, strict=True)]
-    steps = [str(row.get("step") if isinstance(row, Mapping) else config.step).removesuffix(".0") for row in rows]
-    if config.step is None and len(set(steps)) > 1:
-        raise ConfigError(f"{config.path} holds rollouts of {len(set(steps))} steps; choose one by --generation.step")
-    if (step := steps[0] if config.step is None else str(config.step)) not in steps:
-        raise ConfigError(f"{config.path} holds no rollouts of step {step}; choose another --generation.step")
     counts: Counter[str] = Counter()
-    for number, (of_step, values) in enumerate(zip(steps, rows, strict=True), 1):
-        if of_step != step:
-            continue
+    for number, values in enumerate(rows, 1):
         where = f"generation file {config.path} line {number}"
         with placed(where, f"write {_FORMS}"):
             if not isinstance(values, Mapping):

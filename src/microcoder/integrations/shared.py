@@ -5,7 +5,6 @@ import asyncio
 import atexit
 import os
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,9 +20,6 @@ from microcoder.judge.fleet.judge import Judging
 Mode = Literal["all", "fraction"]
 """The score of a program: 1 if every test passed, else 0; or the share of passed tests."""
 _DEFAULTS = dict(JudgeOptions()) | {"url": None}
-ATTEMPTS = 3
-"""Attempts to judge a program that the sandbox fails on: most frameworks have no score for it."""
-_REST_SECONDS = 1.0
 
 
 @dataclass(eq=False, slots=True)
@@ -39,34 +35,14 @@ _state = _State()
 
 
 class SharedJudge:
-    """The judge of this process; all instances share one `Judge` or client.
-
-    A program that the sandbox failed on is judged again, up to `ATTEMPTS` times in all.
-    """
+    """The judge of this process; all instances share one `Judge` or client."""
 
     def judge(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge each program against the problem at the same position; raises like `Judge.judge`."""
-        verdicts = _running().judge(programs, problems)
-        for _ in range(ATTEMPTS - 1):
-            lost = [place for place, verdict in enumerate(verdicts) if not verdict.is_scorable]
-            if not lost:
-                break
-            time.sleep(_REST_SECONDS)
-            again = _running().judge([programs[place] for place in lost], [problems[place] for place in lost])
-            for place, verdict in zip(lost, again, strict=True):
-                verdicts[place] = verdict
-        return verdicts
+        return _running().judge(programs, problems)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
         """Judge one program from a coroutine without blocking its event loop; raises like `Judge.judge_async`."""
-        verdict = await self._ask(program, problem)
-        for _ in range(ATTEMPTS - 1):
-            if not verdict.is_scorable:
-                await asyncio.sleep(_REST_SECONDS)
-                verdict = await self._ask(program, problem)
-        return verdict
-
-    async def _ask(self, program: Program, problem: Problem) -> Verdict:
         loop = asyncio.get_running_loop()
         future = await loop.run_in_executor(_state.thread, lambda: _running().submit(program, problem))
         return await asyncio.wrap_future(future)

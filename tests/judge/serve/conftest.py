@@ -151,7 +151,7 @@ def judge() -> Iterator[Judge]:
 @pytest.fixture(scope="package")
 def running(judge: Judge) -> Iterator[Running]:
     """One service for all tests that do not change it."""
-    settings = {"max_tests": 100, "max_body_mib": 1, "max_batch": 64, "grace_seconds": 0}
+    settings = {"max_total_tests": 100, "max_body_mib": 1, "max_batch": 64, "grace_seconds": 0}
     with serving(judge, **settings) as server:
         yield server
 

@@ -41,7 +41,7 @@ class Config(Record):
         if not isinstance(values, Mapping):
             return values
         return {
-            name: _list_of(value) if name in fields and _wants_a_list(fields[name].annotation, value) else value
+            name: [value] if name in fields and _wants_a_list(fields[name].annotation, value) else value
             for name, value in values.items()
         }
 
@@ -62,13 +62,6 @@ def _wants_a_list(annotation: object, value: object) -> bool:
     named = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
     is_one = isinstance(value, str | int | float | Mapping)
     return is_one and value not in named and any(get_origin(choice) is tuple for choice in choices)
-
-
-def _list_of(value: object) -> list[object]:
-    """Return one value as a list of it, and `sources.0.path`, `sources.1.path` as a list of two tables."""
-    if isinstance(value, Mapping) and value and list(value) == [str(number) for number in range(len(value))]:
-        return list(value.values())
-    return [value]
 
 
 def kind_or(default: str) -> BeforeValidator:
@@ -143,10 +136,6 @@ def _read_recipe(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
-    except IsADirectoryError:
-        inside = sorted(map(str, path.glob("*.toml")))
-        hint = f"try {inside[0]}" if inside else "pass -c PATH to a TOML file"
-        raise ConfigError(f"recipe {path} is a folder; {hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}); check the file") from None
     except tomllib.TOMLDecodeError as error:
@@ -169,26 +158,13 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
             mine = base[key] = {"kind": mine}
         elif isinstance(value, str) and isinstance(mine, dict) and "kind" in mine:
             value = {"kind": value}
-        if isinstance(value, Mapping) and isinstance(mine, list) and all(number.isdecimal() for number in value):
-            base[key] = _merge_items(mine, value, key)
-        elif isinstance(value, Mapping) and isinstance(mine, dict):
+        if isinstance(value, Mapping) and isinstance(mine, dict):
             # Another kind of a tagged union starts afresh: the old kind's options would be unknown keys.
             if "kind" in value and value["kind"] != mine.get("kind", value["kind"]):
                 mine.clear()
             _merge(mine, value)
         else:
             base[key] = dict(value) if isinstance(value, Mapping) else value
-
-
-def _merge_items(items: Sequence[Any], extra: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list with items changed by index, as by `--sources.0.path`; the next free index adds an item."""
-    numbered = {str(number): item for number, item in enumerate(items)}
-    _merge(numbered, extra)
-    if list(numbered) != [str(number) for number in range(len(numbered))]:
-        # Any other than the next number: too large, or written otherwise, as `00`.
-        wrong = next(number for number in extra if number not in map(str, range(len(items) + 1)))
-        raise ConfigError(f"{key}.{wrong}: {key} has {len(items)} items; change {key}.0 to add {key}.{len(items)}")
-    return list(numbered.values())
 
 
 def _nest(dotted: str, value: object) -> dict[str, Any]:
@@ -305,7 +281,7 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
 
 
 def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
-    """Return the keys as text: a heading per table and a paragraph per key; or only the `usual` keys, a line each."""
+    """Return the keys as text, a paragraph each; or only the `usual` keys, a line each."""
     if usual:
         keys = {key.name: key for key in list_keys(schema)}
         indent = max(len(_show(keys[name])) for name in usual) + 6
@@ -314,20 +290,8 @@ def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str]
             meaning = textwrap.shorten(keys[name].meaning, max(20, width - indent), placeholder=" ...")
             lines.append(f"  --{_show(keys[name]):<{indent - 4}}{meaning}".rstrip())
         return "\n".join(lines)
-    meanings = attribute_docstrings(schema)
-    heads = {
-        # Of several kinds each says for itself what it is.
-        name: meanings.get(name) or (_first_line(models[0]) if len(models) == 1 else "")
-        for name, field in schema.model_fields.items()
-        if (models := list(nested_models(field.annotation)))
-    }
-    lines, table = ["Configuration keys, in a TOML file or as flags:"], ""
-    # Those that are in no table come first, as in a file.
-    for key in sorted(list_keys(schema), key=lambda key: key.name.partition(".")[0] in heads):
-        group = key.name.partition(".")[0]
-        if group in heads and group != table:
-            table = group
-            lines += ["", f"[{group}] {heads[group]}".rstrip()]
+    lines = ["Configuration keys, in a TOML file or as flags:"]
+    for key in list_keys(schema):
         lines.append(f"  --{_show(key)}" + (" (required)" if key.default == "required" else ""))
         lines += textwrap.wrap(key.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines)

@@ -1,18 +1,12 @@
 """The machine: whether it is Linux, processors, file locks, full disks, orphans; and how to install our extras."""
 
 import errno
-import json
 import os
 import re
-import shlex
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
-from importlib import metadata
-from pathlib import Path
 from typing import IO, Any
-from urllib.parse import unquote, urlsplit
 
 from microcoder.judge.core.errors import EvaluatorFault
 
@@ -70,29 +64,6 @@ def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
         fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@cache
 def how_to_install(extras: str) -> str:
     """Return the pip command that adds extras, such as `train,verl`, from this package's source: no index has it."""
-    try:
-        record = metadata.distribution("microcoder").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:  # imported from a folder that was never installed
-        record = None
-    return f"pip install {describe_requirement(json.loads(record) if record else None, extras)}"
-
-
-def describe_requirement(origin: dict[str, Any] | None, extras: str) -> str:
-    """Return the requirement to pass to `pip install`, quoted for a shell.
-
-    Args:
-        origin: PEP 610's record of a direct URL; None for the folder that this package is imported from.
-        extras: names, separated by commas.
-    """
-    if origin is None:
-        return shlex.quote(f"{Path(__file__).parents[4]}[{extras}]")
-    url = origin["url"]
-    if "dir_info" in origin:
-        option = "--editable " if origin["dir_info"].get("editable") else ""
-        return option + shlex.quote(f"{unquote(urlsplit(url).path)}[{extras}]")
-    if "vcs_info" in origin:
-        url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
-    return shlex.quote(f"microcoder[{extras}] @ {url}")
+    return f"pip install '.[{extras}]' in a checkout of MicroCoder"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from microcoder.judge.core.errors import DataError, explain_fault, nearest, own_faults
+from microcoder.judge.core.errors import DataError, explain_fault, own_faults, suggest
 from microcoder.judge.core.types import Problem, Record
 
 RecordT = TypeVar("RecordT", bound=Problem)
@@ -65,37 +65,29 @@ def _parse(text: str, where: str) -> Any:
 
 def explain_faults(error: ValidationError, schema: type[Record]) -> str:
     """Return one line that names each fault of a record once, and its fix."""
-    faults = own_faults(error.errors())
-    unknown = {
-        fault["loc"]: _fields_at(schema, fault["loc"][:-1]) for fault in faults if fault["type"] == "extra_forbidden"
-    }
-    meant = {place: nearest(str(place[-1]), known) for place, known in unknown.items()}
-    typed = {(*place[:-1], name) for place, name in meant.items()}
-    lines = []
-    for fault in faults:
-        place = fault["loc"]
-        key = ".".join(map(str, place))
-        if place in unknown:
-            lines.append(f"unknown key {key}" + (f"; did you mean {meant[place]}?" if meant[place] else ""))
+    lines: list[str] = []
+    known: list[str] = []
+    for fault in own_faults(error.errors()):
+        key, given = ".".join(map(str, fault["loc"])), repr(fault["input"])
+        if fault["type"] == "extra_forbidden":
+            allowed = list(_at(schema, fault["loc"][:-1]).model_fields)
+            hint = suggest(str(fault["loc"][-1]), allowed)
+            lines.append(f"unknown key {key}" + (f"; {hint}" if hint else ""))
+            known = known if hint else allowed
         elif fault["type"] == "missing":
-            lines += [] if place in typed else [f"key {key} is missing"]
+            lines.append(f"key {key} is missing")
         else:
-            given = repr(fault["input"])
             given = given if len(given) <= 60 else given[:57] + "..."
             lines.append(f"{key or 'line'} = {given}: {explain_fault(fault)}")
-    for place, known in {place[:-1]: known for place, known in unknown.items() if not meant[place]}.items():
-        inside = f" of {'.'.join(map(str, place))}" if place else ""
-        lines.append(f"known keys{inside}: {', '.join(sorted(known))}")
-    return "; ".join(lines)
+    return "; ".join(lines + ([f"known keys: {', '.join(sorted(known))}"] if known else []))
 
 
-def _fields_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
-    """Return the keys that a record allows at a location inside it, such as ("tests", 0)."""
+def _at(schema: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:
+    """Return the record at a location inside another, such as ("tests", 0)."""
     for part in place:
         field = schema.model_fields.get(str(part))
-        inner = list(nested_models(field.annotation)) if field is not None else []
-        schema = inner[0] if inner else schema
-    return list(schema.model_fields)
+        schema = next(nested_models(field.annotation), schema) if field is not None else schema
+    return schema
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:

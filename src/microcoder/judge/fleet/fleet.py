@@ -83,20 +83,18 @@ class Place(ABC):
         """How many programs it judges at the same time; 0 while it is not available."""
         self.held: dict[int, Work] = {}
         """Programs that were sent to it and not answered yet, by number."""
-        self.num_of_others = 0
-        """How many programs of other clients it has."""
         self.latest = 0
         """Number of the problem of the program that it was given last."""
 
     @property
     def load(self) -> float:
-        """Programs per worker, those of other clients included."""
-        return (len(self.held) + self.num_of_others) / self.workers
+        """Programs per worker."""
+        return len(self.held) / self.workers
 
     @property
     def num_free(self) -> int:
         """How many more programs it could begin at once."""
-        return self.workers - len(self.held) - self.num_of_others
+        return self.workers - len(self.held)
 
     @property
     def most(self) -> int:

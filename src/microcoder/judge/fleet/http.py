@@ -10,7 +10,6 @@ Each service gets as many programs as it has workers, and some to wait there; it
 |                                                 | `/v1/about` answers again                                    |
 | a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
 | verdicts that are late, another service idle    | nothing: it gets the programs too; the first verdict counts  |
-| a false verdict on one of our test programs     | nothing: the service is left out for good, and logged        |
 | no verdict for the patience, or no service left | `EvaluatorFault` that says what is wrong with each           |
 | 401, 403, 404                                   | `ConfigError`                                                |
 | any other 4xx                                   | `DataError` with the service's words                         |
@@ -33,18 +32,10 @@ import httpx
 from pydantic import TypeAdapter
 
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
-from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
+from microcoder.judge.core.types import Problem
 from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet.fleet import Place
-from microcoder.judge.fleet.remote import (
-    Failure,
-    JudgeRequest,
-    Landed,
-    Load,
-    NumberedProblem,
-    ProgramMessage,
-    RemoteJudge,
-)
+from microcoder.judge.fleet.remote import Failure, JudgeRequest, Landed, Load, ProgramMessage, RemoteJudge
 from microcoder.judge.run.executions import longest_wall_seconds
 from microcoder.judge.run.verdicts import CHECKER_SECONDS
 from microcoder.judge.run.workers import Work
@@ -63,13 +54,6 @@ _MOST_BATCH, _MOST_REQUESTS = 32, 256
 _CONNECT_SECONDS, _SILENCE_SECONDS = 10.0, 60.0
 """Time-outs to connect, and between two lines of an answer: a working service sends one at least every ten seconds."""
 _ASK_AGAIN_SECONDS = 0.25
-_KNOWN_EVERY_SECONDS = 600.0
-_KNOWN = {
-    "print(sum(map(int, input().split())))": Outcome.ACCEPTED,
-    "a, b = map(int, input().split())\nprint(a + b + 1)": Outcome.WRONG_ANSWER,
-    "a, b = map(int, input().split())\nprint(a + b)\nassert a < b": Outcome.RUNTIME_ERROR,
-}
-"""Test programs that add two numbers, or fail to -> their right outcome; services get them now and then."""
 _LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
 _LOG = logging.getLogger(__name__)
 
@@ -91,8 +75,6 @@ class Unserved(Exception):
     retry_after_seconds: float | None = None
     was_taken: bool = False
     """Whether the service had begun to answer it."""
-    is_false: bool = False
-    """Whether the service gave a false verdict on a test program: none of its verdicts are used."""
 
     @property
     def is_final(self) -> bool:
@@ -113,16 +95,10 @@ class _Service(Place):
         self.queued = 0
         """Programs of all clients there, as it last reported."""
         self.num_requests = 0
-        self.num_requested = 0
-        """Programs in our requests there: it counts them until their request ends, also once judged."""
         self.num_failures = 0
         """Failed requests in a row."""
         self.rests_until = 0.0
         self.trouble = "it was not asked yet"
-        self.is_false = False
-        """It gave a false verdict on a test program; it is asked nothing more."""
-        self.known_at = 0.0
-        """When it was last given the test programs, by `time.monotonic`."""
 
     @property
     def most(self) -> int:
@@ -132,11 +108,6 @@ class _Service(Place):
     @property
     def num_free(self) -> int:
         return 0 if self.rests_until > time.monotonic() else super().num_free
-
-    @property
-    def request_seconds(self) -> float:
-        """Seconds within which it answers a request, by its `/v1/about`."""
-        return self.limit("request_seconds", 600.0)
 
     def limit(self, name: str, default: float) -> float:
         """Return a limit from its `/v1/about`, else the default."""
@@ -148,7 +119,7 @@ class _Service(Place):
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
             seconds += longest_wall_seconds(CHECKER_SECONDS * scale)
-        return min(len(problem.tests) * seconds, self.request_seconds + _EXTRA_SECONDS)
+        return min(len(problem.tests) * seconds, self.limit("request_seconds", 600.0) + _EXTRA_SECONDS)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
         if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
@@ -160,7 +131,6 @@ class _Service(Place):
     def take(self, batch: Sequence[Work]) -> None:
         super().take(batch)
         self.num_requests += 1
-        self.num_requested += len(batch)
 
     def send(self, batches: Sequence[Sequence[Work]]) -> None:
         for batch in batches:
@@ -168,7 +138,6 @@ class _Service(Place):
 
     async def ask(self, items: Sequence[Work]) -> AsyncGenerator[Landed | Load]:
         """Send programs in one request; yield the lines of its answer, verdicts and loads. Raises Unserved."""
-        give_up = time.monotonic() + self.request_seconds + _EXTRA_SECONDS
         headers = {"Content-Type": "application/json"}
         try:
             content = write_request(items)
@@ -184,9 +153,6 @@ class _Service(Place):
                     if isinstance(line, Failure):
                         raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
                     yield line
-                    if time.monotonic() > give_up:
-                        why = f"alive, but not done within its own --request-seconds {self.request_seconds:g}"
-                        raise Unserved(0, f"{why} and {_EXTRA_SECONDS:g} s", was_taken=True)
 
     @asynccontextmanager
     async def request(self, method: str, path: str, **given: Any) -> AsyncIterator[httpx.Response]:
@@ -277,16 +243,12 @@ class JudgeClient(RemoteJudge[_Service]):
         await self._http.aclose()
 
     async def _watch(self) -> None:
-        """Fail all programs when no verdict came for too long; test services, and copy late programs to idle ones."""
+        """Fail all programs when no verdict came for too long, and copy late programs to idle services."""
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
             now = time.monotonic()
             self._copy_late()
             services = list(self._places.values())
-            for service in services:
-                if service.workers and now - service.known_at > _KNOWN_EVERY_SECONDS:
-                    service.known_at = now
-                    self._begin(self._find(service))
             # What is out may take its time.
             longest = [
                 service.longest_seconds(item.problem.problem)
@@ -295,13 +257,11 @@ class JudgeClient(RemoteJudge[_Service]):
                 if item.is_wanted()
             ]
             patience = max(self._patience_seconds, *longest, 0.0)
-            # None that said what is false is asked again.
-            are_false = all(service.is_false for service in services)
             if not self._queue and not longest:
                 self._heard = now
-            elif are_false or now - self._heard > patience:
-                since = "service is usable" if are_false else f"service gave a verdict for {patience:g} s"
-                fault = EvaluatorFault(f"no judge {since}: {self._troubles()}; start one again")
+            elif now - self._heard > patience:
+                said = f"no judge service gave a verdict for {patience:g} s: {self._troubles()}"
+                fault = EvaluatorFault(f"{said}; start one again")
                 self._answer(lambda item, fault=fault: item.finish(fault), *services)
                 self._heard = time.monotonic()
 
@@ -322,9 +282,6 @@ class JudgeClient(RemoteJudge[_Service]):
             await self._ask_part(service, batch)
         finally:
             service.num_requests -= 1
-            service.num_requested -= len(batch)
-            # Without a request it says no more what it has of others.
-            service.num_of_others = service.num_of_others if service.num_requests else 0
             self._hand_out()
 
     async def _ask_part(self, service: _Service, items: Sequence[Work]) -> None:
@@ -353,19 +310,14 @@ class JudgeClient(RemoteJudge[_Service]):
         self._lose(service, "", items, is_counted=False)
 
     def _note_line(self, service: _Service, items: Sequence[Work], line: Landed | Load) -> None:
-        if service.is_false:
-            raise Unserved(0, service.trouble, is_false=True)
-        if service.workers:
-            # One that is left out has to say what it is, and to judge what is known, whatever else it says.
-            service.num_failures = 0
         if isinstance(line, Load):
             # Programs of other clients are judged before ours.
             if line.queued < service.queued:
                 self._heard = time.monotonic()
             service.workers, service.queued = service.workers and line.workers, line.queued
-            service.num_of_others = max(0, line.queued - service.num_requested)
         elif line.index < len(items):
             self._heard = time.monotonic()
+            service.num_failures = 0
             self._land(service, items[line.index].number, line.verdict)
 
     def _note_refusal(self, service: _Service, items: Sequence[Work], refused: Unserved) -> None:
@@ -387,68 +339,38 @@ class JudgeClient(RemoteJudge[_Service]):
 
     def _rest(self, service: _Service, refused: Unserved) -> None:
         """Send a service nothing for a while; one that is gone must answer `/v1/about` again first."""
-        if service.is_false:
-            return
-        service.trouble, service.is_false = str(refused), refused.is_false
+        service.trouble = str(refused)
         wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
         if refused.retry_after_seconds is not None:
             # Spread out, so that those who were refused together do not come back together.
             wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
         # One that was never there is named as well, once: its address may be mistyped.
-        if refused.status in _GONE and (service.workers or not service.num_failures or service.is_false):
+        if refused.status in _GONE and (service.workers or not service.num_failures):
             self._note_outage(service)
         service.num_failures += 1
-        service.rests_until = float("inf") if service.is_false else time.monotonic() + wait_seconds
+        service.rests_until = time.monotonic() + wait_seconds
         self._loop.call_later(wait_seconds, self._hand_out)
 
     def _note_outage(self, service: _Service) -> None:
         service.workers = 0
         self.outages[service.url] += 1
-        how_long = "for good" if service.is_false else "until it is there again"
-        _LOG.warning("the judge %s is left out %s: %s", service.url, how_long, service.trouble)
+        _LOG.warning("the judge %s is left out until it is there again: %s", service.url, service.trouble)
 
     async def _find(self, service: _Service) -> None:
-        """Ask a service for its `/v1/about` and test it, before it gets programs and now and then."""
+        """Ask a service for its `/v1/about`, before it gets programs."""
         try:
-            service.about = await self._look_at(service)
-            service.trouble = "alive, but has not judged a few programs with known verdicts"
-            service.known_at = time.monotonic()
-            await self._ask_known(service)
-            self._heard = time.monotonic()
-            if not service.is_false:
-                service.rests_until, service.num_failures = 0.0, 0
-                self._open(service, service.about["workers"])
+            about = await self._look_at(service)
+            if not service.about:
+                # From now on somebody could judge.
+                self._heard = time.monotonic()
+            service.about = about
+            service.trouble, service.rests_until = "alive, but without a verdict", 0.0
+            self._open(service, service.about["workers"])
         except Unserved as refused:
             self._rest(service, refused)
         except ConfigError as error:
             service.trouble, service.rests_until = str(error), 0.0
             self._answer(lambda item, error=error: item.finish(error), *self._places.values())
-
-    async def _ask_known(self, service: _Service) -> None:
-        """Test a service by programs with known verdicts, on other numbers each time; Unserved if one is not right."""
-        number = random.randrange(10**6, 10**9)
-        problem = Problem(
-            id="known",
-            tests=(TestCase(input=f"{number} 2\n", output=f"{number + 2}\n"),),
-            time_limit_seconds=min(10.0, service.limit("max_cpu_seconds", 10.0)),
-            memory_limit_mib=int(min(256, service.limit("max_memory_mib", 256))),
-        )
-        for code, right in _KNOWN.items():
-            verdict = None
-            # One by one, as the smallest service takes them.
-            async for line in service.ask([Work(Program(code), NumberedProblem(problem))]):
-                if isinstance(line, Landed):
-                    verdict = line.verdict
-                elif line.queued > line.workers + len(_KNOWN) and not service.num_failures:
-                    # Others are before us there.
-                    self._heard = time.monotonic()
-            if verdict is None:
-                raise Unserved(0, "its answer ended before its end", was_taken=True)
-            if verdict.outcome not in _KNOWN.values():
-                why = f"{verdict.outcome} for a program with a known verdict: {verdict.detail}"
-                raise Unserved(500, why[:300])
-            if verdict.outcome is not right:
-                raise Unserved(0, f"FALSE verdicts: {verdict.outcome} for a program that is {right}", is_false=True)
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
         """Return a service's `/v1/about`, once it passed the check; raises Unserved or ConfigError."""

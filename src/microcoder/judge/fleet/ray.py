@@ -19,7 +19,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from microcoder.judge import Judge, check_problem
+from microcoder.judge import Judge, JudgeOptions, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Place
@@ -109,10 +109,9 @@ class NodeJudge:
 
 
 class _Node(Place):
-    def __init__(self, name: str, handle: Any, judge: RayJudge) -> None:
+    def __init__(self, name: str, handle: Any) -> None:
         super().__init__()
         self.name, self.handle = name, handle
-        self._judge = judge
         self._sent: Recent[bool] = Recent(most_bytes=MOST_PROBLEM_BYTES)
 
     def send(self, batches: Sequence[Sequence[Work]]) -> None:
@@ -126,7 +125,6 @@ class _Node(Place):
                 # It stays there as long as this process remembers the problem.
                 known.reference = known.reference or ray.put(known.problem)
                 new[known.number] = known.reference
-        self._judge.num_problems_sent += len(new)
         self.handle.give.remote(programs, new, self._sent.trim())
 
 
@@ -138,37 +136,26 @@ def _check_and_strip(problem: Problem) -> NumberedProblem:
 class RayJudge(RemoteJudge[_Node]):
     """Judges on all nodes of the Ray cluster that this process is connected to; use it as a context manager."""
 
-    def __init__(
-        self, *, workers_per_node: int | None = None, processors_per_worker: float = 1.0, **options: Any
-    ) -> None:
+    def __init__(self, *, processors_per_worker: float = 1.0, **options: Any) -> None:
         """Start an actor on each node, and wait for the first.
 
         Args:
-            workers_per_node: programs judged at the same time on a node; by default as many as Ray's processors
-                there, or, if none are reserved, as the node's real ones.
-            processors_per_worker: processors that Ray reserves for each; 0 if a trainer has reserved all already.
-            **options: further options of each node's `Judge`.
+            processors_per_worker: those that Ray reserves for each worker; 0 if a trainer has reserved all already.
+            **options: those of each node's `Judge`; `workers` are by default as many as Ray's processors there, or, if
+                none are reserved, as the node's real ones.
 
         Raises:
-            ConfigError: Ray is not initialised, or a value is wrong.
+            ConfigError: Ray is not initialised, or an option is wrong.
             EvaluatorFault: no actor starts.
         """
         if not ray.is_initialized():
             raise ConfigError("Ray is not initialised; call ray.init() first")
-        if workers_per_node is not None and workers_per_node < 1:
-            raise ConfigError(f"workers_per_node = {workers_per_node}; use 1 or more, or leave it out")
-        if processors_per_worker < 0:
-            raise ConfigError(f"processors_per_worker = {processors_per_worker}; use 0 or more")
-        self._workers_per_node = workers_per_node
-        self._processors_per_worker = processors_per_worker
+        JudgeOptions.read(options)
+        self._processors_per_worker = max(0.0, processors_per_worker)
         self._options = options
         super().__init__(_check_and_strip)
         self._resting: dict[str, float] = {}
         self._start_failure = ""
-        self.num_losses = 0
-        """Times that an actor was lost."""
-        self.num_problems_sent = 0
-        """How many problems were sent to nodes: each once per node, unless 512 MiB of others followed it there."""
         try:
             asyncio.run_coroutine_threadsafe(self._open_first(), self._loop).result()
         except BaseException:
@@ -187,13 +174,9 @@ class RayJudge(RemoteJudge[_Node]):
         self._start_nodes()
         give_up = time.monotonic() + _START_SECONDS
         while not self.nodes:
-            if not self._places:
-                raise EvaluatorFault(
-                    f"no judge starts on the Ray cluster: {self._start_failure or 'it has no processor'}"
-                )
-            if time.monotonic() > give_up:
-                why = self._start_failure or "are its processors taken?"
-                raise EvaluatorFault(f"no judge started on the Ray cluster within {_START_SECONDS:g} s; {why}")
+            if not self._places or time.monotonic() > give_up:
+                why = self._start_failure or "has it a processor that is not taken?"
+                raise EvaluatorFault(f"no judge starts on the Ray cluster: {why}")
             await asyncio.sleep(_LOOK_SECONDS)
         self._begin(self._watch())
 
@@ -245,10 +228,7 @@ class RayJudge(RemoteJudge[_Node]):
                 self._start_nodes()
                 return
             why = str(error).strip().splitlines()[-1][:300]
-            # The first of ours says most: Ray's is often only that the node went away.
-            ours = EvaluatorFault.__name__
-            if not self._start_failure or (ours in why and ours not in self._start_failure):
-                self._start_failure = why
+            self._start_failure = self._start_failure or why
             _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
             self._drop(node)
             self._resting[node.name] = time.monotonic() + _REST_SECONDS
@@ -260,7 +240,6 @@ class RayJudge(RemoteJudge[_Node]):
             self._drop(node)
 
     def _lose_node(self, node: _Node, why: str) -> None:
-        self.num_losses += 1
         for item in node.held.values():
             # It may be what could not be read there.
             item.problem.reference = None
@@ -290,7 +269,7 @@ class RayJudge(RemoteJudge[_Node]):
             if name in self._places or self._resting.get(name, 0.0) > time.monotonic():
                 continue
             # Ray may be configured with any number of processors; it counts only what is reserved.
-            workers = self._workers_per_node
+            workers = self._options.get("workers")
             if self._processors_per_worker:
                 workers = min(workers or num_processors, num_processors)
             # Ray neither moves it nor starts it again.
@@ -300,5 +279,5 @@ class RayJudge(RemoteJudge[_Node]):
                 scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False),
                 concurrency_groups={"give": 1, "collect": 1},
             )(NodeJudge)
-            node = self._places[name] = _Node(name, actor.remote({"workers": workers, **self._options}), self)
+            node = self._places[name] = _Node(name, actor.remote({**self._options, "workers": workers}))
             self._begin(self._tend(node))

@@ -68,21 +68,6 @@ class Failure(Record):
     retry_after_seconds: float | None = None
 
 
-class RunRequest(Record):
-    """A program to run without judging it."""
-
-    code: str
-    language: str = "python"
-    stdin: str = ""
-    arguments: tuple[str, ...] = ()
-    files: dict[str, str] = Field(default_factory=dict)
-    """Text by relative path."""
-    time_limit_seconds: float | None = Field(default=None, gt=0)
-    """CPU seconds; by default 10, or the service's maximum if that is less."""
-    memory_limit_mib: int | None = Field(default=None, ge=1)
-    """By default 512, or the service's maximum if that is less."""
-
-
 class About(Record):
     """This service: its version, environment, workers and limits."""
 

@@ -7,12 +7,10 @@ have versions, of which a problem may choose one. See docs/languages.md.
 
 import hashlib
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -23,13 +21,11 @@ from microcoder.judge.languages.definition import CURRENT_VERSION, Language
 
 LANGUAGES_VARIABLE = "MICROCODER_LANGUAGES"
 """Environment variable: the user's own language files, separated by ":"; child processes inherit it."""
-ENTRY_POINTS = "microcoder.language"
-"""An entry point of this group names a function that returns the path of a language file."""
 _FOLDER = Path(__file__).parent
 
 
 class _Languages(Mapping[str, Language]):
-    """All languages by name: built in, from installed packages, and from the files named in the environment."""
+    """All languages by name: built in, and from the files named in the environment."""
 
     def __getitem__(self, name: str) -> Language:
         return _load(_named())[name]
@@ -48,7 +44,7 @@ def _named() -> str:
 @lru_cache(1)
 def _load(named: str) -> dict[str, Language]:
     own = {language.name: language for language in map(_read, sorted(_FOLDER.glob("*.toml")))}
-    return _join(own, [*_offered(), *(Path(path) for path in named.split(":") if path)])
+    return _join(own, [Path(path) for path in named.split(":") if path])
 
 
 def _read(path: Path) -> Language:
@@ -57,16 +53,6 @@ def _read(path: Path) -> Language:
     version = language.default_version if language.is_built else CURRENT_VERSION
     digest = "" if path.parent == _FOLDER else hashlib.sha256(text.encode()).hexdigest()[:16]
     return language.model_copy(update={"version": version, "digest": digest})
-
-
-def _offered() -> Iterator[Path]:
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            yield Path(entry.load()())
-        except Exception as error:  # it is somebody's package: anything may go wrong in it
-            raise ConfigError(
-                f"language {entry.name} ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
-            ) from error
 
 
 def _join(own: dict[str, Language], paths: list[Path]) -> dict[str, Language]:
@@ -101,12 +87,8 @@ def read_language(path: Path) -> Language:
     except ValidationError as error:
         # A misspelt key says more than that the right one is missing.
         first = max(error.errors(), key=lambda one: one["type"] == "extra_forbidden")
-        last = next((part for part in reversed(first["loc"]) if isinstance(part, str)), "")
-        named = re.compile(rf"\s*\[?\"?{re.escape(last)}\"?\s*[=.\]]")
-        lines = enumerate(path.read_text().splitlines(), 1)
-        line = next((number for number, text in lines if last and named.match(text)), 1)
         fault = explain_fault(first, ".".join(map(str, first["loc"])))
-        raise ConfigError(f"language file {path} line {line}: {fault}") from None
+        raise ConfigError(f"language file {path}: {fault}") from None
     if not language.is_built:
         raise ConfigError(f"language file {path}: it has no build; see docs/languages.md")
     return language

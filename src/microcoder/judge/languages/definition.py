@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import shutil
-import string
 import subprocess
 import sys
 import sysconfig
@@ -205,12 +203,6 @@ class Language(Record):
                 return f"no {what} for {self.name}: none of {known} found; install one ({self.install})"
         return ""
 
-    def read_version(self) -> str:
-        """Return the version that its compiler, or else runtime, prints for `--version`; empty if none is found."""
-        command = self.find_compiler() or (self.runtime.find_command() if self.runtime else None)
-        found = re.search(r"\d+(\.\d+)+", ask_version(command)) if command else None
-        return found[0] if found else ""
-
     def find_readable(self) -> tuple[str, ...]:
         """Return the existing paths that a build may read besides the system's libraries."""
         home = _home(self.find_compiler() or "")
@@ -266,10 +258,8 @@ def _home(command: str) -> str:
 def _check_fields(pieces: Iterable[str], key: str) -> None:
     for piece in pieces:
         try:
-            named = [name for _, name, _, _ in string.Formatter().parse(piece) if name is not None]
-        except ValueError as error:
-            raise ValueError(f"{piece!r}: {error}; write a brace as two") from None
-        for name in named:
-            if name not in _FILLED[key]:
-                known = ", ".join(f"{{{one}}}" for one in _FILLED[key])
-                raise ValueError(f"{piece!r} has {{{name}}}; {key or 'here'} knows {known}; write a brace as two")
+            piece.format(**dict.fromkeys(_FILLED[key], ""))
+        except (ValueError, LookupError) as error:
+            known = ", ".join(f"{{{one}}}" for one in _FILLED[key])
+            why = f"{piece!r} cannot be filled in ({error!r}); {key or 'here'} knows {known}; write a brace as two"
+            raise ValueError(why) from None

@@ -15,7 +15,6 @@ The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in t
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -30,7 +29,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,9 +38,8 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.errors import ConfigError, EvaluatorFault, explain_fault
 from microcoder.judge.core.machine import lock_file
-from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Problem, Record
 from microcoder.judge.languages import LANGUAGES, language_of
 from microcoder.judge.languages.definition import CURRENT_VERSION, current_interpreter
@@ -238,10 +236,7 @@ STANDARD = "standard"
 
 _FOLDER = Path(__file__).parent / "profiles"
 _PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
-_IMPORTING_CALLS = ("__import__", "import_module")
 _IMPORTS = re.compile(r"import|from")
-_MOST_PARSED_CHARACTERS = 1 << 16
-"""Parsing takes a hundred times the source's own memory."""
 
 
 def normalise(name: str) -> str:
@@ -306,41 +301,16 @@ class PackageProfile(Record):
         return tuple(wanted)
 
     def find_needed(self, code: str, *, is_function: bool) -> Package | None:
-        """Return the first package that a program imports, or None.
+        """Return the first package that a program names in a line with `import` or `from`, or None.
 
-        A source that is long, or that the Python around the judge cannot parse (a newer one's, say), imports what its
-        lines with `import` or `from` name. A function may also use the names that it finds without an import.
+        A function may also use the names that it finds without an import.
         """
-        if not any(word in code for package in self.packages for word in (*package.modules, *package.prelude)):
-            return None
-        tree = try_parse(code) if len(code) <= _MOST_PARSED_CHARACTERS else None
-        if tree is None:
-            lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
-            for one in self.packages:
-                is_used = is_function and any(_find_word(name, code) for name in one.prelude)
-                if is_used or any(_find_word(module, lines) for module in one.modules):
-                    return one
-            return None
-        nodes = list(ast.walk(tree))
-        imported = {name for node in nodes for name in _imports_of(node)}
-        used = {node.id for node in nodes if isinstance(node, ast.Name)} if is_function else set()
-        return next((one for one in self.packages if imported & {*one.modules} or used & {*one.prelude}), None)
-
-
-def _imports_of(node: ast.AST) -> Iterator[str]:
-    """Yield the modules, with their parent packages, that a node of a program's tree imports by name."""
-    match node:
-        case ast.Import(names=names):
-            modules = [alias.name for alias in names]
-        case ast.ImportFrom(module=str(module), names=names, level=0):
-            modules = [f"{module}.{alias.name}" for alias in names]
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(module)), *_]):
-            modules = [module] if name in _IMPORTING_CALLS else []
-        case _:
-            modules = []
-    for module in modules:
-        parts = module.split(".")
-        yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+        lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
+        for one in self.packages:
+            is_used = is_function and any(_find_word(name, code) for name in one.prelude)
+            if is_used or any(_find_word(module, lines) for module in one.modules):
+                return one
+        return None
 
 
 def _find_word(word: str, text: str) -> bool:
@@ -373,16 +343,14 @@ def load_profile(name: str) -> PackageProfile:
         )
     try:
         profile = _read(path) if path.suffix == ".toml" else _read_requirements(path)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ConfigError(f"packages = {name!r} cannot be read ({error}); check the path") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"packages = {name!r} is not valid TOML ({error}); see docs/languages.md") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(
-            f"packages = {name!r}: {where} = {first['input']!r}: {first['msg']}; write exact pins, such as numpy==2.4.6"
-        ) from None
+        fault = explain_fault(first, f"{'.'.join(map(str, first['loc']))} = {first['input']!r}")
+        raise ConfigError(f"packages = {name!r}: {fault}; write exact pins, such as numpy==2.4.6") from None
+    except ValueError as error:  # no UTF-8, no TOML
+        raise ConfigError(f"packages = {name!r} cannot be read ({error}); see docs/languages.md") from None
     twice = {package.name for package in profile.packages if [p.name for p in profile.packages].count(package.name) > 1}
     if twice:
         raise ConfigError(f"packages = {name!r} pins {', '.join(sorted(twice))} twice; keep one line of each")

@@ -30,16 +30,7 @@ from collections.abc import Callable, Sequence
 
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.compare.values import MalformedWire, decode_value
-from microcoder.judge.core.types import (
-    CHECKER_FAULT,
-    Checker,
-    Outcome,
-    Problem,
-    Program,
-    TestResult,
-    UncountedRun,
-    Verdict,
-)
+from microcoder.judge.core.types import Checker, Outcome, Problem, Program, TestResult, UncountedRun, Verdict
 from microcoder.judge.run import timing
 from microcoder.judge.run.supervisor import Loaded, Run, TestTask
 from microcoder.judge.run.timing import Limits
@@ -109,27 +100,6 @@ def find_failure(
 def without_run(outcome: Outcome, detail: str) -> TestResult:
     """Return the result of a program that could not be built, or of a test that our machine could not run."""
     return TestResult(outcome, 0.0, 0.0, 0.0, "", shorten(detail))
-
-
-_FAULT_REASONS = {
-    CHECKER_FAULT: "checker",
-    "the file system of ": "full_disk",
-    "the sandbox ": "not_started",
-    "no answer within ": "no_answer",
-    "it ended": "ended",
-    "it hung up": "ended",
-    "the machine is stuck": "stuck",
-    "the compiler stood still": "stuck",
-    "cannot start ": "not_started",
-    "gave up after ": "not_started",
-    "the judge was closed": "closed",
-    "it asks for ": "missing_package",
-}
-
-
-def fault_reason(detail: str) -> str:
-    """Return a short name, such as `full_disk`, for a fault's detail; `other` if the detail is none of those known."""
-    return next((reason for words, reason in _FAULT_REASONS.items() if words in detail), "other")
 
 
 def conclude(

@@ -1,8 +1,6 @@
-"""The application: our own routes (judge, run, and what an orchestrator asks for), and those of SandboxFusion."""
+"""The application: its routes, which judge and say what an orchestrator asks for."""
 
-import base64
 import logging
-import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
@@ -10,24 +8,20 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 import microcoder
-from microcoder.judge import Execution, Invocation
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeResponse, Landed, Load, RunRequest
-from microcoder.judge.languages import LANGUAGES, find_language
-from microcoder.judge.run.executions import longest_wall_seconds
+from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeResponse, Landed, Load
+from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.serve.service import Refused, Service, explain, refusal_of
 
 _JSON, _LINES, _PROMETHEUS = "application/json", "application/x-ndjson", "text/plain; version=0.0.4; charset=utf-8"
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"model": Landed | Load | Failure, "description": "One of these a line", "content": {_LINES: {}}}
 }
-_DEFAULT_SECONDS, _DEFAULT_MEMORY_MIB = 10.0, 512
-"""Default limits of `/v1/run`, where the service allows that much."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -80,20 +74,6 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         await anext(landing)
         return StreamingResponse(_write_lines(service, landing), media_type=_LINES)
 
-    @app.post("/v1/run", tags=["judge"])
-    async def run(request: RunRequest) -> Execution:
-        """Run one program and return what it printed."""
-        return await service.run(
-            Invocation(
-                Program(request.code, request.language),
-                request.stdin.encode("utf-8", "surrogatepass"),
-                request.arguments,
-                {name: text.encode("utf-8", "surrogatepass") for name, text in request.files.items()},
-                cpu_seconds=request.time_limit_seconds or min(_DEFAULT_SECONDS, service.settings.max_cpu_seconds),
-                memory_limit_mib=request.memory_limit_mib or min(_DEFAULT_MEMORY_MIB, service.settings.max_memory_mib),
-            )
-        )
-
     @app.get("/v1/about", tags=["service"])
     async def about() -> About:
         """Return the service's version, environment, workers and limits."""
@@ -126,98 +106,6 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         """Counters for Prometheus."""
         return Response(service.metrics.render(), media_type=_PROMETHEUS)
-
-
-_FUSION_MEMORY_MIB = 1024
-"""Default memory of a program of SandboxFusion's clients, where the service allows that much."""
-_EXTRA_SECONDS = 5.0
-"""Wall time allowed beyond the CPU limit: half of what verl waits beyond the two time-outs that it sends."""
-
-
-class RunCodeRequest(BaseModel):
-    """SandboxFusion: a program to run; unknown fields are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    code: str
-    language: str
-    stdin: str | None = None
-    compile_timeout: float = Field(default=10.0, ge=0, le=3600)
-    run_timeout: float | None = Field(default=None, gt=0, le=3600)
-    memory_limit_MB: int = -1
-    files: dict[str, str | None] = Field(default_factory=dict)
-    fetch_files: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-
-
-def _add_fusion_routes(app: FastAPI, service: Service) -> None:
-    """Add the routes of SandboxFusion, for clients written for it, such as verl's reward.
-
-    Differences that a client may meet: time is CPU time, and the clock a backstop; only the languages of this judge,
-    whose compilers keep their own limits; a built program is one source file; stderr is the end of it; no files are
-    fetched.
-    """
-
-    @app.post("/run_code", tags=["SandboxFusion"])
-    async def run_code(request: RunCodeRequest) -> dict[str, Any]:
-        """Run a program and return what it printed."""
-        if request.fetch_files:
-            raise Refused(422, "fetch_files: files of a program cannot be fetched here; have it print them")
-        language = find_language(request.language)
-        run_seconds = request.run_timeout or min(_DEFAULT_SECONDS, service.settings.max_cpu_seconds)
-        memory_mib = request.memory_limit_MB
-        if memory_mib <= 0:
-            memory_mib = min(_FUSION_MEMORY_MIB, service.settings.max_memory_mib)
-        try:
-            files = {
-                name: base64.b64decode(text, validate=True) for name, text in request.files.items() if text is not None
-            }
-        except ValueError:
-            raise Refused(422, "files: the content of each must be base64") from None
-        execution = await service.run(
-            Invocation(
-                Program(request.code, language.name),
-                (request.stdin or "").encode("utf-8", "surrogatepass"),
-                request.args,
-                files,
-                cpu_seconds=run_seconds,
-                wall_seconds=min(run_seconds + _EXTRA_SECONDS, longest_wall_seconds(service.settings.max_cpu_seconds)),
-                memory_limit_mib=memory_mib,
-            ),
-            # Its client waits as long; what is answered 504 it sends again.
-            patience_seconds=request.compile_timeout + run_seconds + _EXTRA_SECONDS,
-        )
-        return _describe_run(execution, is_built=language.is_built)
-
-    @app.get("/v1/ping", tags=["SandboxFusion"])
-    async def ping() -> str:
-        """Answer `pong`."""
-        return "pong"
-
-
-def _describe_run(execution: Execution, *, is_built: bool) -> dict[str, Any]:
-    answer: dict[str, Any] = {"message": "", "compile_result": None, "run_result": None, "files": {}}
-    if not execution.is_conclusive:
-        return answer | {"status": "SandboxError", "message": execution.detail}
-    ended = {"status": "Finished", "execution_time": None, "return_code": 0, "stdout": "", "stderr": ""}
-    if execution.failure is Outcome.COMPILE_ERROR and is_built:
-        failed = ended | {"return_code": 1, "stderr": execution.stderr}
-        return answer | {"status": "Failed", "compile_result": failed}
-    is_late = execution.failure is Outcome.TIME_LIMIT
-    return_code = -execution.signal if execution.exit_code is None else execution.exit_code
-    if execution.failure and not return_code:
-        return_code = -signal.SIGKILL
-    return answer | {
-        "status": "Failed" if execution.failure else "Success",
-        "compile_result": ended if is_built else None,
-        "run_result": {
-            "status": "TimeLimitExceeded" if is_late else "Finished",
-            "execution_time": execution.wall_seconds,
-            "return_code": None if is_late else return_code,
-            "stdout": execution.stdout.decode("utf-8", "replace"),
-            "stderr": execution.stderr,
-        },
-    }
 
 
 class _ReadRoute(APIRoute):
@@ -254,7 +142,6 @@ def build_app(service: Service) -> FastAPI:
     )
     app.router.route_class = _ReadRoute
     _add_routes(app, service)
-    _add_fusion_routes(app, service)
     for kind in (Exception, Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     return app

@@ -1,53 +1,38 @@
-"""The server: it bounds connections and requests, and ends without losing accepted requests.
-
-| a connection                                   | what happens to it                                 |
-|------------------------------------------------|----------------------------------------------------|
-| sends no whole request head in time            | closed                                             |
-| is kept open after an answer and asks nothing  | closed after the idle time, by uvicorn             |
-| does not read its answer                       | reset, by the kernel                               |
-| is one more than there may be                  | the longest waiting one makes room; with none: 503 |
-
-Without these, a thousand sockets that never send a byte hold every descriptor, and the service answers nobody.
+"""The server: it bounds requests, and ends without losing accepted ones.
 
 A request is admitted by its token, its size and the time that it takes to arrive. JSON values of a body are counted as
 it arrives, to bound the objects that are made of it at once: a test takes hundreds of bytes of memory and some
 microseconds however short it is, so a body that is bounded only in bytes can stop the service for seconds. Text costs
-next to nothing, and is bounded in bytes.
+next to nothing, and is bounded in bytes. Connections that ask nothing are a proxy's to bound.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import hmac
-import os
 import resource
 import socket
 import time
 from collections.abc import Callable, Collection
-from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.api import build_app
-from microcoder.judge.serve.service import Refused, Service, ServiceMetrics, shutting_down
+from microcoder.judge.serve.service import Refused, Service, shutting_down
 from microcoder.judge.serve.settings import ServiceSettings
 
-_KERNEL_QUEUE = 2048
 _AFTER_GRACE_SECONDS = 5
-_ACCEPTED_AT_ONCE = 32
-"""Connections taken per turn of the event loop; each holds a descriptor before it can be refused."""
-_TURNS_UNTIL_REFUSED = 4
-_PER_WORKER, _SPARE = 32, 128
+_IDLE_SECONDS = 75
+"""How long a connection is kept open after an answer."""
+_PER_WORKER, _SPARE = 32, 256
 """Descriptors for a worker's sandboxes and the test that runs there; for files, shared inputs and the log."""
 _FEWEST = 16
 
@@ -55,79 +40,15 @@ _FEWEST = 16
 def bound_connections(settings: ServiceSettings, workers: int) -> int:
     """Return the most connections: the setting, or fewer by the limit on open files; ConfigError if that is too low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
+    taken = _SPARE + _PER_WORKER * workers
+    if soft == resource.RLIM_INFINITY or soft - taken >= settings.max_connections:
         return settings.max_connections
-    taken = len(os.listdir("/proc/self/fd")) + _SPARE + _PER_WORKER * workers + _ACCEPTED_AT_ONCE * _TURNS_UNTIL_REFUSED
     if soft - taken < _FEWEST:
         raise ConfigError(
             f"{soft} open files are allowed, {workers} workers and {_FEWEST} connections need {taken + _FEWEST}; "
             f"type `ulimit -n {max(1024, 2 * taken)}` first, or take fewer --workers"
         )
-    return min(settings.max_connections, soft - taken)
-
-
-class Connections:
-    """All connections of one service; lives in the event loop."""
-
-    def __init__(self, settings: ServiceSettings, metrics: ServiceMetrics, most: int) -> None:
-        self._settings, self._metrics, self._most = settings, metrics, most
-        self._open: dict[Connection, asyncio.TimerHandle | None] = {}
-        """Connections, and what ends one if no request comes in time; None while one is under way. The one that waits
-        for the longest comes first of those that wait."""
-
-    def admit(self, connection: Connection) -> bool:
-        """Add a connection, if need be in place of the longest waiting one; return whether there was room."""
-        if len(self._open) >= self._most:
-            waiting = next((one for one, end in self._open.items() if end is not None), None)
-            if waiting is None:
-                self._metrics.connections_closed.labels("no_room").inc()
-                return False
-            self._end(waiting, "no_room")
-        self._open[connection] = None
-        self.note(connection, self._settings.head_seconds)
-        # What is not taken for so long is reset.
-        not_read = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self._settings.body_seconds))
-        connection.transport.get_extra_info("socket").setsockopt(*not_read)
-        return True
-
-    def note(self, connection: Connection, seconds: float | None) -> None:
-        """Close an open connection unless the head of its next request is complete in so many seconds; None: never."""
-        if connection in self._open:
-            self.forget(connection)
-            end = None if seconds is None else connection.loop.call_later(seconds, self._end, connection, "no_head")
-            self._open[connection] = end
-            self._metrics.connections.set(len(self._open))
-
-    def forget(self, connection: Connection) -> None:
-        """Remove a connection; no effect if it was not added, or was removed already."""
-        if (end := self._open.pop(connection, None)) is not None:
-            end.cancel()
-        self._metrics.connections.set(len(self._open))
-
-    def _end(self, connection: Connection, why: str) -> None:
-        self._metrics.connections_closed.labels(why).inc()
-        self.forget(connection)
-        connection.transport.abort()
-
-
-class Connection(H11Protocol):
-    """A connection that `Connections` counts, or refuses."""
-
-    def __init__(self, known: Connections, *, app_state: dict[str, Any], **of: Any) -> None:
-        super().__init__(app_state={**app_state, "wait_for_next": partial(known.note, self)}, **of)
-        self._known = known
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Count the connection, or answer 503 and close it if there is no room."""
-        super().connection_made(transport)
-        if not self._known.admit(self):
-            transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n")
-            transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the connection."""
-        self._known.forget(self)
-        super().connection_lost(exc)
+    return soft - taken
 
 
 _OPEN = ("/healthz", "/readyz")
@@ -142,8 +63,8 @@ _DISCARDED = 4
 not a connection reset."""
 _BYTES_PER_VALUE = 256
 """Memory of one JSON value of a request, besides its text."""
-_PER_TEST, _PER_PROBLEM, _PER_PROGRAM, _FURTHER = 3, 20, 10, 10_000
-"""Values that a test, a problem and a program may have; and files, arguments and the like of a request."""
+_PER_TEST, _PER_PROGRAM, _FURTHER = 3, 30, 10_000
+"""Values that a test may have, and a program with its problem; and arguments and the like of a request."""
 _TEXT = bytes(set(range(256)) - set(b'"{[,'))
 
 
@@ -167,18 +88,14 @@ class Guard:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
-        status, wait_for_next = 499, scope["state"]["wait_for_next"]
+        status = 499
 
         async def note_and_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            elif not message.get("more_body", False):
-                # Before it is sent: the next request may come before this call is over.
-                wait_for_next(self._settings.idle_seconds + self._settings.head_seconds)
             await send(message)
 
-        wait_for_next(None)
         body = _Body(receive)
         try:
             await self._serve(body, scope, note_and_send)
@@ -222,25 +139,22 @@ class Guard:
         if not self._digests or scope["path"] in _OPEN:
             return
         peer = scope["client"][0] if scope["client"] else ""
-        shown = hashlib.sha256(_token_of(Headers(scope=scope).get("authorization", "")).encode()).digest()
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        shown = hashlib.sha256(token.strip().encode() if scheme.lower() == "bearer" else b"").digest()
         if (peer, shown) in self._welcome:
             return
         since, num_failures = self._failures.get(peer, (0.0, 0))
         left = since + _FAILURES_SECONDS - time.monotonic()
         if num_failures >= _MOST_FAILURES and left > 0:
             # Before the token is looked at: a guess would learn nothing, were it right.
-            self._service.metrics.tokens_refused.labels("not_looked_at").inc()
             why = "too many wrong tokens from this address, perhaps a neighbour's; send it again later"
             raise Refused(429, why, retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
             _remember(self._welcome, (peer, shown), None)
             return
-        self._service.metrics.tokens_refused.labels("wrong").inc()
         _remember(self._failures, peer, (since, num_failures + 1) if left > 0 else (time.monotonic(), 1))
-        raise Refused(
-            401, "no valid token; send it as `Authorization: Bearer TOKEN`, or as the password in http://any:TOKEN@host"
-        )
+        raise Refused(401, "no valid token; send it as `Authorization: Bearer TOKEN`")
 
     def _hold(self, body: _Body, num_bytes: int) -> None:
         """Count bytes that are held for a body, or released if negative; raises Refused beyond the service's limit."""
@@ -291,12 +205,7 @@ class ValueCounter:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
-        self._most = (
-            _PER_TEST * settings.max_total_tests
-            + _PER_PROBLEM * settings.max_problems
-            + _PER_PROGRAM * settings.max_batch
-            + _FURTHER
-        )
+        self._most = _PER_TEST * settings.max_total_tests + _PER_PROGRAM * settings.max_batch + _FURTHER
         self._is_in_string = False
         self._begun = b""
         self.num_values = 0
@@ -316,7 +225,7 @@ class ValueCounter:
         if self.num_values > self._most:
             raise Refused(
                 413,
-                f"more than {self._most} values in one request; send at most {self._settings.max_problems} problems "
+                f"more than {self._most} values in one request; send at most {self._settings.max_batch} programs "
                 f"and {self._settings.max_total_tests} tests",
             )
         return num_values
@@ -358,17 +267,6 @@ def _check_framing(scope: Scope) -> None:
         raise Refused(400, "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1")
 
 
-def _token_of(authorization: str) -> str:
-    """Return the token of a Bearer header, or the password of a Basic one, which is what a URL can hold."""
-    scheme, _, value = authorization.partition(" ")
-    if scheme.lower() == "basic":
-        try:
-            return base64.b64decode(value, validate=True).decode().partition(":")[2]
-        except ValueError:
-            return ""
-    return value.strip() if scheme.lower() == "bearer" else ""
-
-
 class JudgeServer(uvicorn.Server):
     """A server that on a signal finishes accepted requests, and answers 503 to what is left after the grace period."""
 
@@ -386,12 +284,12 @@ class JudgeServer(uvicorn.Server):
         self._service = service
         self._on_start = on_start
         settings = service.settings
-        known = Connections(settings, service.metrics, bound_connections(settings, service.judge.workers))
         config = uvicorn.Config(
             Guard(build_app(service), service=service, tokens=tokens),
             host=host,
             port=port,
-            http=cast(type[asyncio.Protocol], partial(Connection, known)),
+            http="h11",
+            limit_concurrency=bound_connections(settings, service.judge.workers),
             ws="none",
             loop="asyncio",
             ssl_certfile=tls[0] if tls else None,
@@ -400,8 +298,7 @@ class JudgeServer(uvicorn.Server):
             log_level="error",
             access_log=False,
             server_header=False,
-            backlog=_ACCEPTED_AT_ONCE,
-            timeout_keep_alive=settings.idle_seconds,
+            timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
         super().__init__(config)
@@ -414,17 +311,12 @@ class JudgeServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, then call `on_start` with the port."""
         self._service.start()
-        if self.config.is_ssl:
-            # A connection is known to us once it has shaken hands.
-            loop = asyncio.get_running_loop()
-            seconds = self._service.settings.head_seconds
-            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=seconds)  # type: ignore[method-assign]
         await super().startup(sockets)
         if self.started:
             for listening in (listening for server in self.servers for listening in server.sockets):
-                # Clients wait in the kernel: asyncio takes one number for that and for how many are taken per turn.
-                with socket.socket(fileno=os.dup(listening.fileno())) as again:
-                    again.listen(_KERNEL_QUEUE)
+                # An answer that is not taken for so long is cut off by the kernel; connections inherit it.
+                unread = int(1000 * self._service.settings.body_seconds)
+                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread)
             self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

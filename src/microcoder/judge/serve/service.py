@@ -5,10 +5,10 @@ import json
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
@@ -18,17 +18,14 @@ from prometheus_client.registry import Collector
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
-from microcoder.judge import Execution, Invocation, Judge
+from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError, EvaluatorFault, own_faults
 from microcoder.judge.core.syntax import attribute_docstrings
-from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.remote import Load
 from microcoder.judge.languages import find_language
 from microcoder.judge.run.timing import Statistics
-from microcoder.judge.run.verdicts import fault_reason
 from microcoder.judge.serve.settings import ServiceSettings
-
-T = TypeVar("T")
 
 _MAX_RETRY_AFTER_SECONDS = 60.0
 _SICK_AFTER_FAULTS = 20
@@ -103,23 +100,9 @@ class ServiceMetrics(Collector):
         self.request_seconds = spread(
             "microcoder_request_seconds", "From a request's first byte to its answer", ("route",)
         )
-        self.outcomes = count("microcoder_outcomes", "Verdicts and runs by outcome", ("outcome",))
-        self.faults = count(
-            "microcoder_faults",
-            "Programs without a verdict by reason; details are in the log and in the verdicts",
-            ("reason",),
-        )
+        self.outcomes = count("microcoder_outcomes", "Verdicts by outcome", ("outcome",))
         self.queued = show("microcoder_queued_programs", "Programs on their way")
         self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
-        self.connections = show("microcoder_connections", "Open connections")
-        self.connections_closed = count(
-            "microcoder_connections_closed", "Connections that were ended or refused: no_head, no_room", ("why",)
-        )
-        self.tokens_refused = count(
-            "microcoder_tokens_refused",
-            "Requests without a valid token: wrong, or not_looked_at after too many wrong ones from an address",
-            ("why",),
-        )
         self.run_seconds = spread("microcoder_run_seconds", "What a program's tests took on the clock")
         self.wait_seconds = spread("microcoder_wait_seconds", "What a program waited besides")
         self.registry.register(self)
@@ -196,7 +179,6 @@ class Service:
         called = [test for problem in each if problem.fn_name is not None for test in problem.tests]
         for what, number, most in (
             ("programs", len(programs), self.settings.max_batch),
-            ("problems", len(each), self.settings.max_problems),
             ("tests", sum(len(problem.tests) for problem in each), self.settings.max_total_tests),
             ("values in a function's test", max(map(_count_values, called), default=0), _MOST_VALUES),
             ("lists in functions' tests", sum(_count_values(test, "[{") for test in called), _MOST_LISTS),
@@ -208,54 +190,35 @@ class Service:
         with self._hold_places(len(programs)):
             # Values of functions are read here, which takes as long as there are many.
             await asyncio.to_thread(self._prepare, each)
-            judging = [self._judge(*pair) for pair in zip(programs, problems, strict=True)]
-            async with aclosing(self._land(judging, self.settings.request_seconds)) as landing:
-                async for landed in landing:
-                    yield landed
-
-    async def run(self, invocation: Invocation, *, patience_seconds: float = math.inf) -> Execution:
-        """Run one program without judging it, within `patience_seconds`; raises Refused and as `Invocation.check`."""
-        self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
-        self._check_language(invocation.program.language)
-        invocation.check()
-        seconds = min(patience_seconds, self.settings.request_seconds)
-        with self._hold_places(1):
-            async with aclosing(self._land([self._run(invocation)], seconds)) as landing:
-                (execution,) = [landed[1] async for landed in landing if landed is not None]
-            return execution
-
-    async def _land(
-        self, works: Sequence[Coroutine[Any, Any, T]], seconds: float
-    ) -> AsyncGenerator[tuple[int, T] | None]:
-        """Yield each result with its position as it comes; None at the start and after each BEAT_SECONDS without one.
-
-        Work that is left when the client goes, the time is over or the service ends is cancelled.
-        """
-        landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
-        over = asyncio.ensure_future(self._over.wait())
-        numbers: dict[asyncio.Future[Any], int] = {asyncio.ensure_future(work): n for n, work in enumerate(works)}
-        for task in (*numbers, over):
-            task.add_done_callback(lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done)))
-        give_up = time.monotonic() + seconds
-        try:
-            yield None
-            num_left = len(numbers)
-            while num_left:
-                try:
-                    done = await asyncio.wait_for(landed.get(), min(BEAT_SECONDS, give_up - time.monotonic()))
-                except TimeoutError:
-                    if time.monotonic() >= give_up:
-                        why = f"not done within {seconds:g} s; send it again later"
-                        raise Refused(504, why, retry_after_seconds=1) from None
-                    yield None
-                    continue
-                if done is over:
-                    raise shutting_down()
-                num_left -= 1
-                yield numbers[done], done.result()
-        finally:
+            landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
+            over = asyncio.ensure_future(self._over.wait())
+            pairs = zip(programs, problems, strict=True)
+            numbers: dict[asyncio.Future[Any], int] = {
+                asyncio.ensure_future(self._judge(*pair)): number for number, pair in enumerate(pairs)
+            }
             for task in (*numbers, over):
-                task.cancel()
+                task.add_done_callback(lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done)))
+            give_up = time.monotonic() + self.settings.request_seconds
+            try:
+                yield None
+                num_left = len(numbers)
+                while num_left:
+                    try:
+                        done = await asyncio.wait_for(landed.get(), min(BEAT_SECONDS, give_up - time.monotonic()))
+                    except TimeoutError:
+                        if time.monotonic() >= give_up:
+                            why = f"not done within {self.settings.request_seconds:g} s; send it again later"
+                            raise Refused(504, why, retry_after_seconds=1) from None
+                        yield None
+                        continue
+                    if done is over:
+                        raise shutting_down()
+                    num_left -= 1
+                    yield numbers[done], done.result()
+            finally:
+                # Also when the client goes.
+                for task in (*numbers, over):
+                    task.cancel()
 
     def _prepare(self, problems: Sequence[Problem]) -> None:
         """Prepare problems in the judge before their programs are judged; messages hold nothing of a test."""
@@ -272,27 +235,14 @@ class Service:
                 raise
 
     def _check_problem(self, problem: Problem) -> None:
-        if len(problem.tests) > self.settings.max_tests:
-            raise Refused(
-                413,
-                f"problem {problem.id[:100]} has {len(problem.tests)} tests; send at most {self.settings.max_tests}",
-            )
-        self._check_limits(problem.time_limit_seconds, problem.memory_limit_mib)
-        self._check_language(problem.language)
-        if problem.checker.type == "program":
-            self._check_language(problem.checker.language)
-
-    def _check_limits(self, cpu_seconds: float, memory_mib: int) -> None:
-        if not 0 < cpu_seconds <= self.settings.max_cpu_seconds:
-            raise Refused(
-                422, f"a time limit of {cpu_seconds:g} s; use more than 0, at most {self.settings.max_cpu_seconds:g}"
-            )
-        if not 1 <= memory_mib <= self.settings.max_memory_mib:
-            raise Refused(422, f"a memory limit of {memory_mib} MiB; use 1 to {self.settings.max_memory_mib}")
-
-    def _check_language(self, name: str) -> None:
-        if problem := find_language(name).find_problem():
-            raise Refused(422, problem)
+        most_seconds, most_mib = self.settings.max_cpu_seconds, self.settings.max_memory_mib
+        if problem.time_limit_seconds > most_seconds:
+            raise Refused(422, f"a time limit of {problem.time_limit_seconds:g} s; use at most {most_seconds:g}")
+        if problem.memory_limit_mib > most_mib:
+            raise Refused(422, f"a memory limit of {problem.memory_limit_mib} MiB; use at most {most_mib}")
+        for name in (problem.language, problem.checker.language):
+            if trouble := find_language(name).find_problem():
+                raise Refused(422, trouble)
 
     @contextmanager
     def _hold_places(self, num_programs: int) -> Iterator[None]:
@@ -320,29 +270,15 @@ class Service:
     async def _judge(self, program: Program, problem: Problem) -> Verdict:
         started = time.monotonic()
         verdict = await self.judge.judge_async(program, problem)
-        fault = "" if verdict.is_scorable else verdict.detail or "unknown"
         seconds = sum(test.wall_seconds for test in verdict.tests)
+        self.metrics.outcomes.labels(verdict.outcome.value).inc()
+        self.metrics.run_seconds.observe(seconds)
+        self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - seconds))
         # A checker that fails is the client's own: sending one must not end the service.
-        self._note(verdict.outcome, seconds, started, fault, is_ours=not verdict.is_checker_fault)
+        is_ours = not verdict.is_scorable and not verdict.is_checker_fault
+        self._faults_in_a_row = self._faults_in_a_row + 1 if is_ours else 0
+        self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * seconds
         return verdict
-
-    async def _run(self, invocation: Invocation) -> Execution:
-        started = time.monotonic()
-        execution = await asyncio.wrap_future(self.judge.submit_run(invocation))
-        fault = "" if execution.is_conclusive else execution.detail or "unknown"
-        self._note(execution.failure, execution.wall_seconds, started, fault)
-        return execution
-
-    def _note(
-        self, outcome: Outcome | None, run_seconds: float, started: float, fault: str, *, is_ours: bool = True
-    ) -> None:
-        if fault:
-            self.metrics.faults.labels(fault_reason(fault)).inc()
-        self.metrics.outcomes.labels(outcome.value if outcome else "finished").inc()
-        self.metrics.run_seconds.observe(run_seconds)
-        self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - run_seconds))
-        self._faults_in_a_row = self._faults_in_a_row + 1 if fault and is_ours else 0
-        self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * run_seconds
 
 
 def _count_values(test: TestCase, marks: str = ",[{") -> int:

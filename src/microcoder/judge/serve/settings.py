@@ -19,10 +19,6 @@ class ServiceSettings(Config):
     """Maximum number of queued and running programs over all requests; beyond it a request is answered 429."""
     max_batch: int = Field(default=256, ge=1)
     """Maximum number of programs per request."""
-    max_problems: int = Field(default=256, ge=1)
-    """Maximum number of problems per request."""
-    max_tests: int = Field(default=1000, ge=1)
-    """Maximum number of tests per problem."""
     max_total_tests: int = Field(default=20_000, ge=1)
     """Maximum number of tests per request, of all its problems."""
     max_body_mib: int = Field(default=64, ge=1)
@@ -35,12 +31,7 @@ class ServiceSettings(Config):
     max_memory_mib: int = Field(default=4096, ge=32)
     """Highest memory limit of a test."""
     max_connections: int = Field(default=1024, ge=1)
-    """Maximum number of open connections; fewer if the limit on open files requires it. Beyond it, the longest idle
-    connection is reset; if none is idle, the new one is answered 503."""
-    head_seconds: float = Field(default=10.0, gt=0, le=_MAX_WAIT_SECONDS)
-    """Time for the head of a request to arrive; then the connection is closed."""
-    idle_seconds: int = Field(default=75, ge=1, le=int(_MAX_WAIT_SECONDS))
-    """Time that a connection is kept open after an answer."""
+    """Maximum number of open connections, fewer if the limit on open files requires it; beyond it: 503."""
     body_seconds: float = Field(default=60.0, gt=0, le=_MAX_WAIT_SECONDS)
     """Time for a request to arrive; beyond it: 408."""
     request_seconds: float = Field(default=600.0, gt=0, le=_MAX_WAIT_SECONDS)
@@ -58,11 +49,9 @@ def read_tokens(path: Path) -> frozenset[str]:
             f"token file {path} cannot be read ({type(error).__name__}); write one token a line"
         ) from None
     tokens = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not tokens:
-        raise ConfigError(f"token file {path} holds no token; write one a line, for example: openssl rand -hex 32")
-    if short := next((token for token in tokens if len(token) < _MIN_TOKEN_LENGTH or not token.isascii()), None):
+    if not tokens or any(len(token) < _MIN_TOKEN_LENGTH or not token.isascii() for token in tokens):
         raise ConfigError(
-            f"token file {path}: the token of {len(short)} characters is too weak; "
-            f"use {_MIN_TOKEN_LENGTH} or more plain letters and digits"
+            f"token file {path} holds no token, or one that is too weak; write one a line, of {_MIN_TOKEN_LENGTH} or "
+            "more plain letters and digits: openssl rand -hex 32"
         )
     return frozenset(tokens)
