@@ -21,9 +21,9 @@ BUDGETS = {
     "judge/sandbox": 3715,
     "judge/compare": 1195,
     "judge/languages": 845,
-    "judge/run": 4925,
+    "judge/run": 4895,
     "judge/fleet": 1885,
-    "judge/serve": 840,
+    "judge/serve": 865,
     "judge": 60,
     "data/formats": 4575,
     "data": 1185,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1645,
     "integrations": 875,
     "integrations/lm_eval_tasks": 5,
-    "cli": 1870,
+    "cli": 1860,
     "": 95,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

@@ -1,4 +1,4 @@
-"""Whole evaluations: from a file, from a server; killed, resumed, compared, refused.
+"""Whole evaluations: from a file, from a server, from a tiny model; killed, resumed, compared, refused.
 
 Then the server alone: what is sent, borne and said; and the grid: each sum is over the right problems.
 """
@@ -6,6 +6,7 @@ Then the server alone: what is sent, borne and said; and the grid: each sum is o
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,13 +20,16 @@ from published import make_call_row, make_row, write_rows
 
 from microcoder.cli import main
 from microcoder.cli.display import StepDisplay
+from microcoder.data import write_problems
 from microcoder.data.benchmarks.questions import Question
+from microcoder.data.micro import generate_problems
 from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation, summarise
 from microcoder.eval.config import EndpointGeneration, ResponseSampling
 from microcoder.eval.generation import ResponseRequest, ask_endpoint, build_asker, build_messages, load_questions
 from microcoder.eval.report import Sample, accuracy_grid, solved_from
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.prompts import instruct
 from microcoder.judge.core.types import Problem, TestCase
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
@@ -236,9 +240,61 @@ def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_ow
 def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], message: str) -> None:
     keys = {"benchmark.path": "b.jsonl", **changes}
     if "generation.kind" not in changes:
-        keys |= {"generation.model": "m", "generation.base_url": "http://localhost:1/v1"}
+        keys["generation.model"] = "m"
     with pytest.raises(ConfigError, match=message):
         load_config(EvalConfig, (), keys)
+
+
+def model_config(folder: Path, model: Path, problems: list[Problem], **changes: str) -> EvalConfig:
+    write_problems(folder / "problems.jsonl", problems)
+    keys = {"benchmark.kind": "problems", "benchmark.path": str(folder / "problems.jsonl")}
+    given = {"generation.model": str(model), "generation.dtype": "float32", "generation.batch_size": "24"}
+    return load_config(EvalConfig, (), {**keys, **given, **changes})
+
+
+EASY = generate_problems(split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",))
+
+
+@pytest.mark.slow
+def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkpoint: Path) -> None:
+    sampling = {"sampling.num_samples": "4", "sampling.max_tokens": "96", "sampling.temperature": "0.5"}
+    config = model_config(tmp_path, tiny_checkpoint, EASY, **sampling, **{"prompt.style": "bare"})
+    results = run(config, tmp_path / "run")
+    assert (results["num_samples"], results["is_complete"]) == (48, True)
+    assert results["outcomes"].get("accepted", 0) > 0
+    samples = EvaluationFolder(tmp_path / "run").read_samples().values()
+    assert all(sample.num_tokens and sample.num_tokens <= 96 for sample in samples)
+    assert all(sample.num_tokens == 96 for sample in samples if sample.is_truncated)
+    assert run(config, tmp_path / "again")["outcomes"] == results["outcomes"]
+
+
+def test_a_base_model_is_asked_in_plain_text_as_in_training(
+    tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from transformers import AutoTokenizer
+
+    from microcoder.train.run.weights import respond
+
+    base = tmp_path / "base"
+    shutil.copytree(tiny_checkpoint, base)
+    (base / "chat_template.jinja").unlink()
+    few = {"sampling.num_samples": "1", "sampling.max_tokens": "24", "sampling.temperature": "0"}
+    config = model_config(tmp_path, base, EASY[:2], **few)
+    assert run(config, tmp_path / "run")["is_complete"]
+    assert "has no chat template: prompts are plain text" in capsys.readouterr().err
+    # The template of this checkpoint only adds a separator: the same text with it is another question.
+    turn = {"role": "user", "content": instruct(EASY[0])}
+    tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
+    rendered = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+
+    def ask(model: Path, text: object) -> Any:
+        chats = [[{"role": "user", "content": str(text)}]]
+        (found,) = respond(str(model), chats, seeds=[0], batch_size=1, temperature=0, top_p=1, max_tokens=24)
+        return found
+
+    assert ask(base, rendered) == ask(tiny_checkpoint, turn["content"])
+    sample = EvaluationFolder(tmp_path / "run").read_samples()[EASY[0].id, 0]
+    assert ask(base, turn["content"]).text == sample.completion
 
 
 FILTERED: Reply = (200, {}, b'{"choices": []}')

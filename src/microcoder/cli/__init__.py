@@ -51,7 +51,7 @@ USUAL_KEYS = {"train": (
 ), "eval": (
     *(f'benchmark.kind = "{kind}"' for kind in ("livecodebench", "humaneval", "mbpp", "problems")),
     *("benchmark.path", "benchmark.release", "benchmark.start_date"),
-    *(f'generation.kind = "{kind}"' for kind in ("endpoint", "file")),
+    *(f'generation.kind = "{kind}"' for kind in ("endpoint", "file", "transformers")),
     *("generation.base_url", "generation.model", "generation.path", "generation.concurrency"),
     *("sampling.num_samples", "sampling.temperature", "sampling.max_tokens", "pass_at", "prompt.style"),
     *("extractor.name", "judging.workers"),

@@ -13,7 +13,7 @@ def evaluate(*overrides: Overrides, config: Recipes = (), run_dir: Path | None =
     """Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.
 
     The same command resumes an interrupted run. Any key of the config can be given as a flag:
-    `--benchmark.path test6.jsonl --generation.base_url http://localhost:8000/v1 --generation.model Qwen/Qwen3-4B`.
+    `--benchmark.path test6.jsonl --generation.model Qwen/Qwen3-4B`.
     See docs/evaluation.md for benchmarks and formats, docs/reference.md for all keys.
 
     Parameters

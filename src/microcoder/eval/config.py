@@ -34,6 +34,19 @@ class ResponseSampling(Config):
     seed: int = Field(default=0, ge=0)
 
 
+class Transformers(Config):
+    """Generate with transformers in this process: for small models. For others: `vllm serve`, and `endpoint`."""
+
+    kind: Literal["transformers"] = "transformers"
+    model: str = Field(min_length=1)
+    """A checkpoint folder or a hub id."""
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Precision of the weights."""
+    batch_size: int = Field(default=16, ge=1)
+    """Responses sampled in parallel; bounds memory."""
+
+
 class EndpointGeneration(EndpointConfig):
     """Generate with any OpenAI-compatible server (chat completions)."""
 
@@ -61,7 +74,9 @@ class EvalConfig(Config):
     """An evaluation."""
 
     benchmark: AnyBenchmark
-    generation: Annotated[EndpointGeneration | GenerationFile, Field(discriminator="kind"), kind_or("endpoint")]
+    generation: Annotated[
+        Transformers | EndpointGeneration | GenerationFile, Field(discriminator="kind"), kind_or("transformers")
+    ]
     sampling: ResponseSampling = ResponseSampling()
     prompt: EvalPromptConfig = EvalPromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
@@ -91,6 +106,6 @@ class EvalConfig(Config):
 NEUTRAL_KEYS = (
     "pass_at",
     *(f"judging.{name}" for name in ("workers", "nice", "unsafe_sandbox")),
-    *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env")),
+    *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")),
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

@@ -1,4 +1,4 @@
-"""Questions and answers of an evaluation: prompts, responses of a server, answer files.
+"""Questions and answers of an evaluation: prompts, responses of a server or of a model in this process, answer files.
 
 An answer file has one row or several for a problem, in the fields that samplers write:
 

@@ -10,12 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
-from microcoder.eval.config import NEUTRAL_KEYS, EvalConfig, GenerationFile
+from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile, Transformers
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
@@ -27,15 +28,16 @@ from microcoder.eval.generation import (
 )
 from microcoder.eval.report import EvaluationFolder, Sample, render_results, summarise
 from microcoder.judge import Judge
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extensions import describe_file
 from microcoder.judge.core.extract import Extractor
 from microcoder.judge.core.files import append_row, check_unchanged, write_json, write_rows, write_text
+from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
-from microcoder.train.run.checkpoints import Observer
+from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
@@ -79,6 +81,14 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
         saved, num_ignored = read_samples(generation, questions, extract)
         if num_ignored:
             observer.note(f"{num_ignored} answers to problems outside the selection were ignored")
+    elif isinstance(generation, Transformers):
+        if find_spec("torch") is None or find_spec("transformers") is None:
+            raise ConfigError(
+                "generating with a local model needs torch and transformers, which are not installed; "
+                f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
+            )
+        if place := model_folder(generation.model):
+            check_model_folder(place)
     return Evaluation(folder, config, questions, saved, ask, extract, observer)
 
 
@@ -151,7 +161,23 @@ class Evaluation:
         if not requests:
             return
         options = config.prompt.chat_template_options
-        responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
+        if isinstance(config.generation, EndpointGeneration):
+            responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
+        else:
+            # Pulls in torch.
+            from microcoder.train.run.weights import respond
+
+            self.observer.note(f"loading {config.generation.model}")
+            answers = respond(
+                config.generation.model,
+                [request.messages for request in requests],
+                seeds=[request.seed for request in requests],
+                template_options=options,
+                note=self.observer.note,
+                **config.generation.model_dump(include={"batch_size", "revision", "dtype"}),
+                **sampling.model_dump(include={"temperature", "top_p", "max_tokens"}),
+            )
+            responses = zip(requests, answers, strict=True)
         by_id = {question.id: question for question in self.questions}
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
         for request, response in responses:

@@ -3,7 +3,7 @@
 A request is admitted by its token, its size and the time that it takes to arrive. JSON values of a body are counted as
 it arrives, to bound the objects that are made of it at once: a test takes hundreds of bytes of memory and some
 microseconds however short it is, so a body that is bounded only in bytes can stop the service for seconds. Text costs
-next to nothing, and is bounded in bytes. Connections that ask nothing are a proxy's to bound.
+next to nothing, and is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import os
 import resource
 import socket
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,6 +25,7 @@ import uvicorn
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.api import build_app
@@ -30,8 +33,10 @@ from microcoder.judge.serve.service import Refused, Service, shutting_down
 from microcoder.judge.serve.settings import ServiceSettings
 
 _AFTER_GRACE_SECONDS = 5
-_IDLE_SECONDS = 75
-"""How long a connection is kept open after an answer."""
+_HEAD_SECONDS, _IDLE_SECONDS = 10, 75
+"""How long a new connection may take to ask something, and any to ask again after an answer."""
+_KERNEL_QUEUE, _ACCEPTED_AT_ONCE = 2048, 32
+"""Clients that wait in the kernel, and those taken per turn of the event loop: each holds a descriptor."""
 _PER_WORKER, _SPARE = 32, 256
 """Descriptors for a worker's sandboxes and the test that runs there; for files, shared inputs and the log."""
 _FEWEST = 16
@@ -49,6 +54,25 @@ def bound_connections(settings: ServiceSettings, workers: int) -> int:
             f"type `ulimit -n {max(1024, 2 * taken)}` first, or take fewer --workers"
         )
     return soft - taken
+
+
+class _Connection(H11Protocol):
+    """Ends where no request comes: else a thousand sockets that never send a byte hold every descriptor."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Give it a time to ask, or end it at once if there are too many."""
+        super().connection_made(transport)
+        self.loop.call_later(_HEAD_SECONDS, self._end_idle, None)
+        if len(self.connections) > (self.limit_concurrency or 0):
+            transport.abort()
+
+    def _end_idle(self, answered: Any) -> None:
+        """End it if it has asked nothing since this request was seen to be answered; else look again."""
+        if answered is self.cycle:
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            is_answered = self.cycle is not None and self.cycle.response_complete
+            self.loop.call_later(_IDLE_SECONDS, self._end_idle, self.cycle if is_answered else False)
 
 
 _OPEN = ("/healthz", "/readyz")
@@ -288,7 +312,7 @@ class JudgeServer(uvicorn.Server):
             Guard(build_app(service), service=service, tokens=tokens),
             host=host,
             port=port,
-            http="h11",
+            http=_Connection,
             limit_concurrency=bound_connections(settings, service.judge.workers),
             ws="none",
             loop="asyncio",
@@ -298,6 +322,7 @@ class JudgeServer(uvicorn.Server):
             log_level="error",
             access_log=False,
             server_header=False,
+            backlog=_ACCEPTED_AT_ONCE,
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=int(settings.grace_seconds) + _AFTER_GRACE_SECONDS,
         )
@@ -311,12 +336,19 @@ class JudgeServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, then call `on_start` with the port."""
         self._service.start()
+        if self.config.is_ssl:
+            # A connection is known to us once it has shaken hands.
+            loop = asyncio.get_running_loop()
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=_HEAD_SECONDS)  # type: ignore[method-assign]
         await super().startup(sockets)
         if self.started:
             for listening in (listening for server in self.servers for listening in server.sockets):
                 # An answer that is not taken for so long is cut off by the kernel; connections inherit it.
                 unread = int(1000 * self._service.settings.body_seconds)
                 listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread)
+                # asyncio takes one number for the kernel's queue and for how many are taken per turn.
+                with socket.socket(fileno=os.dup(listening.fileno())) as again:
+                    again.listen(_KERNEL_QUEUE)
             self._on_start(self.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -1,12 +1,13 @@
-"""Models and tokenizers: loading checkpoints, encoding prompts."""
+"""Models and tokenizers: loading checkpoints, encoding prompts, local generation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
+from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.rollouts import Chat, render_chat
@@ -103,3 +104,59 @@ def end_token_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConf
     ids = [given] if isinstance(given, int) else list(given or ())
     own = tokenizer.eos_token_id
     return ids if own in ids or not isinstance(own, int) else [own, *ids]
+
+
+def respond(
+    name: str,
+    chats: Sequence[Chat],
+    *,
+    seeds: Sequence[int],
+    batch_size: int,
+    temperature: float,
+    top_p: float,
+    max_tokens: int,
+    revision: str | None = None,
+    dtype: str = "float32",
+    template_options: Mapping[str, Any] | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Iterator[Completion]:
+    """Load a model and yield a response to each chat, on a GPU if there is one; a batch uses its first chat's seed."""
+    loaded, tokenizer = load_checkpoint(model_source(name), revision=revision, dtype=dtype)
+    options = template_options or {}
+    check_options(tokenizer, options)
+    if tokenizer.chat_template is None:
+        note(
+            f"{name} has no chat template: prompts are plain text, as in the training of a base model; "
+            "prompt.style = instruct asks in training's words"
+        )
+    ends = end_token_ids(tokenizer, loaded.generation_config)
+    if not ends:
+        raise ConfigError("the checkpoint names no end-of-sequence token; save one into its generation_config.json")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model: Any = loaded.to(device).eval()  # pyrefly: ignore[bad-argument-type]
+    padding = ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    chosen = {"temperature": temperature, "top_p": top_p, "top_k": 0} if temperature > 0 else {}
+    # All given, so that the checkpoint's own generation_config.json decides nothing.
+    settings = GenerationConfig(
+        do_sample=temperature > 0, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=padding, **chosen
+    )
+    for start in range(0, len(chats), batch_size):
+        prompts = encode_chats(tokenizer, chats[start : start + batch_size], options)
+        longest = max(map(len, prompts))
+        ids = torch.tensor([[padding] * (longest - len(one)) + one for one in prompts], device=device)
+        seen = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+        torch.manual_seed(seeds[start])
+        try:
+            with torch.inference_mode():
+                out = model.generate(input_ids=ids, attention_mask=seen, generation_config=settings)
+        except torch.OutOfMemoryError as error:
+            reason = str(error).splitlines()[0][:200]
+            raise ConfigError(
+                f"out of memory ({reason}); lower generation.batch_size (now {batch_size}) or "
+                f"sampling.max_tokens (now {max_tokens}); type the same command again to resume"
+            ) from None
+        for row in out[:, longest:].tolist():
+            end = next((place for place, token in enumerate(row) if token in ends), None)
+            response = row if end is None else row[: end + 1]
+            (text,) = tokenizer.batch_decode([response], skip_special_tokens=True)
+            yield Completion(text, end is None, len(response))
