@@ -5,12 +5,10 @@
 
 import re
 import unicodedata
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from microcoder.data.clean.bounds import LOST_IN, restore_moduli, restore_powers
-from microcoder.data.clean.cleaning import clean, drop_embedded, prose
+from microcoder.data.clean.cleaning import LOST_IN, clean, drop_embedded, prose, restore_powers
 from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split, strip_instruction
 from microcoder.data.clean.tests import find_flags, find_order, normalise_tests, restore_samples
 from microcoder.data.formats.candidates import Candidate, Rejection
@@ -67,9 +65,7 @@ def _restore_powers(candidate: Candidate) -> Candidate:
         return candidate
     mended = found.text.split(_BETWEEN)
     others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
-    # Of what explains an example only a modulus: other numbers there are its own.
-    examples = tuple(replace(one, explanation=restore_moduli(one.explanation)) for one in sections.examples)
-    changed = Sections(**dict(zip(names, mended, strict=False)), examples=examples, other=others)
+    changed = Sections(**dict(zip(names, mended, strict=False)), examples=sections.examples, other=others)
     return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed))
 
 

@@ -13,8 +13,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from microcoder.data.clean.bounds import UPPER, parse_bounds, plain_formulae
-from microcoder.data.clean.sections import Example, Sections, render, split
+from microcoder.data.clean.sections import UPPER, Example, Sections, parse_bounds, plain_formulae, render, split
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import read_json, write_json
 from microcoder.judge.core.types import Checker, TestCase
