@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.data.build.config import BuildConfig
+from microcoder.data.build.steps import BuildConfig
 from microcoder.data.filter.contamination import build_index, find_hits
 from microcoder.data.formats.rows import load_format
 from microcoder.data.sources import list_shards, open_source, read_shard

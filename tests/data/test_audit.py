@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from microcoder.cli import main
-from microcoder.data.build.config import BuildConfig, SourceSettings
 from microcoder.data.build.session import audit
+from microcoder.data.build.steps import BuildConfig, SourceSettings
 from microcoder.data.tests import GenerateSettings
 from microcoder.judge.core.errors import DataError
 

@@ -24,9 +24,16 @@ import pytest
 from microcoder.cli import main
 from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.build import BuildConfig
-from microcoder.data.build.config import SourceSettings, open_settings, unpack_sources
 from microcoder.data.build.session import plan_build, run_build
-from microcoder.data.build.steps import Resources, collect_step, open_process, read_benchmark_problems
+from microcoder.data.build.steps import (
+    Resources,
+    SourceSettings,
+    collect_step,
+    open_process,
+    open_settings,
+    read_benchmark_problems,
+    unpack_sources,
+)
 from microcoder.data.formats.candidates import REASONS
 from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from local_endpoint import endpoint_of
 
 from microcoder.data import Candidate, Difficulty
-from microcoder.data.build.config import DifficultySettings
-from microcoder.data.build.steps import SelectionBarrier
+from microcoder.data.build.steps import DifficultySettings, SelectionBarrier
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
 from microcoder.data.difficulty import (
     DIMENSIONS,

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from microcoder.data.pipeline.engine import Runner, StepCounts, run_steps
-from microcoder.data.pipeline.steps import KeptRows, Part, Step, read_rejected
+from microcoder.data.pipeline.engine import KeptRows, Part, Runner, Step, StepCounts, read_rejected, run_steps
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]

@@ -11,8 +11,7 @@ from published import find_archive
 
 from microcoder.data.behaviour import find_behaviour, index_behaviour
 from microcoder.data.behaviour.outputs import ProgramRun, compare, run_programs, tokens_of_json, tokens_of_text
-from microcoder.data.build.config import SourceSettings
-from microcoder.data.build.steps import read_benchmark_problems
+from microcoder.data.build.steps import SourceSettings, read_benchmark_problems
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge

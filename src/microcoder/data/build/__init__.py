@@ -1,5 +1,5 @@
 """A build: one config, one command, from raw sources to a finished corpus."""
 
-from microcoder.data.build.config import BuildConfig
+from microcoder.data.build.steps import BuildConfig
 
 __all__ = ["BuildConfig"]
