@@ -258,42 +258,26 @@ def _lines(text: str) -> list[int]:
     return [len(line.split()) for line in text.rstrip().split("\n")]
 
 
-_MOST_TOO_LONG = 4
-"""Outputs of one generator in one group that may be too long; the group's others are skipped."""
-
-
 def run_kit(
     judge: Judge, kit: InputKit, dropped: Counter[str], *, most: int, maker: str = "package"
 ) -> list[MadeInput]:
     """Return the inputs of up to `most` of a package's recipes; `dropped` counts failures by reason."""
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
-    chosen = spread_recipes(kit.recipes, most)
     made: list[MadeInput] = []
-    too_long: Counter[tuple[str, str]] = Counter()
     num_bytes = 0
-    for whole in cut_pieces(chosen, AT_ONCE):
-        piece = [one for one in whole if too_long[_family(one)] < _MOST_TOO_LONG]
-        dropped["like those that were too long"] += len(whole) - len(piece)
+    for piece in cut_pieces(spread_recipes(kit.recipes, most), AT_ONCE):
         runs = [_start(judge, generators.get(recipe.generator), recipe, dropped) for recipe in piece]
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
             if recipe.generator:
                 text = read_output(run.result(), dropped) if run is not None else ""
-                too_long[_family(recipe)] += run is not None and len(run.result().stdout) > MOST_PACKAGE_BYTES
             if num_bytes + len(text) > MOST_BYTES:
-                # Short ones of other groups may still have room.
-                too_long[_family(recipe)] = _MOST_TOO_LONG
                 dropped["too much together"] += 1
             elif text.strip():
                 num_bytes += len(text)
                 kind = f"{maker}/{recipe.generator or 'by hand'}"
                 made.append(MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group))
     return made
-
-
-def _family(recipe: InputRecipe) -> tuple[str, str]:
-    """Return a key for recipes whose outputs are about equally long: group and generator."""
-    return recipe.group, recipe.generator
 
 
 def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecipe]:
