@@ -35,7 +35,7 @@ BUDGETS = {
     "data/tests": 970,
     "data/behaviour": 805,
     "data/pipeline": 575,
-    "data/release": 615,
+    "data/release": 610,
     "data/benchmarks": 400,
     "data/build": 885,
     "train": 830,

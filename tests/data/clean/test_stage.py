@@ -9,7 +9,7 @@ from real_texts import ALL
 
 from microcoder.data.clean import process
 from microcoder.data.clean.sections import split
-from microcoder.data.clean.tests import find_order, normalise_tests
+from microcoder.data.clean.stage import find_order, normalise_tests
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.types import Call, Checker, TestCase
 

@@ -12,8 +12,7 @@ from real_texts import ALL, language_texts
 
 from microcoder.data.clean.cleaning import clean, find_pandoc, prose, restore_powers
 from microcoder.data.clean.sections import find_starter_code, normalise, parse_bounds, render, split, strip_instruction
-from microcoder.data.clean.stage import identify
-from microcoder.data.clean.tests import find_flags, find_shown
+from microcoder.data.clean.stage import find_flags, find_shown, identify
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Checker, TestCase
@@ -254,11 +253,8 @@ def test_real_statements_that_lost_their_powers_get_the_same_ones_back() -> None
     assert right > 30
 
 
-BOUNDS = "1 <= n <= 9.\n"
-
-
 def flags_of(statement: str, **fields: object) -> tuple[str, ...]:
-    return find_flags(candidate(BOUNDS + statement, **fields))
+    return find_flags(candidate(statement, **fields))
 
 
 CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
@@ -279,11 +275,6 @@ CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
 )
 def test_what_stands_in_the_way_is_flagged(text: str, fields: dict[str, Any], flags: tuple[str, ...]) -> None:
     assert flags_of(text, **fields) == flags
-
-
-def test_a_statement_without_a_range_is_flagged() -> None:
-    for text, flags in (("Add two numbers.", ("no_constraints",)), ("Where $n,m \\le 500$.", ()), (BOUNDS, ())):
-        assert find_flags(candidate(text)) == flags
 
 
 def test_samples_are_looked_for_in_the_tests() -> None:

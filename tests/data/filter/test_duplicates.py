@@ -77,7 +77,7 @@ def test_the_best_record_is_kept() -> None:
     tests = (TestCase(input="1", output="2"),)
     worst_first = [
         row("a/1"),
-        row("a/2", tests=tests, flags=("no_constraints",)),
+        row("a/2", tests=tests, flags=("has_image",)),
         row("a/3", tests=tests),
         row("a/4", tests=tests, solutions=(Solution(code="print(2)"),)),
         row("a/5", tests=tests, solutions=(Solution(code="print(2)"),), licence="MIT"),

@@ -68,10 +68,10 @@ CHOICE = "Which of the following is the complexity of sorting n numbers by compa
         ("Add two numbers.", {}, "too_short"),
         (CHOICE, {}, "not_a_program"),
         # A mere remark stands in nobody's way.
-        (STORY, {"flags": ("no_constraints", "samples_missing")}, None),
+        (STORY, {"flags": ("has_image", "samples_missing")}, None),
         # It is asked for tests later, or turned away then.
         (STORY, {"tests": ()}, None),
-        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in BLOCKING_FLAGS),
+        *((STORY, {"flags": ("has_image", flag)}, flag) for flag in BLOCKING_FLAGS),
     ],
 )
 def test_each_rule_has_its_reason(statement: str, fields: dict[str, Any], expected: str | None) -> None:

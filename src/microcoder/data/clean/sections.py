@@ -376,8 +376,6 @@ _BOUND = re.compile(
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
     rf"(?P<high>{_WRITTEN_BOUND}|[^\W\d]\w*)"
 )
-# `n,m <= 500`: a bound, but no range. A name's last letter is enough: to try all of a long word takes its square.
-UPPER = re.compile(rf"[^\W\d]\d*\|?\s*<=?\s*{_WRITTEN_BOUND}")
 # What "less" can be written with; most texts without a bound have none of these.
 _SIGNS = ("<", "≤", "⩽", "&le;", "\\")
 

@@ -1,6 +1,6 @@
 """Tests for problems that have too few, answered by programs known to be right and chosen by what they catch."""
 
-from microcoder.data.clean.tests import count_hidden, find_shown
+from microcoder.data.clean.stage import count_hidden, find_shown
 from microcoder.data.tests.answers import GenerateSettings, Judges
 from microcoder.data.tests.stage import generate
 
