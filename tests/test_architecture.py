@@ -28,7 +28,7 @@ BUDGETS = {
     "data/formats": 4575,
     "data": 1185,
     "data/micro": 320,
-    "data/clean": 1310,
+    "data/clean": 1240,
     "data/verify": 910,
     "data/inputs": 665,
     "data/filter": 970,

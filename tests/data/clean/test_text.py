@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from real_texts import ALL, language_texts
 
 from microcoder.data.clean.cleaning import clean, find_pandoc, prose, restore_powers
-from microcoder.data.clean.sections import find_starter_code, normalise, parse_bounds, render, split, strip_instruction
+from microcoder.data.clean.sections import find_starter_code, normalise, parse_bounds, render, split
 from microcoder.data.clean.stage import find_flags, find_shown, identify
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.errors import ConfigError
@@ -308,19 +308,6 @@ def test_samples_are_looked_for_in_the_tests() -> None:
 )
 def test_bounds_are_read_as_they_are_written(text: str, bounds: dict[str, tuple[float, float]]) -> None:
     assert {bound.name: (bound.low, bound.high) for bound in parse_bounds(text)} == bounds
-
-
-def test_prompts_that_sources_bake_in_go() -> None:
-    found = (
-        "Solve the following coding problem using the programming language python:\n\nAdd two numbers.\n\n"
-        "The input will be stdin and you should print your solution to stdout\n\n\n"
-        "Now solve the problem and return the code."
-    )
-    assert strip_instruction(found) == "Add two numbers.\n"
-    # Starter code at the end goes only where the record has it.
-    text = "Add.\n\nPlease complete the following python code precisely:\n```python\ndef add(a, b):\n    \n```\n"
-    assert strip_instruction(text, "def add(a, b):\n") == "Add.\n"
-    assert "def add" in strip_instruction(text, "def other(a):\n")
 
 
 def test_a_signature_is_found_in_an_accepted_solution() -> None:

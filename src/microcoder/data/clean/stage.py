@@ -20,15 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from microcoder.data.clean.cleaning import LOST_IN, clean, drop_embedded, prose, restore_powers
-from microcoder.data.clean.sections import (
-    Example,
-    Sections,
-    find_starter_code,
-    normalise,
-    render,
-    split,
-    strip_instruction,
-)
+from microcoder.data.clean.sections import Example, Sections, find_starter_code, normalise, render, split
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import read_json, write_json
 from microcoder.judge.core.types import Checker, TestCase
@@ -66,11 +58,9 @@ def process(candidate: Candidate) -> Candidate | Rejection:
 def _clean(candidate: Candidate) -> Candidate:
     cleaned = clean(candidate.statement_found)
     title = " ".join(clean(candidate.title).text.split())
-    asked = strip_instruction(cleaned.text, candidate.starter_code)
-    laid_out = normalise(asked)
+    laid_out = normalise(cleaned.text)
     if laid_out != candidate.statement:
         candidate = candidate.change("process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text)
-        candidate = candidate.change("process", "strip_instruction/1", "the source's own prompt", statement=asked)
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
 
 
@@ -108,6 +98,7 @@ _ENGLISH = frozenset({
 """Words that neither another language of Latin letters nor code has."""
 _ENOUGH_WORDS, _MOSTLY, _ASCII = 30, 0.09, 0.98
 """English prose has half as many again of these words (our choice)."""
+_CODE_LINE = re.compile(r"^\s*(?:>>>|\.\.\.|(?:def|class|import|from|return|assert)\b).*$", re.MULTILINE)
 _LEAST_LETTERS = 12
 """Statements with fewer letters than this are taken for English: too little to say (our choice)."""
 
@@ -123,29 +114,16 @@ class DetectedLanguage(NamedTuple):
 
 def identify(text: str) -> DetectedLanguage:
     """Return the language of a statement; code, formulae, examples' numbers and addresses are not read."""
-    words = _readable(text)
+    words = prose(text)
     letters = [char for char in words if char.isalpha()]
     if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
         return DetectedLanguage("en", 0.0)
     # First: an English statement may name a person or a game in another script, which the identifier would go by.
-    if _is_english(prose(text)):
+    if _is_english(words):
         return DetectedLanguage("en", 1.0)
-    code, probability = _identifier().classify(words)
+    # Programs are in English in every language.
+    code, probability = _identifier().classify(_CODE_LINE.sub(" ", words))
     return DetectedLanguage(str(code), float(probability))
-
-
-def _readable(text: str) -> str:
-    """Return the words of the prose; names, numbers and calls are in English in every language."""
-    text = re.sub(r"^\s*(>>>|\.\.\.).*$|^\s*(def|class|import|from|return|assert)\b.*$", " ", prose(text), flags=re.M)
-    text = re.sub(r"[\"'][^\"'\n]{0,80}[\"']", " ", text)
-    text = re.sub(r"\\[a-zA-Z]+|<[^<>\n]{0,200}>", " ", text)
-    words = re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", text)
-    if sum(not word.isascii() for word in words) >= 3:
-        # A Chinese or Russian statement is still full of English names; a Spanish one loses its plain words with them.
-        foreign = " ".join(word for word in words if not word.isascii())
-        if sum(not _is_latin(char) for char in foreign if char.isalpha()) > 10:
-            return foreign
-    return " ".join(words)
 
 
 def _is_english(words: str) -> bool:
