@@ -10,7 +10,6 @@ import sys
 import tarfile
 import time
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from importlib.util import find_spec
 from io import BytesIO, StringIO
@@ -427,17 +426,6 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
     path.write_bytes(path.read_bytes()[: 1 << 15])
     with pytest.raises(DataError, match="cannot be unpacked"):
         unpack(path, tmp_path / "unpacked" / "set", aside=tmp_path / "unpacked")
-
-
-def test_two_builds_may_unpack_one_archive_at_once(tmp_path: Path) -> None:
-    rows = b"x" * (1 << 20)
-    pack(tmp_path / "set.tar", {f"set/{number}.jsonl": rows for number in range(8)}, {})
-    with ThreadPoolExecutor(6) as threads:
-        list(
-            threads.map(lambda _: unpack(tmp_path / "set.tar", tmp_path / "u" / "set", aside=tmp_path / "u"), range(6))
-        )
-    assert [path.stat().st_size for path in sorted((tmp_path / "u" / "set").rglob("*.jsonl"))] == [len(rows)] * 8
-    assert [path.name for path in (tmp_path / "u").iterdir()] == ["set"]
 
 
 _ON_BAD_DISKS = """

@@ -5,7 +5,6 @@ A step has a name, settings, the code that decides its result, where it runs, an
 
 import hashlib
 import json
-import logging
 import platform
 import re
 from collections import Counter
@@ -76,7 +75,6 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import STANDARD, load_profile
 
-_LOG = logging.getLogger(__name__)
 _TESTS_MIB = 128
 """Memory in MiB for tests that a judge keeps cached; small, since a build takes one problem after the other."""
 
@@ -355,20 +353,14 @@ def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def check_rates(settings: DifficultySettings, problems: Mapping[str, Sequence[str]]) -> None:
-    """Raise DataError if no problem left has an attempt, or a published pass rate; warn of attempts at none of them.
-
-    Args:
-        problems: `pass_rates` of the problems that are left, by id.
-    """
+    """Raise DataError if none of these problems (`pass_rates` by id) has an attempt, or a published rate."""
     path = settings.responses
     if problems and path is not None:
-        named = list(read_responses(path))
-        unknown = [name for name in named if name not in problems]
-        said = f"responses {path}: {len(unknown)} of {len(named)} ids are of no problem that is left"
-        if len(unknown) == len(named):
-            raise DataError(f"{said} (first: {unknown[:1]}); write them as the corpus does, such as {min(problems)!r}")
-        if unknown:
-            _LOG.warning("%s (first: %r)", said, unknown[0])
+        if problems.keys().isdisjoint(named := read_responses(path)):
+            raise DataError(
+                f"responses {path}: no id ({list(named)[:1]}, ...) is of a problem that is left; write them as the "
+                f"corpus does, such as {min(problems)!r}"
+            )
     elif problems and settings.pass_rates_of:
         known = sorted({entry.rpartition("=")[0] for rates in problems.values() for entry in rates})
         if (model := settings.pass_rates_of) not in known:

@@ -267,9 +267,8 @@ def tex_to_markdown(text: str) -> str:
 
 def _prepare(text: str) -> str:
     """Return the text with our macros in front, and rewritten for pandoc where a macro is not enough."""
-    bare = _FENCES.sub(_write_verbatim, text)
     # One that is never closed would take pandoc minutes.
-    bare = re.sub(r"\\iffalse\b", "", replace_between(bare, "\\iffalse", "\\fi"))
+    bare = re.sub(r"\\iffalse\b", "", replace_between(text, "\\iffalse", "\\fi"))
     # Pandoc leaves out the label of an item.
     bare = re.sub(r"\\item\s*\[([^\]\n]*)\]", r"\\item \1 ", bare)
     bare = re.sub(r"\\(begin|end)\{description\}", r"\\\1{itemize}", bare)
@@ -286,11 +285,6 @@ def _prepare(text: str) -> str:
     head, _, body = bare.rpartition("\\begin{document}")
     # Where there is a chapter, the level of the title, all sections are one level below it.
     return f"{_PREAMBLE}{parts}\n{head}\n\\begin{{document}}\n\\chapter{{}}\n\n{body}\n\\end{{document}}\n"
-
-
-def _write_verbatim(found: re.Match[str]) -> str:
-    code = found[0].split("\n", 1)[1].rpartition("\n")[0]
-    return f"\\begin{{verbatim}}\n{code}\n\\end{{verbatim}}"
 
 
 _CODEFORCES_FORMULA = re.compile(r"(?<!\$)\$\$\$(?!\$)([^$]{1,500}?)\$\$\$(?!\$)")
