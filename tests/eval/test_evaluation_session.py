@@ -94,8 +94,8 @@ def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path
     config = file_config(tmp_path, bench_file, answers)
     results = run(config, tmp_path / "run")
     path = {"generation.path": str(tmp_path / "answers0.json")}
-    other = file_config(tmp_path, bench_file, answers, **path, **{"benchmark.time_limit_seconds": "3.0"})
-    with pytest.raises(DataError, match=r"another config \(benchmark\.time_limit_seconds: 6\.0 -> 3\.0\)"):
+    other = file_config(tmp_path, bench_file, answers, **path, **{"benchmark.dialect": "livecodebench"})
+    with pytest.raises(DataError, match=r'another config \(benchmark\.dialect: "plain" -> "livecodebench"\)'):
         run(other, tmp_path / "run")
     run(file_config(tmp_path, bench_file, answers, **path, **{"judging.workers": "2"}), tmp_path / "run")
     written = (tmp_path / "answers0.json").read_text()
@@ -195,7 +195,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, bench_file: Path)
 
 def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Path) -> None:
     config = file_config(tmp_path, bench_file, {})
-    stdin, _, call = load_questions(config, note=print)
+    stdin, _, call = load_questions(config)
     system, user = build_messages(stdin, config, build_asker(config))
     assert system["content"].startswith("You are an expert Python programmer. You will be given a question")
     assert user["content"] == (

@@ -111,7 +111,6 @@ LICENCES = {
     "agentica-org/DeepCoder-Preview-Dataset": "MIT",
     "PRIME-RL/Eurus-2-RL-Data": "MIT",
     "deepmind/code_contests": "CC-BY-4.0",
-    "ByteDance-Seed/Code-Contests-Plus": "CC-BY-4.0",
     "open-r1/codeforces": "CC-BY-4.0",
     "microsoft/rStar-Coder": "CC-BY-4.0",
     "KodCode/KodCode-V1": "CC-BY-NC-4.0",

@@ -57,7 +57,7 @@ def test_golden_folders_become_what_is_expected(name: str, tmp_path: Path) -> No
     assert {row.source_row for row in found} == {row["name"] for row in rows_of(name)}
 
 
-@pytest.mark.parametrize("name", ["verl", "livecodebench", "codecontests", "openr1_verifiable"])
+@pytest.mark.parametrize("name", ["verl", "livecodebench", "codecontests", "synthetic"])
 def test_rows_in_parquet_are_read_as_those_in_lines(name: str, tmp_path: Path) -> None:
     """Parquet gives every row every field, empty where it has none."""
     rows = [row for row in rows_of(name) if not isinstance(row.get("metadata"), list)]

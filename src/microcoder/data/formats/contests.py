@@ -1,12 +1,10 @@
-"""Formats of contest sets with their checkers: CodeContests, CodeContests+, `open-r1/codeforces`, HARDTESTS."""
+"""Formats of contest sets with their checkers: CodeContests, `open-r1/codeforces`, HARDTESTS."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from microcoder.data.formats.candidates import Candidate, Known, Solution
 from microcoder.data.formats.format import LISTED, Columns, Format
-from microcoder.data.formats.packages import HEADER_OF_ITS_OWN
-from microcoder.data.formats.row import Malformed, Row, read_seconds
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import decode_tests, find_platform, name_language, pair_tests, python_solution
 from microcoder.judge.core.types import Checker
 
@@ -101,34 +99,16 @@ def _difficulty(row: Row) -> str:
     return chr(ord("A") + place) if 0 <= place < 26 else f"{value:.0f}"
 
 
-def _read_programs(row: Row, *, unnamed: str, **lists: Known) -> tuple[Solution, ...]:
-    """Return the programs of lists of objects, by their names; those that name no language are in `unnamed`."""
+def _read_programs(row: Row) -> tuple[Solution, ...]:
+    """Return the programs of a list of objects; those that name no language are in Python."""
     found = []
-    for item, known in ((item, known) for name, known in lists.items() for item in row.rows(name)):
-        number = item.get("language")
-        is_number = isinstance(number, int) and 0 <= number < len(_LANGUAGES)
-        language = _LANGUAGES[number] if is_number else name_language(item.optional("language")) or unnamed
-        one = Solution(code=item.text("code", "solution"), language=language, name=item.optional("source"), known=known)
-        found.append(python_solution(one.code, name=one.name, known=known) if language == "python" else one)
+    for item in row.rows("solutions"):
+        language, code = name_language(item.optional("language")) or "python", item.text("code", "solution")
+        is_python, name = language == "python", item.optional("source")
+        found.append(
+            python_solution(code, name=name) if is_python else Solution(code=code, language=language, name=name)
+        )
     return tuple(found)
-
-
-def _read_milliseconds(row: Row) -> float | None:
-    """Return the time limit in seconds: a number is in milliseconds, a text may name its unit."""
-    if isinstance(row.get("time_limit"), str):
-        return read_seconds(row.text("time_limit"))
-    limit = row.number("time_limit")
-    return limit / 1000 if limit else None
-
-
-def _read_testlib(row: Row) -> Checker:
-    code = row.optional("checker")
-    return Checker(type="program", code=code, language="cpp", protocol="testlib") if code.strip() else Checker()
-
-
-def _find_flags(row: Row) -> tuple[str, ...]:
-    """Return `needs_checker` where the checker lacks a header that it includes."""
-    return ("needs_checker",) if HEADER_OF_ITS_OWN.search(row.optional("checker")) else ()
 
 
 def read_codeforces(row: Row) -> Candidate:
@@ -198,23 +178,6 @@ FORMATS = (
         marks=(("private_tests",), ("public_tests",), ("generated_tests",)),
     ),
     Format(
-        "codecontests_plus",
-        "ByteDance-Seed/Code-Contests-Plus",
-        Columns(
-            statement="description",
-            tests="test_cases",
-            platform="source",
-            title=("title", "id"),
-            solutions=partial(
-                _read_programs, unnamed="unknown", correct_submissions="accepted", incorrect_submissions="wrong_answer"
-            ),
-            also={"checker": _read_testlib, "flags": _find_flags, "time_limit_seconds": _read_milliseconds},
-        ),
-        tests_in="test_cases",
-        shape=LISTED,
-        marks=(("test_cases", "checker"), ("test_cases", "correct_submissions")),
-    ),
-    Format(
         "openr1_codeforces",
         "open-r1/codeforces",
         read_codeforces,
@@ -232,7 +195,7 @@ FORMATS = (
             title=("title", "pid"),
             difficulty="difficulty",
             starter_code="starter_code",
-            solutions=partial(_read_programs, unnamed="python", solutions="accepted"),
+            solutions=_read_programs,
             also={"platform": _find_site, "checker": _read_judging},
         ),
         tests_in="test_cases",

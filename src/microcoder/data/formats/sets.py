@@ -167,27 +167,6 @@ def _pair(row: Row) -> object:
     return {"inputs": inputs, "outputs": outputs} if inputs or outputs else None
 
 
-def _find_origin(row: Row) -> str:
-    said = row.get("is_synthesized")
-    is_made = said if isinstance(said, bool) else row.optional("is_synthesized").lower() in ("true", "1", "yes")
-    return "synthetic" if is_made else ""
-
-
-_SYNTHETIC = Columns(
-    prepare=_check_task,
-    statement=("problem_statement", "prompt", "problem"),
-    tests="verification_info.test_cases",
-    url=("metadata.problem_url", "metadata.url"),
-    platform="source",
-    title=("in_source_id", "problem_id"),
-    difficulty="metadata.difficulty",
-    solutions=_read_gold,
-    time_limit="metadata.time_limit",
-    memory_limit=("metadata.memory_limit_bytes", "metadata.memory_limit"),
-    also={"programming_language": _name_language},
-)
-_SYNTHETIC_SHAPE = '{"language": ..., "test_cases": [{"type": ..., "input": ..., "output": ...}]}'
-
 FORMATS = (
     Format("apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)),
     Format(
@@ -228,19 +207,23 @@ FORMATS = (
     ),
     Format(
         "synthetic",
-        "PrimeIntellect/verifiable-coding-problems, SYNTHETIC-2-RL",
-        _SYNTHETIC,
+        "PrimeIntellect/verifiable-coding-problems, SYNTHETIC-2-RL, open-r1/verifiable-coding-problems-python",
+        Columns(
+            prepare=_check_task,
+            statement=("problem_statement", "prompt", "problem"),
+            tests="verification_info.test_cases",
+            url=("metadata.problem_url", "metadata.url"),
+            platform="source",
+            title=("in_source_id", "problem_id"),
+            difficulty="metadata.difficulty",
+            solutions=_read_gold,
+            time_limit="metadata.time_limit",
+            memory_limit=("metadata.memory_limit_bytes", "metadata.memory_limit"),
+            also={"programming_language": _name_language},
+        ),
         tests_in="verification_info",
-        shape=_SYNTHETIC_SHAPE,
+        shape='{"language": ..., "test_cases": [{"type": ..., "input": ..., "output": ...}]}',
         marks=(("verification_info",),),
-    ),
-    Format(
-        "openr1_verifiable",
-        "open-r1/verifiable-coding-problems-python",
-        _SYNTHETIC,
-        tests_in="verification_info",
-        shape=_SYNTHETIC_SHAPE,
-        marks=(("verification_info", "problem_statement"),),
     ),
     Format(
         "intellect",
@@ -298,12 +281,6 @@ FORMATS = (
             title="question_id",
             starter_code="starter_code",
             solutions=partial(read_program, names=["code"]),
-            also={
-                "platform": _find_origin,
-                "notes": lambda row: [
-                    ("tests", f"test_case_type {kind}") for kind in row.listed("test_case_type") if kind
-                ],
-            },
         ),
         tests_in="inputs, outputs",
         shape="two lists of one length, as JSON",
@@ -353,10 +330,9 @@ _VERL = Columns(
     also={"pass_rates": _read_pass_rates},
 )
 TRAINER_FORMATS = (
-    Format("eurus", "PRIME-RL/Eurus-2-RL-Data", _VERL, tests_in="reward_model.ground_truth"),
     Format(
         "verl",
-        "verl's RL parquet, PRIME's Eurus-2, Skywork-OR1",
+        "verl's RL parquet, PRIME-RL/Eurus-2-RL-Data, Skywork-OR1",
         _VERL,
         tests_in="reward_model.ground_truth",
         shape=f"{PAIRS}; or a list of assertions",
