@@ -22,9 +22,9 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.data import Candidate, Rejection, read_problems, rowfiles
-from microcoder.data.build import BuildConfig
 from microcoder.data.build.session import plan_build, run_build
 from microcoder.data.build.steps import (
+    BuildConfig,
     Resources,
     SourceSettings,
     collect_step,
@@ -318,14 +318,28 @@ def test_a_stage_of_its_own_ends_there_and_no_other_build_is_at_work(recipe: Pat
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
 
 
+_IMPORTING = """
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+for name in sys.argv[1:]:
+    inner = iter_modules(getattr(import_module(name), "__path__", ()), f"{name}.")
+    # What is a program of its own is imported by nothing.
+    names = [one.name for one in inner if "data" in name and not one.name.endswith("inside")]
+    list(map(import_module, names))
+print(*sys.modules)
+"""
+
+
 def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
     offered = {"microcoder", "microcoder.facade", "microcoder.data", "microcoder.judge"}
     known: set[str] = set()
     for step in (collect_step(), *plan_build(load_config(BuildConfig, [recipe])).steps):
         # Its input's key holds that of the steps before it.
         known |= {*step.code}
-        code = f"import sys, {', '.join(step.code)}\nprint(*sys.modules)"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", _IMPORTING, *step.code], capture_output=True, text=True, check=True
+        )
         ours = {name for name in done.stdout.split() if name.partition(".")[0] == "microcoder"} - offered
         assert not {name for name in ours if not any(f"{name}.".startswith(f"{one}.") for one in known)}, step.name
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from published import find_archive
 
-from microcoder.data.behaviour import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.behaviour.outputs import ProgramRun, compare, run_programs, tokens_of_json, tokens_of_text
 from microcoder.data.build.steps import SourceSettings, read_benchmark_problems
 from microcoder.data.formats.candidates import Candidate, Solution

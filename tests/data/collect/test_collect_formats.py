@@ -13,9 +13,9 @@ import pytest
 from golden_rows import EXAMPLES, GOLDEN, IN_FILES, IN_FOLDERS, collect, rows_of, write_row
 from published import find_archive
 
-from microcoder.data.clean import process
 from microcoder.data.clean.sections import split
-from microcoder.data.filter import filter_row
+from microcoder.data.clean.stage import process
+from microcoder.data.filter.rules import filter_row
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.format import Format, recognise
 from microcoder.data.formats.row import REASONS, Malformed

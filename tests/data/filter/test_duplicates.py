@@ -7,9 +7,17 @@ import pytest
 from decontamination import arranged, known_copies, measure
 from real_texts import ALL, deepseek, livecodebench
 
-from microcoder.data.filter import ContaminationIndex, build_index, describe, find_duplicates, find_hits
-from microcoder.data.filter.contamination import example_keys, literals, source_keys, title_key, words
-from microcoder.data.filter.duplicates import merge
+from microcoder.data.filter.contamination import (
+    ContaminationIndex,
+    build_index,
+    example_keys,
+    find_hits,
+    literals,
+    source_keys,
+    title_key,
+    words,
+)
+from microcoder.data.filter.duplicates import describe, find_duplicates, merge
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.types import Checker, TestCase
 

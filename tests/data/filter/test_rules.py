@@ -18,21 +18,17 @@ from hypothesis import strategies as st
 from real_texts import ALL
 
 from microcoder.data.build.steps import DuplicateBarrier
-from microcoder.data.filter import (
-    FilterSettings,
-    LicenceSettings,
-    build_index,
-    describe,
-    filter_row,
-    find_duplicates,
-    merge,
-)
+from microcoder.data.filter.contamination import build_index
+from microcoder.data.filter.duplicates import describe, find_duplicates, merge
 from microcoder.data.filter.rules import (
     BLOCKING_FLAGS,
     PERMISSIVE,
     SHARE_ALIKE,
+    FilterSettings,
+    LicenceSettings,
     check_licence,
     check_quality,
+    filter_row,
     normalise_licence,
     strictest_licence,
 )

@@ -6,7 +6,9 @@ import pytest
 from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.verify import VerdictStore, VerifySettings, execution, verify
+from microcoder.data.verify import execution
+from microcoder.data.verify.evidence import VerifySettings
+from microcoder.data.verify.execution import VerdictStore, verify
 from microcoder.judge import Judge
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from microcoder.data.behaviour import BehaviourSettings, find_behaviour, index_behaviour
-from microcoder.data.clean import process
+from microcoder.data.behaviour.comparison import BehaviourSettings, find_behaviour, index_behaviour
+from microcoder.data.clean.stage import process
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.difficulty import (
     SelectionSettings,
@@ -29,16 +29,9 @@ from microcoder.data.difficulty import (
     select,
     with_pass_rate,
 )  # fmt: skip
-from microcoder.data.filter import (
-    FilterSettings,
-    Fingerprint,
-    build_index,
-    describe,
-    filter_row,
-    find_duplicates,
-    merge,
-)
-from microcoder.data.filter.contamination import LONGEST_EXAMPLE, describe_hits
+from microcoder.data.filter.contamination import LONGEST_EXAMPLE, build_index, describe_hits
+from microcoder.data.filter.duplicates import Fingerprint, describe, find_duplicates, merge
+from microcoder.data.filter.rules import FilterSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Difficulty, Rejection, Stage, process_row
 from microcoder.data.formats.rows import find_source, load_format
 from microcoder.data.pipeline.engine import (
@@ -66,9 +59,10 @@ from microcoder.data.sources import (
     list_shards,
     open_source,
 )
-from microcoder.data.tests import GenerateSettings, Judges, generate
-from microcoder.data.verify import VerdictStore, VerifySettings, combine_counts, verify
-from microcoder.data.verify.execution import evaluator_version
+from microcoder.data.tests.answers import GenerateSettings, Judges
+from microcoder.data.tests.stage import generate
+from microcoder.data.verify.evidence import VerifySettings, combine_counts
+from microcoder.data.verify.execution import VerdictStore, evaluator_version, verify
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
