@@ -37,11 +37,6 @@ def show(found: list[Any], *, without: set[str] | None = None) -> list[dict[str,
     return [row.model_dump(mode="json", exclude_defaults=True, exclude=without) for row in found]
 
 
-def test_every_format_has_golden_rows() -> None:
-    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in GOLDEN.glob("*.jsonl")}
-    assert {*FORMATS, *OF_EXAMPLES} == {path.stem for path in (GOLDEN / "expected").glob("*.json")}
-
-
 @pytest.mark.parametrize("name", IN_FILES)
 def test_golden_files_become_what_is_expected(name: str) -> None:
     assert collect(GOLDEN / f"{name}.jsonl", name) == expected_of(name)

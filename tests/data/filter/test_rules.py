@@ -315,18 +315,6 @@ ROWS = st.tuples(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(ROWS, max_size=7))
-def test_a_second_run_finds_nothing(drawn: list[tuple[str, str, str, list[str], str, str | None]]) -> None:
-    """Where words decide; tests that were merged may be shared with another problem."""
-    rows = []
-    for n, (text, *_, inputs, _, _) in enumerate(drawn):
-        tests = tuple(TestCase(input=one, output="0") for one in inputs)
-        rows.append(Candidate(id=f"set/{n}", dataset="set", statement=text, tests=tests))
-    kept, _ = deduplicate(rows)
-    assert deduplicate(kept) == (kept, [])
-
-
-@settings(max_examples=60, deadline=None)
 @given(st.lists(ROWS, max_size=7), st.randoms(use_true_random=False))
 def test_rows_in_are_rows_out_in_any_order(
     drawn: list[tuple[str, str, str, list[str], str, str | None]], chance: random.Random
