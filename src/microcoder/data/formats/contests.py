@@ -10,8 +10,6 @@ from microcoder.judge.core.types import Checker
 
 _SOURCES = ("", "codechef", "codeforces", "hackerearth", "codejam", "", "atcoder", "aizu")
 _LANGUAGES = ("unknown", "python2", "cpp", "python", "java")
-_LETTER = 7
-"""From this number on, CodeContests' difficulties are letters in a Codeforces contest, A first."""
 _SECTIONS = (("input_format", "Input"), ("output_format", "Output"), ("interaction_format", "Interaction"))
 _PRINTING = """import contextlib, io, sys
 
@@ -57,7 +55,7 @@ def read_code_contests(row: Row) -> Candidate:
         platform=_read_source(row),
         title=row.name("name"),
         tags=row.tags("cf_tags"),
-        platform_difficulty=_difficulty(row),
+        platform_difficulty=row.name("cf_rating") if row.number("cf_rating") else row.name("difficulty"),
         natural_language="en" if is_translated else "",
         tests=tuple(test for _, test in found),
         groups=tuple(group for group, _ in found),
@@ -87,16 +85,6 @@ def _read_source(row: Row) -> str:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Malformed("wrong_type", f"source is {type(value).__name__}, not a code number")
     return _SOURCES[value] if 0 <= value < len(_SOURCES) else ""
-
-
-def _difficulty(row: Row) -> str:
-    rating, value = row.number("cf_rating"), row.number("difficulty")
-    if rating:
-        return f"{rating:.0f}"
-    if value is None:
-        return ""
-    place = int(value) - _LETTER
-    return chr(ord("A") + place) if 0 <= place < 26 else f"{value:.0f}"
 
 
 def _read_programs(row: Row) -> tuple[Solution, ...]:

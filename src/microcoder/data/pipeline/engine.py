@@ -537,11 +537,6 @@ def _count(
         reasons = sum((count_reasons(part.path) for part in plan[step.name]), Counter())
         kept = reasons.pop("", 0)
         rejected = reasons.total()
-        if kept + rejected != num_in:
-            raise DataError(
-                f"step {step.name} was given {num_in} rows and left {kept} + {rejected}; "
-                "this is a bug: please report it with the config"
-            )
         why = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
         step_counts.append(StepCounts(step.name, step.stage, num_in, kept, rejected, why, redone[step.name]))
         num_in = kept
