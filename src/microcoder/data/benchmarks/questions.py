@@ -94,7 +94,7 @@ class Benchmark(Config):
                 raise DataError(f"{row.where}: the id {question.id!r} was used before; each may appear once")
             questions[question.id] = question
         if not questions:
-            selected = f"none of the {num_rows} problems is selected; widen the dates or the split"
+            selected = f"none of the {num_rows} problems is selected; widen the dates"
             why = selected if num_rows else "it is empty; it needs one JSON object a line"
             raise DataError(f"{self.noun} {self.path}: {why}")
         return list(questions.values())
@@ -297,8 +297,6 @@ class Mbpp(_Functions):
     """mbpp.jsonl or sanitized-mbpp.json."""
     plus: Path | None = None
     """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
-    split: Literal["test", "prompt", "validation", "train", "all"] = "test"
-    """Split as published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
     noun: ClassVar[str] = "MBPP file"
     plus_fields: ClassVar[tuple[str, ...]] = ("base_input", "plus_input")
 
@@ -311,14 +309,11 @@ class Mbpp(_Functions):
         )
 
     def _holds(self, row: Row) -> bool:
-        first, last = _SPLITS[self.split]
         number = row.get("task_id")
         if not isinstance(number, int):
             raise Malformed("wrong_type", f"task_id is {number!r}, not a number")
-        return first <= number <= last
-
-
-_SPLITS = {"prompt": (1, 10), "test": (11, 510), "validation": (511, 600), "train": (601, 974), "all": (1, 1_000_000)}
+        # The test as published; the others are prompts, for validation and for training.
+        return 11 <= number <= 510
 
 
 def _name(row: FileRow) -> str:

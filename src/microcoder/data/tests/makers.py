@@ -320,9 +320,7 @@ def read_output(run: Execution, dropped: Counter[str]) -> str:
         return ""
 
 
-def mutate_known(
-    candidate: Candidate, understanding: Understanding, dropped: Counter[str], *, seed: int
-) -> list[MadeInput]:
+def mutate_known(candidate: Candidate, understanding: Understanding, dropped: Counter[str]) -> list[MadeInput]:
     """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts failed tries.
 
     Each has what known inputs have in common: a validator often checks less than the statement says.
@@ -333,7 +331,7 @@ def mutate_known(
     for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
         kind = f"mutated/{name}"
         # A seed that hangs on these alone.
-        own = int(digest_input(f"{seed}/{candidate.id}/{kind}/{number}"), 16)
+        own = int(digest_input(f"0/{candidate.id}/{kind}/{number}"), 16)
         parent, parent_values = known[own % len(known)]
         values = mutate(model, parent_values, name, seed=own)
         text = "" if values is None else understanding.write(values)
@@ -368,9 +366,7 @@ class WrittenGenerators(Record):
     generators: tuple[str, ...]
 
 
-def ask_for_inputs(
-    endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
-) -> list[MadeInput]:
+def ask_for_inputs(endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]) -> list[MadeInput]:
     """Return the inputs of generators that a model writes; empty, counted in `dropped`, without a usable reply."""
     text = _ASKED.format(number=_NUM_GENERATORS, **describe(candidate))
     try:
@@ -383,7 +379,7 @@ def ask_for_inputs(
         for number, code in enumerate(reply.generators[:_NUM_GENERATORS])
     )
     recipes = tuple(
-        InputRecipe(group="generated", generator=program.name, arguments=(str(seed + run + 1),))
+        InputRecipe(group="generated", generator=program.name, arguments=(str(run + 1),))
         for program in programs
         for run in range(_RUNS_PER_GENERATOR)
     )
