@@ -25,7 +25,7 @@ BUDGETS = {
     "judge/fleet": 2000,
     "judge/serve": 1130,
     "judge": 60,
-    "data/formats": 4460,
+    "data/formats": 4455,
     "data": 1170,
     "data/micro": 310,
     "data/clean": 1230,

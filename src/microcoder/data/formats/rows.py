@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import contests, functions, packages, sets
+from microcoder.data.formats import functions, packages, sets
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
 from microcoder.data.formats.row import Malformed, Row, read_json, shorten
@@ -112,8 +112,7 @@ _OWN = Format(
 # Of formats that match as many of a row's fields, the first counts.
 FORMATS: Mapping[str, Format] = {
     format.name: format
-    for format in (_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
-                   *packages.FORMATS)
+    for format in (_OWN, *sets.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS, *packages.FORMATS)
 }  # fmt: skip
 
 
