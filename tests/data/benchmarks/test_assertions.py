@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import real_file, write_rows
+from published import find_archive, write_rows
 
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
 from microcoder.data.formats.assertions import cut_assertion
+from microcoder.data.rowfiles import unpack
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
@@ -186,7 +187,8 @@ def test_broken_rows_are_refused(tmp_path: Path, changes: dict[str, Any], why: s
 
 @pytest.mark.parametrize(("archive", "every"), [("humaneval", 4), ("mbpp", 40), ("leetcodedataset", 76)])
 def test_references_of_real_rows_are_accepted_and_stubs_are_not(archive: str, every: int, tmp_path: Path) -> None:
-    path = real_file(archive, FILES[archive], tmp_path)
+    unpack(find_archive(archive), tmp_path / archive, aside=tmp_path)
+    (path,) = (tmp_path / archive).rglob(FILES[archive])
     lines = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).splitlines()
     rows = [json.loads(line) for line in lines][::every]
     problems = [Problem.from_row(row) for row in rows]
