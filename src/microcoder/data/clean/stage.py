@@ -91,13 +91,6 @@ def _identify(candidate: Candidate) -> Candidate:
 
 LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "is", "nl", "fi", "et", "ar")
 """Languages of public problem sets (our choice): a short list makes the identification sure."""
-_ENGLISH = frozenset({
-    "the", "and", "that", "which", "are", "each", "this", "will", "you", "your", "there", "their", "they", "what",
-    "how", "when", "many", "these", "those",
-})  # fmt: skip
-"""Words that neither another language of Latin letters nor code has."""
-_ENOUGH_WORDS, _MOSTLY, _ASCII = 30, 0.09, 0.98
-"""English prose has half as many again of these words (our choice)."""
 _CODE_LINE = re.compile(r"^\s*(?:>>>|\.\.\.|(?:def|class|import|from|return|assert)\b).*$", re.MULTILINE)
 _LEAST_LETTERS = 12
 """Statements with fewer letters than this are taken for English: too little to say (our choice)."""
@@ -114,25 +107,13 @@ class DetectedLanguage(NamedTuple):
 
 def identify(text: str) -> DetectedLanguage:
     """Return the language of a statement; code, formulae, examples' numbers and addresses are not read."""
-    words = prose(text)
+    # Programs are in English in every language.
+    words = _CODE_LINE.sub(" ", prose(text))
     letters = [char for char in words if char.isalpha()]
     if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
         return DetectedLanguage("en", 0.0)
-    # First: an English statement may name a person or a game in another script, which the identifier would go by.
-    if _is_english(words):
-        return DetectedLanguage("en", 1.0)
-    # Programs are in English in every language.
-    code, probability = _identifier().classify(_CODE_LINE.sub(" ", words))
+    code, probability = _identifier().classify(words)
     return DetectedLanguage(str(code), float(probability))
-
-
-def _is_english(words: str) -> bool:
-    """Whether many of the words are ones that only English has; invented names mislead the identifier."""
-    letters = [char for char in words if char.isalpha()]
-    if sum(map(str.isascii, letters)) < _ASCII * len(letters):
-        return False
-    said = re.findall(r"[^\W\d_]+", words.lower())
-    return len(said) >= _ENOUGH_WORDS and sum(word in _ENGLISH for word in said) >= _MOSTLY * len(said)
 
 
 def _is_latin(char: str) -> bool:
