@@ -28,7 +28,7 @@ BUDGETS = {
     "data/formats": 4455,
     "data": 1170,
     "data/micro": 310,
-    "data/clean": 1210,
+    "data/clean": 1205,
     "data/verify": 905,
     "data/inputs": 650,
     "data/filter": 955,

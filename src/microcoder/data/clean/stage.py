@@ -13,7 +13,6 @@ tests a statement shows: their answers could be written down in place of a solut
 
 import json
 import re
-import unicodedata
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -110,14 +109,10 @@ def identify(text: str) -> DetectedLanguage:
     # Programs are in English in every language.
     words = _CODE_LINE.sub(" ", prose(text))
     letters = [char for char in words if char.isalpha()]
-    if len(letters) < _LEAST_LETTERS and all(map(_is_latin, letters)):
+    if len(letters) < _LEAST_LETTERS and all(map(str.isascii, letters)):
         return DetectedLanguage("en", 0.0)
     code, probability = _identifier().classify(words)
     return DetectedLanguage(str(code), float(probability))
-
-
-def _is_latin(char: str) -> bool:
-    return unicodedata.name(char, "").startswith("LATIN")
 
 
 @cache
