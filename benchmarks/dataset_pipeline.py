@@ -21,10 +21,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from microcoder.data.build.config import SourceSettings, list_inputs
-from microcoder.data.build.steps import DuplicateBarrier, collect_step
-from microcoder.data.pipeline.engine import Runner, run_steps
-from microcoder.data.pipeline.steps import BarrierStep, MapStep, Row, Work
+from microcoder.data.build.steps import DuplicateBarrier, SourceSettings, collect_step, list_inputs
+from microcoder.data.pipeline.engine import BarrierStep, MapStep, Row, Runner, Work, run_steps
 from microcoder.judge.core.config import Config
 
 DATATROVE_RUN = """

@@ -13,10 +13,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from microcoder.data.behaviour import find_behaviour, index_behaviour
-from microcoder.data.build.config import SourceSettings, unpack_sources
-from microcoder.data.build.steps import read_benchmark_problems
-from microcoder.data.filter import build_index, find_hits
+from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.build.steps import SourceSettings, read_benchmark_problems, unpack_sources
+from microcoder.data.filter.contamination import build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge import Judge
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from microcoder.cli import build_app
-from microcoder.data.build import BuildConfig
+from microcoder.data.build.steps import BuildConfig
 from microcoder.eval import EvalConfig, report
 from microcoder.judge.core.config import list_keys
 from microcoder.judge.core.syntax import attribute_docstrings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.data.build.config import BuildConfig
+from microcoder.data.build.steps import BuildConfig
 from microcoder.data.filter.contamination import build_index, find_hits
 from microcoder.data.formats.rows import load_format
 from microcoder.data.sources import list_shards, open_source, read_shard
@@ -100,7 +100,7 @@ def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path
     rows.write_text(json.dumps(CUP) + "\n")
     asked = {"kind": "problems", "format": READ_CUP, "path": str(rows)}
     config = EvalConfig.model_validate({"benchmark": asked, "generation": {"kind": "transformers", "model": "m"}})
-    (question,) = load_questions(config, note=print)
+    (question,) = load_questions(config)
     assert question.load() == problem
     source = open_source(rows, READ_CUP)
     ((row,),) = [list(read_shard(source, shard)) for shard in list_shards(source, 8)]

@@ -1,11 +1,9 @@
 """Rows as LiveCodeBench publishes them, and where the real files are."""
 
 import base64
-import io
 import json
 import os
 import pickle
-import tarfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,17 +20,6 @@ def find_archive(name: str) -> Path:
     if not (folder / f"{name}.tar.xz").exists():
         pytest.skip(f"{name}.tar.xz is not here; set {DATA_VARIABLE} to the folder of real data")
     return folder / f"{name}.tar.xz"
-
-
-def real_file(archive: str, name: str, target: Path) -> Path:
-    """Unpack one file of real public data; skip the test where the data is absent."""
-    with tarfile.open(find_archive(archive)) as tar:
-        member = next(member for member in tar if Path(member.name).name == name)
-        body = tar.extractfile(member)
-        assert isinstance(body, io.BufferedIOBase)
-        path = target / name
-        path.write_bytes(body.read())
-    return path
 
 
 def pack(value: object) -> str:

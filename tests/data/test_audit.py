@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from microcoder.cli import main
-from microcoder.data.build.config import BuildConfig, SourceSettings
 from microcoder.data.build.session import audit
-from microcoder.data.tests import GenerateSettings
+from microcoder.data.build.steps import BuildConfig, SourceSettings
+from microcoder.data.tests.answers import GenerateSettings
 from microcoder.judge.core.errors import DataError
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"

@@ -1,37 +1,19 @@
 """Steps over shards: what is done again and what is not; decisions over all rows."""
 
 import dataclasses
-import os
-import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from microcoder.data.pipeline.engine import Runner, StepCounts, run_steps
-from microcoder.data.pipeline.steps import KeptRows, Part, Step, read_rejected
+from microcoder.data.pipeline.engine import KeptRows, Part, Runner, Step, StepCounts, read_rejected, run_steps
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
 ALONE = Runner(workers=1)
 REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
-TESTS = str(Path(__file__).parents[1])
-RUN = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from microcoder.data.pipeline.engine import Runner
-from microcoder.data.pipeline.engine import run_steps
-from data import pipeline_steps as steps
-rest = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
-run_steps(steps.shards(40), steps.collect_step(), rest, work=Path(sys.argv[1]), runner=Runner(workers=1),
-          on_progress=lambda *_: time.sleep(0.01))
-"""
 
 
 def build(
@@ -85,24 +67,6 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     assert [step_count.num_redone for step_count in step_counts] == [0, 4, 4, 4]
     _, step_counts = build(tmp_path, 5, changed)
     assert [step_count.num_redone for step_count in step_counts] == [1, 1, 5, 5]
-
-
-def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path) -> None:
-    build(tmp_path / "whole", 40)
-    draw = random.Random(0)
-    for _ in range(3):
-        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), TESTS]
-        with subprocess.Popen(command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as process:
-            deadline = time.monotonic() + 20
-            goal = len(contents(tmp_path / "killed")) + draw.randrange(1, 30)
-            while process.poll() is None and time.monotonic() < deadline:
-                if len(list((tmp_path / "killed").rglob("*.parquet"))) >= goal:
-                    process.send_signal(signal.SIGKILL)
-                    break
-                time.sleep(0.001)
-            process.kill()
-    build(tmp_path / "killed", 40)
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("length", [3, -1])

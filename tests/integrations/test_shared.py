@@ -8,7 +8,6 @@ import pytest
 from pairs import ALL, SAMPLE
 
 from microcoder import ConfigError, Program
-from microcoder.data.formats.rows import to_problem
 from microcoder.integrations import shared
 from microcoder.integrations.shared import shared_judge
 from microcoder.judge.core.types import Problem
@@ -90,12 +89,6 @@ def test_a_forked_child_has_a_judge_of_its_own_and_the_parents_goes_on() -> None
     # In a process of its own: a child of this one would have the locks of whatever other tests have imported.
     result = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120)
     assert (result.stdout, result.stderr) == ("0 ['accepted', 'wrong_answer'] [True, False]\n", "")
-
-
-def test_equal_rows_are_read_once() -> None:
-    row = {"input_output": '{"inputs": ["1 2"], "outputs": ["3"]}', "question": "Sum?"}
-    assert to_problem(row) is to_problem(dict(row))
-    assert to_problem(SUM) is SUM
 
 
 def test_a_door_imports_none_of_the_packages_it_leads_to() -> None:

@@ -38,7 +38,7 @@ _PLACES = {"data": "data:app", "eval": "eval:evaluate", "init": "train:init", "r
 CONFIGS = {
     "train": "microcoder.train.recipe.recipe:TrainConfig",
     "eval": "microcoder.eval.config:EvalConfig",
-    "data build": "microcoder.data.build.config:BuildConfig",
+    "data build": "microcoder.data.build.steps:BuildConfig",
 }
 """Command -> the configuration class whose keys it takes as flags."""
 

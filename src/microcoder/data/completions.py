@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 _RETRIED_STATUS = frozenset((408, 409, 429, *range(500, 600)))
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
 _MAX_SHOWN = 300
-_HINTS = {
-    403: "the key may not use this model",
-    404: "check the address (it ends in /v1 for most servers) and the name of the model",
-}
-_OTHERWISE = (
-    "the server refuses the request: check the name of the model and the sampling options; what can be sent otherwise, "
-    "or not at all: docs/reference.md"
-)
 
 
 class EndpointConfig(Config):
@@ -144,8 +136,10 @@ class Endpoint:
                     return self._read(reply)
                 failure = f"status {reply.status_code}: {_shorten(reply.text)}"
                 if reply.status_code not in _RETRIED_STATUS:
-                    hints = {401: f"set the key in the environment variable {self.settings.api_key_env}", **_HINTS}
-                    raise ConfigError(f"{self._url} answered {failure}; {hints.get(reply.status_code, _OTHERWISE)}")
+                    raise ConfigError(
+                        f"{self._url} answered {failure}; check the address (it ends in /v1 for most servers), the "
+                        f"name of the model and the sampling options, and set the key in {self.settings.api_key_env}"
+                    )
                 with suppress(ValueError):
                     stated_seconds = min(max(float(reply.headers.get("Retry-After", "")), 0.0), _LONGEST_WAIT_SECONDS)
             if attempt > self.settings.max_retries or self._closed.is_set():

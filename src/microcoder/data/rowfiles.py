@@ -68,9 +68,6 @@ def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
     except DataError:
         raise
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, lzma.LZMAError, zlib.error, *_NOT_READ) as error:
-        if folder.exists():
-            # Another build was faster; what it unpacked is the same.
-            return
         if is_disk_full(error) or (isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES)):
             raise
         raise DataError(f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})") from None

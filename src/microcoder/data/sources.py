@@ -70,21 +70,18 @@ def download(name: str) -> Path:
     wanted = parse_name(name)
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+        from huggingface_hub.errors import HfHubHTTPError
     except ImportError:
         raise DataError(f"{name} needs huggingface_hub; type: {how_to_install('data')}") from None
     try:
         folder = snapshot_download(
             wanted.repository, repo_type="dataset", revision=wanted.revision, allow_patterns=wanted.patterns
         )
-    except LocalEntryNotFoundError:
-        raise DataError(
-            f"{name} is not in the cache and the Hub cannot be reached; check the network and HF_HUB_OFFLINE, or "
-            "download the files by hand and name their folder"
-        ) from None
     except (HfHubHTTPError, OSError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
-        raise DataError(f"{name} cannot be downloaded ({said}); {_USE}") from None
+        raise DataError(
+            f"{name} cannot be downloaded ({said}); check the network and HF_HUB_OFFLINE, or {_USE}"
+        ) from None
     return Path(folder)
 
 
@@ -111,7 +108,6 @@ LICENCES = {
     "agentica-org/DeepCoder-Preview-Dataset": "MIT",
     "PRIME-RL/Eurus-2-RL-Data": "MIT",
     "deepmind/code_contests": "CC-BY-4.0",
-    "ByteDance-Seed/Code-Contests-Plus": "CC-BY-4.0",
     "open-r1/codeforces": "CC-BY-4.0",
     "microsoft/rStar-Coder": "CC-BY-4.0",
     "KodCode/KodCode-V1": "CC-BY-NC-4.0",

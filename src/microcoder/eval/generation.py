@@ -13,11 +13,11 @@ An answer file has one row or several for a problem, in the fields that samplers
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from microcoder.data.benchmarks import LiveCodeBench, Question
+from microcoder.data.benchmarks import Question
 from microcoder.data.completions import Completion, Endpoint
 from microcoder.data.formats.row import Malformed, Row, shorten, text_of
 from microcoder.data.rowfiles import placed, read_file
@@ -35,11 +35,10 @@ Messages = list[dict[str, str]]
 """A chat: roles and contents."""
 
 
-def load_questions(config: EvalConfig, *, note: Callable[[str], None]) -> list[Question]:
-    """Return the questions that a config selects; broken ones are skipped and reported to `note`."""
+def load_questions(config: EvalConfig) -> list[Question]:
+    """Return the questions that a config selects."""
     benchmark = config.benchmark
-    skips_broken = isinstance(benchmark, LiveCodeBench) and benchmark.skip_broken
-    questions = benchmark.read(on_broken=(lambda why: note(f"left out: {why}")) if skips_broken else None)
+    questions = benchmark.read()
     silent = [question.id for question in questions if not question.problem.statement.strip()]
     if silent and not isinstance(config.generation, GenerationFile):
         raise DataError(

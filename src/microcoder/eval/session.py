@@ -76,7 +76,7 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
         check_same_config(folder, config, neutral=NEUTRAL_KEYS)
     observer.phase("reading the benchmark")
     ask, extract = build_asker(config), build_extractor(config.extractor)
-    questions, saved = load_questions(config, note=observer.note), []
+    questions, saved = load_questions(config), []
     if isinstance(generation, GenerationFile):
         saved, num_ignored = read_samples(generation, questions, extract)
         if num_ignored:

@@ -1,6 +1,5 @@
 """Problems are known by what their programs compute, whatever they are told like; real programs in a real sandbox."""
 
-import tarfile
 from pathlib import Path
 
 import planted
@@ -9,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from published import find_archive
 
-from microcoder.data.behaviour import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.behaviour.outputs import ProgramRun, compare, run_programs, tokens_of_json, tokens_of_text
-from microcoder.data.build.config import SourceSettings
-from microcoder.data.build.steps import read_benchmark_problems
+from microcoder.data.build.steps import SourceSettings, read_benchmark_problems, unpack_sources
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
@@ -138,9 +136,9 @@ def test_varied_inputs_keep_what_all_inputs_have_in_common(inputs: list[tuple[li
 
 
 def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(judge: Judge, tmp_path: Path) -> None:
-    with tarfile.open(find_archive("humaneval")) as files:
-        files.extractall(tmp_path, filter="data")
-    problems = read_benchmark_problems([SourceSettings(path=str(tmp_path), format="humaneval")])
+    problems = read_benchmark_problems(
+        unpack_sources([SourceSettings(path=str(find_archive("humaneval")), format="humaneval")], into=tmp_path)
+    )
     index = index_behaviour(problems)
     titles = {problem.id: problem.title for problem in problems}
     copies = [planted.DISGUISED[number] for number in (0, 4, 9, 19, 24, 28)]

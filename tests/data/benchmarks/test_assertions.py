@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import real_file, write_rows
+from published import find_archive, write_rows
 
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
 from microcoder.data.formats.assertions import cut_assertion
+from microcoder.data.rowfiles import unpack
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
@@ -160,7 +161,7 @@ def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(judge: Ask, tmp_
     verdicts = judge(question, "import sys\ndef swap(p): return p[::-1]", "def swap(p): return list(p[::-1])")
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
     with pytest.raises(DataError, match="none of the 1 problems is selected"):
-        Mbpp(kind="mbpp", path=path, split="train").read()
+        Mbpp(kind="mbpp", path=write_rows(tmp_path / "rest.jsonl", [MBPP | {"task_id": 601}])).read()
 
 
 def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(judge: Ask, tmp_path: Path) -> None:
@@ -186,17 +187,15 @@ def test_broken_rows_are_refused(tmp_path: Path, changes: dict[str, Any], why: s
 
 @pytest.mark.parametrize(("archive", "every"), [("humaneval", 4), ("mbpp", 40), ("leetcodedataset", 76)])
 def test_references_of_real_rows_are_accepted_and_stubs_are_not(archive: str, every: int, tmp_path: Path) -> None:
-    path = real_file(archive, FILES[archive], tmp_path)
-    if archive == "leetcodedataset":
-        rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()][::every]
-        problems = [Problem.from_row(row) for row in rows]
-        references = [f"{row['prompt']}\n\n{row['completion']}" for row in rows]
-    else:
-        is_mbpp = archive == "mbpp"
-        questions = Mbpp(kind="mbpp", path=path, split="all").read() if is_mbpp else read_humaneval(path)
-        assert len(questions) == (974 if is_mbpp else 164)
-        problems = [question.load() for question in questions[::every]]
-        references = [str(problem.reference) for problem in problems]
+    unpack(find_archive(archive), tmp_path / archive, aside=tmp_path)
+    (path,) = (tmp_path / archive).rglob(FILES[archive])
+    lines = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).splitlines()
+    rows = [json.loads(line) for line in lines][::every]
+    problems = [Problem.from_row(row) for row in rows]
+    references = [
+        f"{row['prompt']}\n\n{row['completion']}" if archive == "leetcodedataset" else str(problem.reference)
+        for row, problem in zip(rows, problems, strict=True)
+    ]
     stubs = [Program(f"def {problem.fn_name}(*a, **k): pass") for problem in problems[::4]]
     with Judge(stop="first_failure") as judging:
         right = judging.judge([Program(code) for code in references], problems)

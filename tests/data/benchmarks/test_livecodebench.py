@@ -34,8 +34,6 @@ def test_a_file_becomes_questions_ordered_by_id(tmp_path: Path) -> None:
 def test_problems_are_selected(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "test.jsonl", [make_row(), make_call_row()])
     for selection, names in (
-        ({"platforms": ["atcoder"]}, ["abc1_a"]),
-        ({"difficulties": ["medium"]}, ["3001"]),
         ({"start_date": "2024-05-02"}, ["3001"]),
         ({"start_date": "2024-05-01", "end_date": "2024-08-11"}, ["3001", "abc1_a"]),
         # As LiveCodeBench compares: the end is the midnight before that day's contest.

@@ -14,7 +14,7 @@ from typing import Any
 
 from published import find_archive
 
-from microcoder.data.clean import clean
+from microcoder.data.clean.cleaning import clean
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import TestCase
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from real_texts import ALL
 
-from microcoder.data.clean import process
 from microcoder.data.clean.sections import split
-from microcoder.data.clean.tests import find_order, normalise_tests
+from microcoder.data.clean.stage import find_order, normalise_tests, process
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.judge.core.types import Call, Checker, TestCase
 

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import ALL, language_texts
 
-from microcoder.data.clean.bounds import parse_bounds, restore_powers
-from microcoder.data.clean.cleaning import clean, find_pandoc, prose
-from microcoder.data.clean.sections import find_starter_code, normalise, render, split, strip_instruction
-from microcoder.data.clean.stage import identify
-from microcoder.data.clean.tests import find_flags, find_shown
+from microcoder.data.clean.cleaning import clean, find_pandoc, prose, restore_powers
+from microcoder.data.clean.sections import find_starter_code, normalise, parse_bounds, render, split
+from microcoder.data.clean.stage import find_flags, find_shown, identify
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Checker, TestCase
@@ -43,7 +41,6 @@ def test_cleaning_what_is_clean_changes_nothing(text: str) -> None:
     [
         "For a<b and b>c use vector<int> or `<p>`; 1 <= n.\n",
         "Replace the HTML entity `&quot;` and &amp; by its character.\n",
-        'The code "<DIV>This is <div></DIV>" is valid.\n',
         r"\section{A} \newcommand{\x}{\x\x}\x",
         r"\section{A} \begin{itemize} \item one",
     ],
@@ -75,13 +72,9 @@ def test_a_page_reads_like_this(page: str, text: str) -> None:
     ("text", "expanded"),
     [
         (r"\newcommand{\maxn}{10^5}$n \le \maxn$", r"$n \le 10^5$"),
-        (r"\newcommand\who[1]{Queen #1}\who{Ina} and \who X", "Queen Ina and Queen X"),
         (r"\newcommand{\pair}[2][a]{(#1, #2)}\pair{b} \pair[c]{d}", "(a, b) (c, d)"),
-        (r"\def\sq#1{#1^2}$\sq{x}$", "$x^2$"),
-        (r"\DeclareMathOperator{\lcm}{lcm}$\lcm(a, b)$", r"$\mathop{\mathrm{lcm}}(a, b)$"),
         (r"\newenvironment{task}[1]{Task #1:}{.}\begin{task}{A}Sum\end{task}", "Task A:Sum."),
-        (r"\newcommand{\one}{\two}\newcommand{\two}{2}\one", "2"),
-        (r"\input{/etc/passwd}\include{/etc/x}Two \ref{fig:b}, \label{fig:a}\label{fig:b} lines", "Two 2, lines"),
+        (r"\input{/etc/passwd}\include{/etc/x}Two \ref{fig:b}, \label{fig:b} lines", "Two , lines"),
         (r"\illustration{0.3}{a.png}{By \href{http://a.b}{Ina}} Go", "![image](a.png) Go"),
         (r"``Yes'' or `no' \ldots{} \texttt{''} \url{http://a.b}", '"Yes" or \'no\' ... `"` http://a.b'),
     ],
@@ -170,11 +163,6 @@ LAYOUTS = {
         "Add two numbers.\n\n-----Input-----\n\nTwo numbers.\n\n-----Output-----\n\nTheir sum.\n\n-----Examples-----\n"
         "Input\n1 2\n\nOutput\n3\n\nInput\n0 0\n\nOutput\n0\n\n-----Note-----\nEasy.\n"
     ),
-    "atcoder": (
-        "Add two numbers.\n\nConstraints\n\n- 0 <= a, b <= 9\n\nInput\n\nTwo numbers.\n\nOutput\n\nTheir sum.\n\n"
-        "Sample Input 1\n\n1 2\n\nSample Output 1\n\n3\n\nThe sum of one and two is three.\n\n"
-        "Sample Input 2\n\n0 0\n\nSample Output 2\n\n0\n"
-    ),
     "chinese": (
         "求和。\n\n示例 1：\n\n输入：a = 1, b = 2\n输出：3\n解释：一加二。\n\n"
         "示例 2：\n\n输入：a = 0, b = 0\n输出：0\n\n提示：\n\n0 <= a, b <= 9\n"
@@ -215,7 +203,6 @@ WHOLE = (
     "1 <= k <= 20 - 1, in O(2n)",
     "x <= 105.5",
     "0 <= hour < 24, 0 <= part <= 255",
-    "-225 <= x <= 225",
 )
 """What lost nothing stays."""
 
@@ -225,7 +212,6 @@ WHOLE = (
     [
         ("1 <= n <= 104, modulo 109 + 7", "1 <= n <= 10^4, modulo 10^9 + 7"),
         ("`-231 <= x <= 231 - 1`", "`-2^31 <= x <= 2^31 - 1`"),
-        ("-228 <= nums[i] <= 228", "-2^28 <= nums[i] <= 2^28"),
         ("in the range [-231, 231 - 1]", "in the range [-2^31, 2^31 - 1]"),
         ("Answers within 10-5 of it are accepted.", "Answers within 10^-5 of it are accepted."),
         *((whole, whole) for whole in WHOLE),
@@ -240,7 +226,6 @@ def test_powers_come_back_where_the_text_shows_them(lost: str, restored: str) ->
 def test_without_evidence_nothing_is_guessed() -> None:
     assert restore_powers("1 <= n <= 105") == ("1 <= n <= 105", ())
     assert restore_powers("1 <= n <= 105", has_lost_all=True).text == "1 <= n <= 10^5"
-    assert restore_powers("1 <= nums[i] < 230", has_lost_all=True).text == "1 <= nums[i] < 2^30"
 
 
 def test_real_statements_that_lost_their_powers_get_the_same_ones_back() -> None:
@@ -259,11 +244,8 @@ def test_real_statements_that_lost_their_powers_get_the_same_ones_back() -> None
     assert right > 30
 
 
-BOUNDS = "1 <= n <= 9.\n"
-
-
 def flags_of(statement: str, **fields: object) -> tuple[str, ...]:
-    return find_flags(candidate(BOUNDS + statement, **fields))
+    return find_flags(candidate(statement, **fields))
 
 
 CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
@@ -284,11 +266,6 @@ CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
 )
 def test_what_stands_in_the_way_is_flagged(text: str, fields: dict[str, Any], flags: tuple[str, ...]) -> None:
     assert flags_of(text, **fields) == flags
-
-
-def test_a_statement_without_a_range_is_flagged() -> None:
-    for text, flags in (("Add two numbers.", ("no_constraints",)), ("Where $n,m \\le 500$.", ()), (BOUNDS, ())):
-        assert find_flags(candidate(text)) == flags
 
 
 def test_samples_are_looked_for_in_the_tests() -> None:
@@ -322,19 +299,6 @@ def test_samples_are_looked_for_in_the_tests() -> None:
 )
 def test_bounds_are_read_as_they_are_written(text: str, bounds: dict[str, tuple[float, float]]) -> None:
     assert {bound.name: (bound.low, bound.high) for bound in parse_bounds(text)} == bounds
-
-
-def test_prompts_that_sources_bake_in_go() -> None:
-    found = (
-        "Solve the following coding problem using the programming language python:\n\nAdd two numbers.\n\n"
-        "The input will be stdin and you should print your solution to stdout\n\n\n"
-        "Now solve the problem and return the code."
-    )
-    assert strip_instruction(found) == "Add two numbers.\n"
-    # Starter code at the end goes only where the record has it.
-    text = "Add.\n\nPlease complete the following python code precisely:\n```python\ndef add(a, b):\n    \n```\n"
-    assert strip_instruction(text, "def add(a, b):\n") == "Add.\n"
-    assert "def add" in strip_instruction(text, "def other(a):\n")
 
 
 def test_a_signature_is_found_in_an_accepted_solution() -> None:

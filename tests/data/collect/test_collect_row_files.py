@@ -13,7 +13,7 @@ from golden_rows import collect
 from published import write_rows as write_lines
 
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.sources import collect_shard, list_shards, match_files, open_source, parse_name, read_shard
+from microcoder.data.sources import list_shards, match_files, open_source, parse_name, read_shard
 from microcoder.judge.core.errors import ConfigError, DataError
 
 NUM_ROWS = 7
@@ -140,16 +140,6 @@ def test_of_a_parquet_file_damaged_inside_every_row_is_accounted_for(tmp_path: P
         lost = [row for row in found if isinstance(row, Rejection)]
         assert lost
         assert {row.reason for row in lost} <= {"unreadable_file", "not_utf8", "wrong_value"}
-
-
-def test_a_file_that_vanishes_after_it_was_listed_is_a_rejection_for_each_shard(tmp_path: Path) -> None:
-    file = write_rows(tmp_path / "rows.jsonl", [make_row(0)])
-    source = open_source(tmp_path, "trl")
-    (shard,) = list_shards(source, 10)
-    file.unlink()
-    (found,) = collect_shard(source, shard)
-    assert isinstance(found, Rejection)
-    assert found.reason == "unreadable_file"
 
 
 def test_what_cannot_be_opened_is_one_clear_error(tmp_path: Path) -> None:

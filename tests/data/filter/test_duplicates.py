@@ -7,9 +7,17 @@ import pytest
 from decontamination import arranged, known_copies, measure
 from real_texts import ALL, deepseek, livecodebench
 
-from microcoder.data.filter import ContaminationIndex, build_index, describe, find_duplicates, find_hits
-from microcoder.data.filter.contamination import example_keys, literals, source_keys, title_key, words
-from microcoder.data.filter.duplicates import merge
+from microcoder.data.filter.contamination import (
+    ContaminationIndex,
+    build_index,
+    example_keys,
+    find_hits,
+    literals,
+    source_keys,
+    title_key,
+    words,
+)
+from microcoder.data.filter.duplicates import describe, find_duplicates, merge
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.types import Checker, TestCase
 
@@ -77,7 +85,7 @@ def test_the_best_record_is_kept() -> None:
     tests = (TestCase(input="1", output="2"),)
     worst_first = [
         row("a/1"),
-        row("a/2", tests=tests, flags=("no_constraints",)),
+        row("a/2", tests=tests, flags=("has_image",)),
         row("a/3", tests=tests),
         row("a/4", tests=tests, solutions=(Solution(code="print(2)"),)),
         row("a/5", tests=tests, solutions=(Solution(code="print(2)"),), licence="MIT"),

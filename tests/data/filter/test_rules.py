@@ -18,21 +18,17 @@ from hypothesis import strategies as st
 from real_texts import ALL
 
 from microcoder.data.build.steps import DuplicateBarrier
-from microcoder.data.filter import (
-    FilterSettings,
-    LicenceSettings,
-    build_index,
-    describe,
-    filter_row,
-    find_duplicates,
-    merge,
-)
+from microcoder.data.filter.contamination import build_index
+from microcoder.data.filter.duplicates import describe, find_duplicates, merge
 from microcoder.data.filter.rules import (
     BLOCKING_FLAGS,
     PERMISSIVE,
     SHARE_ALIKE,
+    FilterSettings,
+    LicenceSettings,
     check_licence,
     check_quality,
+    filter_row,
     normalise_licence,
     strictest_licence,
 )
@@ -68,10 +64,10 @@ CHOICE = "Which of the following is the complexity of sorting n numbers by compa
         ("Add two numbers.", {}, "too_short"),
         (CHOICE, {}, "not_a_program"),
         # A mere remark stands in nobody's way.
-        (STORY, {"flags": ("no_constraints", "samples_missing")}, None),
+        (STORY, {"flags": ("has_image", "samples_missing")}, None),
         # It is asked for tests later, or turned away then.
         (STORY, {"tests": ()}, None),
-        *((STORY, {"flags": ("no_constraints", flag)}, flag) for flag in BLOCKING_FLAGS),
+        *((STORY, {"flags": ("has_image", flag)}, flag) for flag in BLOCKING_FLAGS),
     ],
 )
 def test_each_rule_has_its_reason(statement: str, fields: dict[str, Any], expected: str | None) -> None:
@@ -316,18 +312,6 @@ ROWS = st.tuples(
     st.sampled_from("00001"),
     st.sampled_from([None, None, "f"]),
 )
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(ROWS, max_size=7))
-def test_a_second_run_finds_nothing(drawn: list[tuple[str, str, str, list[str], str, str | None]]) -> None:
-    """Where words decide; tests that were merged may be shared with another problem."""
-    rows = []
-    for n, (text, *_, inputs, _, _) in enumerate(drawn):
-        tests = tuple(TestCase(input=one, output="0") for one in inputs)
-        rows.append(Candidate(id=f"set/{n}", dataset="set", statement=text, tests=tests))
-    kept, _ = deduplicate(rows)
-    assert deduplicate(kept) == (kept, [])
 
 
 @settings(max_examples=60, deadline=None)

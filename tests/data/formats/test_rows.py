@@ -16,13 +16,11 @@ from microcoder.data.formats.format import recognise
 from microcoder.data.formats.row import shorten
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.release import export
-from microcoder.data.release.export import EXPORTS
+from microcoder.data.release.problems import EXPORTS
 from microcoder.judge import Judge
 from microcoder.judge.core.signatures import judged_by
 
 NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None}
-ALIASES = {"eurus": "verl"}
-"""Formats whose rows have the fields of another, and are read as it is."""
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +42,7 @@ def test_a_row_is_judged_as_its_format_says(name: str, verdicts: dict[str, tuple
 
 
 def test_every_format_that_has_rows_is_judged_here() -> None:
-    assert {published.format for published in ROWS.values()} >= FORMATS.keys() - NOT_ROWS - ALIASES.keys() - {
-        "codecontests_plus"  # CodeContests' encodings, with a checker that needs testlib.h beside it
-    }
+    assert {published.format for published in ROWS.values()} >= FORMATS.keys() - NOT_ROWS
 
 
 names = st.text(max_size=8)

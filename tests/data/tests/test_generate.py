@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from local_endpoint import endpoint_of
 
-from microcoder.data.clean.tests import count_hidden, find_shown
+from microcoder.data.clean.stage import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
 from microcoder.data.release.tables import problem_row
-from microcoder.data.tests import GenerateSettings, Judges, answers, generate, makers
-from microcoder.data.tests.answers import LARGE_BYTES
-from microcoder.data.verify import VerifySettings, verify
+from microcoder.data.tests import answers, makers
+from microcoder.data.tests.answers import LARGE_BYTES, GenerateSettings, Judges
+from microcoder.data.tests.stage import generate
+from microcoder.data.verify.evidence import VerifySettings
+from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
 

@@ -1,12 +1,12 @@
 """Whole problems through the real judge."""
 
-from pathlib import Path
-
 import pytest
 from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.verify import VerdictStore, VerifySettings, execution, verify
+from microcoder.data.verify import execution
+from microcoder.data.verify.evidence import VerifySettings
+from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
@@ -106,13 +106,3 @@ def test_a_program_that_crashes_is_dropped_and_the_problem_kept(judge: Judge) ->
     assert isinstance(kept, Candidate)
     assert [solution.code for solution in kept.solutions] == [RIGHT]
     assert any("solution 0 dropped: runtime_error" in line.detail for line in kept.lineage)
-
-
-def test_a_run_that_is_taken_up_again_executes_nothing_twice(judge: Judge, tmp_path: Path) -> None:
-    solutions = [*accepted(RIGHT), {"code": WRONG, "known": "wrong_answer"}]
-    candidates = [make_candidate(id="made/first", solutions=solutions), make_candidate(id="made/second", tests=SAME)]
-    with VerdictStore(tmp_path / "store.sqlite") as store:
-        first = verify(candidates, judge, FAST, store=store)
-        judged = judge.statistics.judged
-        assert verify(candidates, judge, FAST, store=store) == first
-        assert judge.statistics.judged == judged

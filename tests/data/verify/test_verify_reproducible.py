@@ -13,20 +13,31 @@ from microcoder.data import Candidate, Rejection
 from microcoder.data.formats.candidates import Origin
 from microcoder.data.tests.answers import MadeTest
 from microcoder.data.tests.stage import choose_tests as choose_made
-from microcoder.data.verify import (
+from microcoder.data.verify import execution
+from microcoder.data.verify.evidence import (
+    Cost,
     Evidence,
-    VerdictStore,
+    Trial,
     VerifySettings,
+    at_reference_speed,
+    choose_tests,
     combine_counts,
     conclude,
     count_right,
-    execution,
     find_fault,
+    rate_with_interval,
+    round_up,
+)
+from microcoder.data.verify.execution import (
+    Attempt,
+    VerdictStore,
+    VerificationPlan,
+    cost_of,
+    derive_limits,
     gather,
+    verdict_key,
     verify,
 )
-from microcoder.data.verify.evidence import Cost, Trial, at_reference_speed, choose_tests, rate_with_interval, round_up
-from microcoder.data.verify.execution import Attempt, VerificationPlan, cost_of, derive_limits, verdict_key
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult, Verdict

@@ -27,7 +27,6 @@ _MEMORY_MIB, _SPARE_MEMORY_MIB = 256, 128
 """Memory of a process, and its spare memory: compared inputs are small, and all processes count as the build's.
 A program that takes a number for the length of a list uses up both."""
 _MOST_RUNS = 4000
-_MOST_FAULTS = 3
 _MOST_DEATHS = 20
 """How many processes programs may kill in one call before the remaining ones are skipped."""
 
@@ -89,14 +88,11 @@ def _process(runs: Sequence[ProgramRun], judge: Judge) -> list[list[Any]]:
         spare_memory_mib=_SPARE_MEMORY_MIB,
     )
     execution = judge.run(invocation)
-    for _ in range(_MOST_FAULTS):
-        if execution.is_conclusive:
-            break
+    if not execution.is_conclusive:
         execution = judge.run(invocation)
-    else:
+    if not execution.is_conclusive:
         raise EvaluatorFault(
-            f"the sandbox failed {_MOST_FAULTS + 1} times ({execution.detail}); type the same command again, "
-            "or microcoder doctor"
+            f"the sandbox failed twice ({execution.detail}); type the same command again, or microcoder doctor"
         )
     said: list[list[Any]] = [[] for _ in runs]
     for line in execution.stdout.split(b"\n"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,13 +18,12 @@ from microcoder.data.formats.format import recognise
 from microcoder.data.formats.functions import plus_tests
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.rows import FORMATS, read_problem
-from microcoder.data.formats.sets import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS
 from microcoder.data.release.problems import read_problems
 from microcoder.data.rowfiles import SUFFIXES, FileRow, placed, read_file
 from microcoder.judge import check_problem
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, Dialect, Problem
+from microcoder.judge.core.types import Dialect, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class Benchmark(Config):
                 raise DataError(f"{row.where}: the id {question.id!r} was used before; each may appear once")
             questions[question.id] = question
         if not questions:
-            selected = f"none of the {num_rows} problems is selected; widen the dates, platforms, difficulties or split"
+            selected = f"none of the {num_rows} problems is selected; widen the dates"
             why = selected if num_rows else "it is empty; it needs one JSON object a line"
             raise DataError(f"{self.noun} {self.path}: {why}")
         return list(questions.values())
@@ -131,6 +130,7 @@ _WITHOUT_STARTER = (
 )
 _RELEASE = re.compile(r"release_v(?P<last>\d+)|v(?P<first>\d+)(?:_v(?P<end>\d+))?")
 _NEWEST = 6
+_TEXTS = ("question_title", "starter_code", "platform", "difficulty", "public_test_cases", "private_test_cases")
 
 
 class LiveCodeBench(Benchmark):
@@ -145,19 +145,9 @@ class LiveCodeBench(Benchmark):
     """The first contest day."""
     end_date: date | None = None
     """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
-    platforms: tuple[Literal["atcoder", "leetcode", "codeforces"], ...] = ()
-    """Platforms of the selected problems; empty: all."""
-    difficulties: tuple[Literal["easy", "medium", "hard"], ...] = ()
-    """Difficulties of the selected problems; empty: all."""
-    time_limit_seconds: float = Field(default=TIME_LIMIT_SECONDS, gt=0, le=600)
-    """CPU seconds per test; LiveCodeBench's checker allows the same wall time."""
-    memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
-    """Memory limit of a test; LiveCodeBench's checker has none."""
     dialect: Dialect = "plain"
     """`livecodebench` runs programs with LiveCodeBench's prelude (star imports, recursion limit 50,000, integers of
     50,000 digits), for results comparable with its leaderboard."""
-    skip_broken: bool = False
-    """Skip problems whose tests cannot be read, and report them; otherwise they are an error."""
     noun: ClassVar[str] = "LiveCodeBench file"
     system: ClassVar[str | None] = _EXPERT
 
@@ -193,28 +183,22 @@ class LiveCodeBench(Benchmark):
     def _holds(self, row: Row) -> bool:
         for name in ("question_id", "question_content"):
             row.statement(name)
-        for name in ("question_title", "starter_code", "public_test_cases", "private_test_cases"):
+        for name in _TEXTS:
             row.text(name)
-        platform, difficulty, held = row.text("platform"), row.text("difficulty"), _read_date(row)
-        return (
-            (not self.platforms or platform in self.platforms)
-            and (not self.difficulties or difficulty in self.difficulties)
-            and (self.start_date is None or datetime.combine(self.start_date, time()) <= held)
-            and (self.end_date is None or held <= datetime.combine(self.end_date, time()))
+        held = _read_date(row)
+        return (self.start_date is None or datetime.combine(self.start_date, time()) <= held) and (
+            self.end_date is None or held <= datetime.combine(self.end_date, time())
         )
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         fields, read_again = row.fields, row.read_again
-        judged_by: dict[str, Any] = self.model_dump(include={"time_limit_seconds", "memory_limit_mib"})
-        if self.dialect != "plain":  # Only then: a run that was begun without the choice may go on.
-            judged_by["dialect"] = self.dialect
-        changes = {"id": fields.text("question_id"), **judged_by}
+        changes = {"id": fields.text("question_id"), "dialect": self.dialect}
         problem = read_problem(row.values, self.kind).model_copy(update=changes)
         check_problem(problem)
         return Question(
             # Every selected row is checked whole, and its tests are then let go: a release unpacks to more than memory.
             problem.model_copy(update={"tests": ()}),
-            _digest(f"{row.digest}{sorted(judged_by.items())}"),
+            _digest(row.digest + self.dialect),
             lambda: read_problem(read_again(), self.kind).model_copy(update=changes),
             title=fields.text("question_title"),
             platform=fields.text("platform"),
@@ -313,8 +297,6 @@ class Mbpp(_Functions):
     """mbpp.jsonl or sanitized-mbpp.json."""
     plus: Path | None = None
     """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
-    split: Literal["test", "prompt", "validation", "train", "all"] = "test"
-    """Split as published: tasks 11 to 510 are the test; also prompt, validation, train, all."""
     noun: ClassVar[str] = "MBPP file"
     plus_fields: ClassVar[tuple[str, ...]] = ("base_input", "plus_input")
 
@@ -327,14 +309,11 @@ class Mbpp(_Functions):
         )
 
     def _holds(self, row: Row) -> bool:
-        first, last = _SPLITS[self.split]
         number = row.get("task_id")
         if not isinstance(number, int):
             raise Malformed("wrong_type", f"task_id is {number!r}, not a number")
-        return first <= number <= last
-
-
-_SPLITS = {"prompt": (1, 10), "test": (11, 510), "validation": (511, 600), "train": (601, 974), "all": (1, 1_000_000)}
+        # The test as published; the others are prompts, for validation and for training.
+        return 11 <= number <= 510
 
 
 def _name(row: FileRow) -> str:

@@ -1,5 +1,1 @@
 """A build: one config, one command, from raw sources to a finished corpus."""
-
-from microcoder.data.build.config import BuildConfig
-
-__all__ = ["BuildConfig"]

@@ -15,20 +15,31 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from microcoder.data.build.config import BuildConfig, describe_sources, list_inputs, unpack_sources
-from microcoder.data.build.steps import collect_step, later_steps, read_rates
+from microcoder.data.build.steps import (
+    BuildConfig,
+    collect_step,
+    describe_sources,
+    later_steps,
+    list_inputs,
+    read_rates,
+    unpack_sources,
+)
 from microcoder.data.clean.stage import RESTORE_POWERS
 from microcoder.data.formats.candidates import REASONS, STAGES, Rejection, Stage
-from microcoder.data.pipeline.engine import OnProgress, Runner, StepCounts, count_missing, run_steps
-from microcoder.data.pipeline.steps import (
+from microcoder.data.pipeline.engine import (
     WOULD_REJECT,
     InputShard,
     KeptRows,
+    OnProgress,
     Part,
     Row,
+    Runner,
     Step,
+    StepCounts,
+    count_missing,
     digest,
     read_rejected,
+    run_steps,
     source_digest,
 )
 from microcoder.data.release.tables import CARD, find_licence, write_card, write_croissant, write_tables

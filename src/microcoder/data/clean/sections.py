@@ -5,9 +5,10 @@ gives the same parts. Text that is under no heading stays where it was; nothing 
 
 `read_heading` recognises lines that open a part of a statement, in English and Chinese.
 
-`strip_instruction` removes the source's own words about the form of the answer, since prompts add ours.
+`parse_bounds` reads the ranges that a statement promises.
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -307,49 +308,6 @@ def normalise(text: str) -> str:
     return render(sections)
 
 
-# Each source bakes its own prompt into the statement; two instructions in one prompt contradict each other.
-_BAKED = (
-    r"(?:Please )?(?:solve|complete) the (?:following|below) (?:coding|programming|python|"
-    r"code)[^\n]{0,80}(?:problem|language|precisely|code)[^\n]{0,60}:?[ \t]*$",
-    r"Solve the following coding problem using the programming language \w+:?[ \t]*$",
-    r"The input will be (?:given via )?stdin and you should print your solution to stdout\.?[ \t]*$",
-    r"Now solve the problem and return the code\.?[ \t]*$",
-    r"Write (?:a )?Python code to solve the problem\. (?:Please )?(?:present|place) "
-    r"the (?:solution )?code in[ \t]*(?:\n```python\n[^`]*```(?: at the end\.?)?)?",
-    r"You will be given a question \(problem specification\) and will generate a correct Python program[^\n]*$",
-    r"You are an expert (?:Python|competitive|code)[^\n]*$",
-    r"You are a helpful and harmless assistant\.[^\n]*$",
-    r"(?:Please )?use [\w+#]+ (?:programming )?language only\.?[ \t]*$",
-    r"You must use ```[\w+#]+ for just the final solution code block[^\n]*\n```[\w+#]+\n[^`]{0,80}```[ \t]*$",
-    r"Please (?:complete|use) the (?:code|following)[^\n]{0,60}(?:below|starter code)[^\n]{0,60}:?[ \t]*$",
-    r"请完成下面的代码来解决上述问题[:：]?[ \t]*$",
-    r"(?:Present|Put|Enclose|Wrap) (?:the|your) (?:code|solution|answer)[^\n]{0,80}(?:code block|"
-    r"backticks|delimiters)[^\n]{0,80}$",
-    r"Read the inputs from stdin solve the problem and write the answer to stdout[^\n]*$",
-    r"Your (?:code|solution) should be enclosed in triple backticks[^\n]*$",
-    r"\#\#\# (?:Format|Question|Answer)[^\n]*$",
-)
-_BAKED_PATTERN = re.compile("|".join(rf"^[ \t>]*{phrase}" for phrase in _BAKED), re.IGNORECASE | re.MULTILINE)
-_CODE_AT_END = re.compile(r"\n```(?:python|py)?\n(?P<code>[^`]*?)```\s*\Z")
-
-
-def strip_instruction(statement: str, starter_code: str | None = None) -> str:
-    """Return the statement without the prompt that its source baked into it.
-
-    Args:
-        starter_code: removed from the end of the statement if it is there, since the record has it.
-    """
-    text = _BAKED_PATTERN.sub("", statement)
-    found = _CODE_AT_END.search(text)
-    if found and _letters(found["code"]) in ("", _letters(starter_code or "")):
-        text = text[: found.start()]
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n" if text.strip() else ""
-
-
-def _letters(code: str) -> str:
-    return re.sub(r"\s|#.*", "", code)
-
-
 def find_starter_code(candidate: Candidate) -> str | None:
     """Return the starter code, or else the function's head in an accepted Python solution, or else None.
 
@@ -363,3 +321,76 @@ def find_starter_code(candidate: Candidate) -> str | None:
         if found := head_of(solution.code, candidate.fn_name):
             return f"{found}\n{'        ' if found.startswith('class ') else '    '}"
     return None
+
+
+# A number begins where its digits begin, and has no more than nine groups: tried anywhere else, a long run of digits
+# would cost its square.
+_WRITTEN_BOUND = r"-?(?<!\d)(?:\d{1,3}(?:[ ,_]\d{3}){1,9}\b|\d++(?:\.\d++)?)(?:[ ]*[*x][ ]*\d++)?(?:\^[ ]*\(?\d++\)?)?"
+_BOUND = re.compile(
+    rf"(?P<low>{_WRITTEN_BOUND})\s*<=?\s*"
+    r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
+    rf"(?P<high>{_WRITTEN_BOUND}|[^\W\d]\w*)"
+)
+# What "less" can be written with; most texts without a bound have none of these.
+_SIGNS = ("<", "≤", "⩽", "&le;", "\\")
+
+
+class Bound(NamedTuple):
+    """A stated range of one name, by its two numbers as they are written: `< 1000` is kept as 1000."""
+
+    name: str
+    low: float
+    high: float
+
+
+def parse_bounds(text: str) -> tuple[Bound, ...]:
+    """Return the ranges in a statement, such as `1 <= n <= 10^5`; those that end at another name are left out.
+
+    In a chain such as `1 <= k <= n <= 100` each name has the chain's ends.
+    """
+    if not any(mark in text for mark in _SIGNS):
+        return ()
+    plain = plain_formulae(text)
+    bounds: dict[str, Bound] = {}
+    for found in _BOUND.finditer(plain):
+        low, high = read_number(found["low"]), read_number(found["high"])
+        if low is None or high is None or low > high:
+            continue
+        for name in re.split(r"\s*(?:[,;]|<=?|==)\s*|\s+and\s+", found["names"]):
+            name = name.strip("` $|")
+            if name and len(name) <= 40:
+                bounds.setdefault(name, Bound(name, low, high))
+    return tuple(bounds.values())
+
+
+def plain_formulae(text: str) -> str:
+    """Return a text with its formulae in ASCII: `<=`, `*`, `^`, no `$`."""
+    text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
+    text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
+    # A bold name is a name, `10**5` a power.
+    text = re.sub(r"(?<![\w*)])\*\*(?=[^\s*])([^*\n]{1,60}?)(?<=[^\s*])\*\*(?![\w*])", r"\1", text).replace("**", "^")
+    text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
+    text = re.sub(r"(?<![ \t])[ \t]*\^[ \t]*", "^", text)
+    text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
+    return text.replace("$", "").replace("`", "").replace("<=<=", "<=").replace("\\lt", "<")
+
+
+def read_number(text: str) -> float | None:
+    """Return the value of a number that is written as in a bound, such as `2 * 10^5`; None if it is not a number."""
+    text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
+    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text)
+    if not found:
+        return None
+    factor, power = found[2], found[3]
+    if factor and not power and re.fullmatch(r"10[1-9]\d?", factor):
+        # 2 * 10^5 that lost its superscript on the way: of two copies of a problem one may have lost it.
+        factor, power = "10", factor[2:]
+    base, exponent = float(found[1]), int(power or 1)
+    if exponent > 30:
+        return None
+    try:
+        # -10^9 is minus ten to the nine.
+        number = base * float(factor) ** exponent if factor else (-1 if base < 0 else 1) * abs(base) ** exponent
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

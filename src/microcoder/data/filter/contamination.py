@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from microcoder.data.clean.cleaning import clean, looks_like_html, looks_like_tex
 from microcoder.data.clean.sections import normalise, split
+from microcoder.data.clean.stage import values_of
 from microcoder.data.formats.candidates import Candidate
 
 Hashes = NDArray[np.uint64]
@@ -43,8 +44,6 @@ _SIGNS = {"\\le": "<=", "\\leq": "<=", "\\ge": ">=", "\\geq": ">="}
 _BOLD = re.compile(r"(?<![\d)])\*\*|\*\*(?![\d(])")
 _HAN = re.compile(r"([぀-ヿ一-鿿가-힯])")
 _LITERAL = re.compile(r"\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|-?\d+(?:\.\d+)?")
-_NAME = re.compile(r"\b[^\W\d]\w*\s*=(?!=)\s*")
-_VALUE = re.compile(r"[^\s,;\[\]{}()\"'`]+")
 _SIGNATURE = re.compile(r"def\s+(\w+)\s*\(\s*(?:self\s*,?\s*)?([^)]{0,2000})\)")
 _PLAIN_NUMBER = re.compile(r"-?\d{1,15}")
 LONGEST_EXAMPLE = 2000
@@ -182,8 +181,7 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
 
 
 def _values(text: str) -> list[str]:
-    text = _NAME.sub(" ", unicodedata.normalize("NFKC", text))
-    return [value.lower() for value in _VALUE.findall(text.replace("None", "null"))]
+    return values_of(unicodedata.normalize("NFKC", text).replace("None", "null")).split()
 
 
 def signature(candidate: Candidate) -> str:

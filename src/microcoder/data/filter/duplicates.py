@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microcoder.data.clean.bounds import Bound, parse_bounds
+from microcoder.data.clean.sections import Bound, parse_bounds
 from microcoder.data.filter.contamination import gram_hashes, hash_text, source_keys, words
 from microcoder.data.filter.rules import strictest_licence
 from microcoder.data.formats.candidates import Candidate, Origin

@@ -191,7 +191,7 @@ class Candidate(Record):
     """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
     `file_io`, the process stage finds `interactive` and `many_answers`, the generate stage `no_tests_made`, the verify
     stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
-    `samples_missing`, `samples_differ`, `no_constraints`."""
+    `samples_missing`, `samples_differ`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""

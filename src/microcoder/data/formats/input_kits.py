@@ -218,7 +218,8 @@ def _read_yaml(reading: KitReading, text: str) -> None:
             if command.strip().endswith(".in") and len(command.split()) == 1:
                 copy(command.strip(), group)
             else:
-                for count in _counts(settings.get("count", 1)):
+                most = settings.get("count")
+                for count in range(1, min(most, 100) + 1) if isinstance(most, int) else [1]:
                     call(command.replace("{count}", str(count)).replace("{name}", name), group)
 
     def copy(name: str, group: str) -> None:
@@ -237,15 +238,6 @@ def _read_yaml(reading: KitReading, text: str) -> None:
             reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(arguments)))
 
     read(settings.get("data"), "")
-
-
-def _counts(value: object) -> Sequence[int]:
-    if isinstance(value, int):
-        return range(1, min(value, 100) + 1)
-    if isinstance(value, list):
-        return [one for one in value if isinstance(one, int)]
-    found = re.fullmatch(r"(-?\d+)\.\.=(-?\d+)", str(value))
-    return range(int(found[1]), min(int(found[2]), int(found[1]) + 100) + 1) if found else [1]
 
 
 class _Script:

@@ -31,7 +31,6 @@ from microcoder.data.formats.tests import language_of, python_solution
 from microcoder.judge.core.types import Checker, TestCase
 
 _INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
-HEADER_OF_ITS_OWN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"[^"]+"|<testlib\.h>)', re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _MOST = 1e12
 """A larger number is taken for a mistake."""

@@ -27,7 +27,7 @@ from typing import Any, TypeGuard
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Lineage, Note
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
-from microcoder.judge.core.types import LEAST_MEMORY_MIB, MOST_MEMORY_MIB, MOST_SECONDS, TestCase
+from microcoder.judge.core.types import TestCase
 
 MAX_LITERAL, MAX_YAML = 50_000_000, 100_000
 _SECONDS = re.compile(r"(\d*\.?\d+)\s*(m?s|seconds?)?", re.I)
@@ -195,8 +195,6 @@ def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_read_pairs)
 
 
-_LIMITS = {"time_limit_seconds": (0.0, MOST_SECONDS), "memory_limit_mib": (LEAST_MEMORY_MIB, MOST_MEMORY_MIB)}
-"""Range of each limit that a `Problem` allows."""
 _MAX_NAME = 1e30
 """Larger numbers are not taken as names."""
 _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
@@ -454,8 +452,7 @@ class Row:
         Args:
             tests: of a problem; decoded ones bring their notes, function, checker and harness along.
             notes: what was changed or left out on the way: field and words, for the lineage.
-            fields: the other fields of the candidate; limits outside of what a `Problem` allows are moved to the
-                nearest allowed value, with a note.
+            fields: the other fields of the candidate.
         """
         found: dict[str, Any] = {"licence": self.licence, "tests": tests}
         noted = [*notes]
@@ -463,11 +460,6 @@ class Row:
             found |= tests.fields
             noted += tests.notes
         found |= fields
-        for name, (least, most) in _LIMITS.items():
-            value = found.get(name)
-            if value is not None and not least <= value <= most:
-                found[name] = min(max(value, least), most)
-                noted.append((name, f"the source says {value:g}, {least:g} to {most:g} can be given"))
         lineage = tuple(
             Lineage(stage="collect", step=f"{self.dataset}/1", field=field, detail=detail) for field, detail in noted
         )

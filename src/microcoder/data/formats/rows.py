@@ -7,14 +7,13 @@ asks for an interactive program would give a verdict that means something else.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import contests, functions, packages, sets
+from microcoder.data.formats import functions, packages, sets
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
 from microcoder.data.formats.row import Malformed, Row, read_json, shorten
@@ -113,8 +112,7 @@ _OWN = Format(
 # Of formats that match as many of a row's fields, the first counts.
 FORMATS: Mapping[str, Format] = {
     format.name: format
-    for format in (_OWN, *sets.FORMATS, *contests.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS,
-                   *packages.FORMATS)
+    for format in (_OWN, *sets.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS, *packages.FORMATS)
 }  # fmt: skip
 
 
@@ -268,29 +266,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_MOST_PROBLEMS = 256
 _OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
 """Fields that verl adds to a row's `extra_info` before it calls a reward function."""
 
 
 def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
-    """Return a problem as it is, or that of a row, even incomplete, as `Problem.from_row` does; cached by row."""
-    if isinstance(row, Problem):
-        return row
-    # Tests are mostly text, and large: as it is, comparing it costs next to nothing.
-    fields = tuple(
-        (str(name), isinstance(value, str), value if isinstance(value, str) else json.dumps(_plain(value), default=str))
-        for name, value in row.items()
-    )
-    return _read_once(fields, format)
+    """Return a problem as it is, or that of a row, even incomplete, as `Problem.from_row` does."""
+    return row if isinstance(row, Problem) else read_problem(row, format)
 
 
 def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
     """Return the problem of a row, from the arguments that verl passes to a reward function."""
     known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
     return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})
-
-
-@lru_cache(_MOST_PROBLEMS)
-def _read_once(fields: tuple[tuple[str, bool, str], ...], format: str | None) -> Problem:
-    return read_problem({name: text if is_text else json.loads(text) for name, is_text, text in fields}, format)

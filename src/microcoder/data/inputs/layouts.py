@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from microcoder.judge.core.files import cut_pieces
-
 Values = tuple[Any, ...]
 
-_INT = re.compile(r"[+-]?(?:0|[1-9]\d*)")
+_INT = re.compile(r"[+-]?(?:0|[1-9]\d{0,199})")
+"""Longer numbers are words: Python refuses to read them."""
 _FLOAT = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
 _MOST_ON_A_LINE = 8
-_MOST_PROMISED = 4
-"""Numbers per item that the first number of a row counts, such as the two ends of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +29,7 @@ class Item:
     of: int = -1
     """`count`: the item that it counts. In `rows`, with 0: each line begins with its own length."""
     width: int = 1
-    """`value`: number of values on the line, at the first of them; 1 at the others. In `rows` whose lines begin with
-    their own length: numbers per counted item."""
+    """`value`: number of values on the line, at the first of them; 1 at the others."""
     tall: int = -1
     """`column`, `rows`: index of the item that says how many lines there are, if a value or a count of another item."""
     less: int = 0
@@ -70,9 +66,7 @@ class Layout:
                     on_line = item.width
                 on_line -= 1
             elif item.form == "rows":
-                for row in value:
-                    cells = row if item.width == 1 else [number for piece in row for number in piece]
-                    lines.append(" ".join(map(_write, [len(row), *cells] if item.of == 0 else row)))
+                lines += [" ".join(map(_write, [len(row), *row] if item.of == 0 else row)) for row in value]
             elif item.form == "column":
                 lines += map(_write, value)
             else:
@@ -196,7 +190,7 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
             return items
         if block := _find_height(scalars, left):
             rows = [row for rows in inputs for row in rows[at:]]
-            if len({len(row) for row in rows}) == 1 or _find_own_widths(rows):
+            if len({len(row) for row in rows}) == 1 or _have_own_lengths(rows):
                 _take_rows(items, rows, *block)
                 return items
         if min(left) == 0:
@@ -240,13 +234,9 @@ def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], 
     return None
 
 
-def _find_own_widths(rows: Sequence[list[str]]) -> int:
-    """Return how many numbers follow per item that a row's first number counts; 0 if rows do not begin so."""
-    if len({len(row) for row in rows}) > 1:
-        for each in range(1, _MOST_PROMISED + 1):
-            if all(row[0].isdigit() and len(row) - 1 == each * int(row[0]) for row in rows):
-                return each
-    return 0
+def _have_own_lengths(rows: Sequence[list[str]]) -> bool:
+    """Whether each row begins with how many tokens follow, and not all are as long."""
+    return len({len(row) for row in rows}) > 1 and all(row[0] == str(len(row) - 1) for row in rows)
 
 
 def _take_rows(items: list[Item], rows: Sequence[list[str]], counter: int, less: int = 0) -> None:
@@ -258,8 +248,7 @@ def _take_rows(items: list[Item], rows: Sequence[list[str]], counter: int, less:
     if all(len(row) == 1 for row in rows):
         items.append(Item("column", tall=tall, less=less))
     else:
-        each = _find_own_widths(rows)
-        items.append(Item("rows", of=0 if each else -1, width=max(1, each), tall=tall, less=less))
+        items.append(Item("rows", of=0 if _have_own_lengths(rows) else -1, tall=tall, less=less))
 
 
 def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) -> Values:
@@ -291,17 +280,14 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) 
                 values.append(_parse_all([row[0] for row in block]))
             else:
                 cells = [row[1:] if item.of == 0 else row for row in block]
-                read = [list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells]
-                if item.width > 1:
-                    read = [list(cut_pieces(row, item.width)) for row in read]
-                values.append(read)
+                values.append([list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells])
             line += height
     return tuple(values)
 
 
 def _parse(token: str) -> Any:
     if _INT.fullmatch(token):
-        return int(token) if len(token) < 200 else token
+        return int(token)
     return float(token) if _FLOAT.fullmatch(token) else token
 
 

@@ -24,10 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from microcoder.data.clean.tests import count_hidden
+from microcoder.data.clean.stage import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.pipeline.engine import StepCounts
-from microcoder.data.pipeline.steps import cut
+from microcoder.data.pipeline.engine import StepCounts, cut
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError

@@ -52,8 +52,6 @@ class GenerateSettings(Config):
     """Number of tests not shown in the prompt from which on a problem gets no further ones."""
     max_tests: int = Field(default=15, ge=1)
     """Tests that a problem has afterwards, the given ones included, unless it had more."""
-    seed: int = 0
-    """Seed of all random choices."""
     keep_unchecked: bool = False
     """Whether inputs that no validator certifies become tests too, where two references agree on their answers."""
     endpoint: EndpointSettings | None = None

@@ -258,42 +258,26 @@ def _lines(text: str) -> list[int]:
     return [len(line.split()) for line in text.rstrip().split("\n")]
 
 
-_MOST_TOO_LONG = 4
-"""Outputs of one generator in one group that may be too long; the group's others are skipped."""
-
-
 def run_kit(
     judge: Judge, kit: InputKit, dropped: Counter[str], *, most: int, maker: str = "package"
 ) -> list[MadeInput]:
     """Return the inputs of up to `most` of a package's recipes; `dropped` counts failures by reason."""
     generators = {one.name: one for one in kit.programs if one.role == "generator"}
-    chosen = spread_recipes(kit.recipes, most)
     made: list[MadeInput] = []
-    too_long: Counter[tuple[str, str]] = Counter()
     num_bytes = 0
-    for whole in cut_pieces(chosen, AT_ONCE):
-        piece = [one for one in whole if too_long[_family(one)] < _MOST_TOO_LONG]
-        dropped["like those that were too long"] += len(whole) - len(piece)
+    for piece in cut_pieces(spread_recipes(kit.recipes, most), AT_ONCE):
         runs = [_start(judge, generators.get(recipe.generator), recipe, dropped) for recipe in piece]
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
             if recipe.generator:
                 text = read_output(run.result(), dropped) if run is not None else ""
-                too_long[_family(recipe)] += run is not None and len(run.result().stdout) > MOST_PACKAGE_BYTES
             if num_bytes + len(text) > MOST_BYTES:
-                # Short ones of other groups may still have room.
-                too_long[_family(recipe)] = _MOST_TOO_LONG
                 dropped["too much together"] += 1
             elif text.strip():
                 num_bytes += len(text)
                 kind = f"{maker}/{recipe.generator or 'by hand'}"
                 made.append(MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group))
     return made
-
-
-def _family(recipe: InputRecipe) -> tuple[str, str]:
-    """Return a key for recipes whose outputs are about equally long: group and generator."""
-    return recipe.group, recipe.generator
 
 
 def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecipe]:
@@ -336,9 +320,7 @@ def read_output(run: Execution, dropped: Counter[str]) -> str:
         return ""
 
 
-def mutate_known(
-    candidate: Candidate, understanding: Understanding, dropped: Counter[str], *, seed: int
-) -> list[MadeInput]:
+def mutate_known(candidate: Candidate, understanding: Understanding, dropped: Counter[str]) -> list[MadeInput]:
     """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts failed tries.
 
     Each has what known inputs have in common: a validator often checks less than the statement says.
@@ -349,7 +331,7 @@ def mutate_known(
     for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
         kind = f"mutated/{name}"
         # A seed that hangs on these alone.
-        own = int(digest_input(f"{seed}/{candidate.id}/{kind}/{number}"), 16)
+        own = int(digest_input(f"0/{candidate.id}/{kind}/{number}"), 16)
         parent, parent_values = known[own % len(known)]
         values = mutate(model, parent_values, name, seed=own)
         text = "" if values is None else understanding.write(values)
@@ -384,9 +366,7 @@ class WrittenGenerators(Record):
     generators: tuple[str, ...]
 
 
-def ask_for_inputs(
-    endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str], *, seed: int
-) -> list[MadeInput]:
+def ask_for_inputs(endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]) -> list[MadeInput]:
     """Return the inputs of generators that a model writes; empty, counted in `dropped`, without a usable reply."""
     text = _ASKED.format(number=_NUM_GENERATORS, **describe(candidate))
     try:
@@ -399,7 +379,7 @@ def ask_for_inputs(
         for number, code in enumerate(reply.generators[:_NUM_GENERATORS])
     )
     recipes = tuple(
-        InputRecipe(group="generated", generator=program.name, arguments=(str(seed + run + 1),))
+        InputRecipe(group="generated", generator=program.name, arguments=(str(run + 1),))
         for program in programs
         for run in range(_RUNS_PER_GENERATOR)
     )

@@ -7,7 +7,7 @@ package's own -> mutated from known ones -> a model's -> certified by validators
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from microcoder.data.clean.tests import count_hidden
+from microcoder.data.clean.stage import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Origin, Rejection
 from microcoder.data.tests.answers import (
@@ -172,9 +172,9 @@ def _find_inputs(
         if isinstance(understanding, str):
             dropped[f"not mutated: {understanding}"] += 1
         else:
-            add(mutate_known(candidate, understanding, dropped, seed=settings.seed))
+            add(mutate_known(candidate, understanding, dropped))
     if validators and len(found) < settings.min_hidden_tests and endpoint is not None:
-        add(ask_for_inputs(endpoint, judge, candidate, dropped, seed=settings.seed))
+        add(ask_for_inputs(endpoint, judge, candidate, dropped))
     return list(found.values())
 
 

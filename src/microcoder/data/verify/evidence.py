@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from microcoder.data.clean.tests import count_hidden, find_shown
+from microcoder.data.clean.stage import count_hidden, find_shown
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.types import Outcome, Record, Verdict
