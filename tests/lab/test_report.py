@@ -166,22 +166,6 @@ def test_tiers_are_ordered_by_difficulty_then_by_name(runs: Path) -> None:
     assert replace(history, steps=[step], evaluations=[]).tiers == ["easy", "hard", "alpha", "zeta"]
 
 
-def test_the_report_says_whether_the_mask_deserved_it(copied: Path) -> None:
-    assert not [one for one in told_of(copied)["tables"] if one["id"] == "continued"]
-    fates = {"masked": 9, "masked, advantage 0 anyway": 0, "punished": 20, "neither": 0}
-    verdicts = [("masked", "accepted")] * 3 + [("masked", "sandbox_fault"), ("punished", "accepted")]
-    verdicts += [("masked", "wrong_answer")] + [("punished", "no_code")] * 3
-    responses = [{"fate": fate, "verdict": one, "is_truncated": one == "no_code"} for fate, one in verdicts]
-    append_row(RunDirectory(copied).continuations, {"step": 1, "truncated": fates, "responses": responses})
-    told = told_of(copied)
-    (table,) = [one for one in told["tables"] if one["id"] == "continued"]
-    assert table["text"] == "Would have been right at twice the limit: of 4 masked, 3; of 4 punished, 1."
-    assert rows_of(told, "continued") == {
-        "masked": ["9", "4", "4", "3", "75.0 % (30.1 % to 95.4 %)"],
-        "punished": ["20", "4", "1", "1", "25.0 % (4.6 % to 69.9 %)"],
-    }
-
-
 def test_a_run_says_what_it_was(runs: Path) -> None:
     history = read_history(runs / "ours")
     assert describe_report(history)["title"] == "MicroCoder-GRPO on a tiny Qwen3 of 3 layers: the micro lab's chains"

@@ -27,9 +27,8 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
-from microcoder.judge.core.files import cut_pieces, read_rows
+from microcoder.judge.core.files import cut_pieces
 from microcoder.train.algorithm.advantages import normalise_group
-from microcoder.train.algorithm.continuation import count_continued
 from microcoder.train.algorithm.selection import choose_problems, count_passes
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
@@ -54,7 +53,6 @@ RECIPE = {
     "algorithm.masking.repeat_window_tokens": "4",
     "algorithm.problem_choice": "active",
     "evaluation.every_steps": "2",
-    "evaluation.continue_truncated": "2",
     "checkpoint.every_steps": "2",
 }
 
@@ -165,36 +163,13 @@ def test_problems_are_chosen_by_what_is_recorded(finished: RunDirectory, tiny_ch
     assert shared != uniformly_shared, "asked as if nothing had been chosen"
 
 
-def test_truncated_responses_go_on(finished: RunDirectory) -> None:
-    rows = read_rows(finished.continuations)
-    assert [row["step"] for row in rows] == [1, 2, 3, 4]
-    for row in rows:
-        begun = [one for one in rollout_rows(finished.rollouts) if one["step"] == row["step"] and one["is_truncated"]]
-        fates = Counter(
-            ("masked" if one["lost"] else "masked, advantage 0 anyway")
-            if one["masked_why"]
-            else ("punished" if one["advantage"] < 0 else "neither")
-            for one in begun
-        )
-        assert {fate: number for fate, number in row["truncated"].items() if number} == fates
-        assert Counter(one["fate"] for one in row["responses"]) == {f: min(2, number) for f, number in fates.items()}
-        texts = {(one["problem_id"], one["sample_index"]): one["completion"] for one in begun}
-        for one in row["responses"]:
-            assert one["completion"].startswith(texts[one["problem_id"], one["sample_index"]])
-            assert 28 < one["num_tokens"] <= 56
-    counts = count_continued(rows)
-    assert sum(one.ended for one in counts.values()), "none ended, so the test shows nothing about ends"
-    assert all(one.right <= one.scored <= one.truncated for one in counts.values())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_stopped_run_resumes_to_the_same_weights(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, kill_signal: signal.Signals
 ) -> None:
-    """Without the responses that go on, too: these leave no trace in a run."""
-    run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "0"}
-    process = start_training({**RECIPE, "model.path": str(tiny_checkpoint), **changes}, run.root)
+    run = RunDirectory(tmp_path / "run")
+    process = start_training({**RECIPE, "model.path": str(tiny_checkpoint)}, run.root)
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     rows = chance.randint(1, NUM_STEPS - 1)
@@ -206,7 +181,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
     if not run.is_finished:
         assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
-    train(tiny_checkpoint, run.root, **changes)
+    train(tiny_checkpoint, run.root)
     assert_same_run(run, finished)
 
 
@@ -223,7 +198,6 @@ ADAPTIVE = {
     "trl": "{use_adaptive_entropy = true, entropy_target = 50.0, entropy_coef_delta = 0.001}",
     "algorithm.problem_choice": "uniform",
     "algorithm.group_filtering": "dynamic",
-    "evaluation.continue_truncated": "0",
     "evaluation.every_steps": "4",
     "problems.num_train": "24",
 }
@@ -292,7 +266,6 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
         "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
         "problems.num_heldout": "7",  # does not divide by two
         "evaluation.samples_per_problem": "1",
-        "evaluation.continue_truncated": "0",
     }
     keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
     one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
@@ -439,7 +412,6 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
         resize(64 * 1024)
         train(tiny_checkpoint, run.root)
         assert_same_run(run, finished)
-        assert read_rows(run.continuations) == read_rows(finished.continuations)
 
 
 def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatever_a_kill_left(

@@ -146,7 +146,7 @@ class StepMetrics:
     optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
     seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", chart="seconds")
-    """Wall time since the row before, by phase: generate, judge, continue, update, evaluate, checkpoint, total. A row
+    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total. A row
     is written before its step's evaluation and checkpoint, so those stand in the next one. The only field that varies
     between runs of one config."""
     alarms: list[str] = field(default_factory=list)

@@ -4,7 +4,6 @@
     probe.json               the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
-    continuations.jsonl      a step's truncated responses that went on, if asked for (`continuation.continuation_row`)
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
     evaluations/step_*.parquet  every held-out sample, same columns
     checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with TRL's state for resuming; of a verl run its
@@ -51,7 +50,6 @@ class RunDirectory(WorkFolder):
         self.probe = root / "probe.json"
         self.metrics = root / "metrics.jsonl"
         self.evaluations = root / "evaluations.jsonl"
-        self.continuations = root / "continuations.jsonl"
         self.summary = root / "summary.json"
         self.rollouts = root / "rollouts"
         self.evaluation_samples = root / "evaluations"
@@ -111,7 +109,7 @@ class RunDirectory(WorkFolder):
 
     def rewind(self, step: int) -> None:
         """Drop everything after `step`, so that a resumed run writes it exactly once."""
-        for rows in filter(Path.exists, (self.metrics, self.evaluations, self.continuations)):
+        for rows in filter(Path.exists, (self.metrics, self.evaluations)):
             write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
             for later in (s for s in steps_in(folder) if s > step):

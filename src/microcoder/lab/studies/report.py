@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import read_rows
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, wilson_interval
-from microcoder.train.algorithm.continuation import Fate, count_continued
+from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import History, problems_digest
 
@@ -81,7 +79,7 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
         "headline": _headline(history, headline),
         "story": _story(history),
         "notices": list(_notices(history, headline)),
-        "tables": [*_arms(history, others), *_before_after(history, headline), *_continued(history)],
+        "tables": [*_arms(history, others), *_before_after(history, headline)],
         "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(command)])]),
     }
 
@@ -253,34 +251,6 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
 def _count_outcome(outcome: Outcome, evaluation: EvaluationMetrics) -> str:
     number = evaluation.outcomes.get(outcome, 0)
     return f"{number} ({_percent(number / max(1, sum(evaluation.outcomes.values())))})"
-
-
-def _continued(history: History) -> Iterator[dict[str, Any]]:
-    if not (rows := read_rows(history.run.continuations)):
-        return
-    counts = {fate: one for fate, one in count_continued(rows).items() if one.truncated}
-    said = [
-        f"of {one.scored} {fate}, {one.right}" for fate in (Fate.MASKED, Fate.PUNISHED) if (one := counts.get(fate))
-    ]
-    yield {
-        "id": "continued",
-        "title": "Did the mask deserve it?",
-        "text": f"Would have been right at twice the limit: {'; '.join(said)}." if said else "",
-        "columns": ["truncated in training", "number", "went on", "ended", "right", "share right"],
-        "rows": [
-            [
-                str(fate),
-                *(f"{number:,}" for number in (one.truncated, one.scored, one.ended, one.right)),
-                _percent(Estimate(one.right / one.scored, *wilson_interval(one.right, one.scored), one.scored))
-                if one.scored
-                else _DASH,
-            ]
-            for fate, one in counts.items()
-        ],
-        "note": "Each went on from where it was cut, by the weights and at the temperature that sampled it, before the "
-        "update; nothing was learnt from it. Drawn in each step, so many of each kind at most. In brackets: 95 % "
-        "intervals (Wilson), as if all responses were independent.",
-    }
 
 
 def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:

@@ -246,9 +246,6 @@ class EvaluationConfig(Config):
     batch_rollouts: int = Field(default=256, ge=1)
     """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
-    continue_truncated: int = Field(default=0, ge=0)
-    """Most truncated training responses per step, of the masked, the punished and the rest each, that are continued to
-    twice the limit and judged, to see whether the mask was right (docs/algorithms.md)."""
 
 
 class CheckpointConfig(Config):
@@ -375,11 +372,6 @@ class TrainConfig(Config):
                 yield (
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
-                )
-            if self.evaluation.continue_truncated:
-                yield (
-                    "evaluation.continue_truncated is engine trl's: verl's servers sleep once masks are known; "
-                    "leave it out, or add --engine trl"
                 )
             if self.trl:
                 yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'

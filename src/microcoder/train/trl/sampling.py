@@ -161,9 +161,7 @@ def vllm_arguments(
         ConfigError: the longest prompt and response exceed the model's positions.
     """
     rollout, vllm = config.rollout, config.rollout.vllm
-    goes_on = 2 if config.evaluation.continue_truncated else 1
-    longest = max(goes_on * rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
-    needed = longest_prompt_tokens + longest
+    needed = longest_prompt_tokens + max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     if model_tokens is not None and needed > model_tokens:
         raise ConfigError(
             f"the longest prompt ({longest_prompt_tokens} tokens) and response need {needed} tokens, the model's "

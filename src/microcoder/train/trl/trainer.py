@@ -16,10 +16,9 @@ from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.judge.core.files import append_row, cut_pieces
+from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.judge.fleet.judge import Judging
-from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
 from microcoder.train.algorithm.scoring import (
     build_rules,
@@ -164,8 +163,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
-        if self.config.evaluation.continue_truncated:
-            self._continue_truncated()
         return output
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **options: Any) -> Any:
@@ -300,28 +297,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             if metrics is not None:
                 self._report(metrics, prefix="eval_heldout/")
 
-    def _continue_truncated(self) -> None:
-        """Continue truncated responses of the step, with the weights that sampled them; record how they end."""
-        step, evaluation, limit = self.steps_done + 1, self.config.evaluation, self.rules.max_response_tokens
-        samples = [sample for group in gather_object(self._scored_P_G) for sample in group]
-        chosen = choose_truncated(samples, most=evaluation.continue_truncated, seed=self.config.seed, step=step)
-        ends: list[list[ScoredRollout]] = []
-        if chosen:
-            temperature = self.temperature
-            with self.clock.phase("continue"):
-                ends = self._sample_apart(
-                    [self.train_tasks[sample.rollout.problem_id] for sample in chosen],
-                    begun=[sample.rollout.token_ids for sample in chosen],
-                    num_samples=1,
-                    temperature=temperature,
-                    limit=2 * limit,
-                    seed=evaluation.seed + step,
-                )
-            set_sampling(self, temperature=temperature, max_response_tokens=limit)
-        if self.accelerator.is_main_process:
-            row = continuation_row(samples, chosen, [end for (end,) in ends], step=step)
-            append_row(self.run.continuations, row)
-
     def probe_temperatures(self) -> None:
         """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
         rollout = self.config.rollout
@@ -345,19 +320,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.accelerator.wait_for_everyone()
 
     def _sample_apart(
-        self,
-        tasks: Sequence[Task],
-        *,
-        num_samples: int,
-        temperature: float,
-        limit: int,
-        seed: int,
-        begun: Sequence[Sequence[int]] = (),
+        self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
     ) -> list[list[ScoredRollout]]:
-        """Sample and judge with separate random state; return the groups of all processes, in the order of `tasks`.
-
-        `begun` are the tokens that each task's responses begin with, of the same number for each task.
-        """
+        """Sample and judge with separate random state; return the groups of all processes, in the order of `tasks`."""
         # Every process takes equally many, some of them twice: sampling is a collective operation.
         world = self.accelerator.num_processes
         padded = -(-len(tasks) // world) * world
@@ -368,18 +333,14 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
         with apart(self, seed=seed):
-            set_sampling(self, temperature=temperature, max_response_tokens=limit - len(begun[0] if begun else ()))
+            set_sampling(self, temperature=temperature, max_response_tokens=limit)
             policy.eval()
             for chunk in cut_pieces(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
-                begins = [list(begun[index]) if begun else [] for index, _ in chunk for _ in range(num_samples)]
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
-                # What goes on from where it was cut is read as a whole, once it has ended.
-                self._asked = () if begun else [task for task in tasks_P for _ in range(num_samples)]
-                starts = [[*prompt, *begin] for prompt, begin in zip(prompt_ids, begins, strict=True)]
-                rests, _ = self._generate_single_turn(starts, images, fields, num_samples)
-                completion_ids = [[*begin, *rest] for begin, rest in zip(begins, rests, strict=True)]
+                self._asked = [task for task in tasks_P for _ in range(num_samples)]
+                completion_ids, _ = self._generate_single_turn(prompt_ids, images, fields, num_samples)
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]
                 groups = score_heldout(rollouts_P_G, problems_P, judge=self.judge, extract=self.rules.extract)
