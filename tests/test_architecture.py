@@ -41,7 +41,7 @@ BUDGETS = {
     "train": 825,
     "train/algorithm": 1055,
     "train/recipe": 595,
-    "train/run": 2350,
+    "train/run": 2285,
     "train/trl": 1035,
     "train/verl": 1630,
     "lab": 5,
