@@ -140,7 +140,7 @@ def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(
         "algorithm.masking.rho = 0.3",
         "num_steps = 7",
         "model Qwen/Qwen3-4B-Instruct-2507 is not a local folder",
-        "a checkpoint takes about 46,033 MiB, and up to 4 are",
+        "a checkpoint takes about 46,033 MiB, and up to 3 are",
         "a step           64      512    4,194,304",
     ):
         assert line in shown.out

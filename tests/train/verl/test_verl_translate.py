@@ -202,7 +202,6 @@ ELSEWHERE = {
     "evaluation.batch_rollouts": "below samples_per_problem it is one problem at a time",
     "evaluator.comparison": "the problems that are written for verl",
     "evaluator.languages": "read with the recipe",
-    "checkpoint.keep_best": "said as a run begins",
     "cpu_threads": "the environment of verl's processes",
     "model.kind": "the folder of the model",
     "model.path": "the folder of the model",

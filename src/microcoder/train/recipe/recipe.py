@@ -254,8 +254,6 @@ class CheckpointConfig(Config):
     every_steps: int = Field(default=10, ge=1)
     keep: int = Field(default=2, ge=1)
     """Latest checkpoints kept."""
-    keep_best: bool = True
-    """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
 
 
 _TRL_NAMES = """

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -131,19 +131,8 @@ def check_model_folder(path: Path) -> None:
         raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")
 
 
-def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the step with the best held-out accuracy, the earliest of equals; None before any."""
-    trained = [row for row in evaluations if row["step"] > 0]
-    return max(trained, key=lambda row: (row["accuracy"], -row["step"]))["step"] if trained else None
-
-
-def publish_checkpoint(
-    staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None = None
-) -> Path:
-    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`.
-
-    The checkpoint of step `best` is never deleted.
-    """
+def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:
+    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`."""
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoints / f"step_{step:06d}"
     published.parent.mkdir(exist_ok=True)
@@ -151,8 +140,7 @@ def publish_checkpoint(
         shutil.rmtree(published)
     staged.replace(published)
     for old in steps_in(run.checkpoints)[:-keep]:
-        if old != best:
-            shutil.rmtree(run.checkpoint(old))
+        shutil.rmtree(run.checkpoint(old))
     return published
 
 

@@ -261,7 +261,7 @@ def describe_disk(config: TrainConfig, root: Path) -> str:
     return (
         f"{nearest} has {shutil.disk_usage(nearest).free / 2**20:,.0f} MiB free; a checkpoint takes "
         f"{f'about {size / 2**20:,.0f} MiB' if size else 'a size that is not known here'}, and up to "
-        f"{config.checkpoint.keep + config.checkpoint.keep_best + 1} are there at a time"
+        f"{config.checkpoint.keep + 1} are there at a time"
     )
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
@@ -20,26 +19,18 @@ from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.judge.fleet.judge import Judging
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
-from microcoder.train.algorithm.scoring import (
-    build_rules,
-    note_clipped,
-    note_mismatch,
-    read_program,
-    score_heldout,
-    score_rollouts,
-)
+from microcoder.train.algorithm.scoring import build_rules, note_mismatch, read_program, score_heldout, score_rollouts
 from microcoder.train.algorithm.selection import sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
-from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
+from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_checkpoint
 from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task, order_problems
-from microcoder.train.trl.clipping import clipped_shares
-from microcoder.train.trl.frugal import PLACE, FrugalGRPOTrainer
+from microcoder.train.trl.frugal import FrugalGRPOTrainer
 from microcoder.train.trl.sampling import (
     SampledGroup,
     apart,
@@ -66,9 +57,6 @@ OPTIMIZER_METRICS = {
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
     """TRL's GRPO loop; sampling, scoring, metrics and checkpoints go through MicroCoder's own modules."""
-
-    _logps: torch.Tensor
-    """Log-probs of the latest forward pass (rows, tokens)."""
 
     def __init__(
         self,
@@ -101,7 +89,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._asked: Sequence[Task] = ()
         """The task of each response that is sampled next."""
         self._updates: list[dict[str, float]] = []
-        self._clipped: dict[int, float] = {}
         super().__init__(
             model=inputs.policy.model,
             args=arguments,
@@ -157,27 +144,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         samples = [sample for group in self._scored_P_G for sample in group]
         theirs = output["advantages"]
         output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
-        output[PLACE] = torch.arange(len(samples), device=theirs.device)
         if self.config.algorithm.masking.excluded_from != "gradient":
             counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
         return output
-
-    def _get_per_token_logps_and_entropies(self, *arguments: Any, **options: Any) -> Any:
-        found = super()._get_per_token_logps_and_entropies(*arguments, **options)
-        self._logps = found[0].detach()
-        return found
-
-    def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Return TRL's loss; record the share of each row that the clip removes, none in a step's first update."""
-        loss, old = super().loss_of_rows(model, inputs), inputs.get("old_per_token_logps")
-        if old is not None and PLACE in inputs:
-            mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
-            shares = clipped_shares(self.config.algorithm.loss, self._logps - old, inputs["advantages"], mask)
-            self._clipped |= zip(inputs[PLACE].tolist(), shares.tolist(), strict=True)
-        return loss
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
         """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
@@ -368,7 +340,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
-        self._scored_P_G, self._clipped = note_clipped(self._scored_P_G, self._clipped), {}
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
             metrics = summarise_step(
@@ -384,9 +355,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
-            if self.config.checkpoint.keep_best:
-                is_best = self.accelerator.is_main_process and best_step(self.run.read_evaluations()) == step
-                self.control.should_save |= broadcast_object_list([is_best])[0]
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.clock.phase("checkpoint"):
@@ -399,7 +367,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     step=self.steps_done,
                     clock=self.run_clock.read(),
                     keep=self.config.checkpoint.keep,
-                    best=best_step(self.run.read_evaluations()) if self.config.checkpoint.keep_best else None,
                 )
 
     # --- inputs ----------------------------------------------------------------------------------------------

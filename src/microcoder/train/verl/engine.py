@@ -107,8 +107,6 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
     config, run, observer = inputs.config, inputs.run, inputs.observer
     if callbacks:
         raise ConfigError("engine verl takes no callbacks; leave them out, or use --engine trl")
-    if config.checkpoint.keep_best:
-        observer.note(f"verl keeps its newest checkpoints ({config.checkpoint.keep}); keep_best is engine trl's")
     write_data(config, inputs.tasks, run.root / "verl")
     words = as_words(translate(config, run, model=inputs.policy))
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "HYDRA_FULL_ERROR": "1"}
