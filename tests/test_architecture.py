@@ -42,7 +42,7 @@ BUDGETS = {
     "train/algorithm": 1040,
     "train/recipe": 590,
     "train/run": 2270,
-    "train/trl": 960,
+    "train/trl": 965,
     "train/verl": 1630,
     "lab": 5,
     "lab/studies": 2425,

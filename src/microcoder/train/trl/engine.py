@@ -18,20 +18,12 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.errors import ConfigError, suggest
 from microcoder.judge.core.files import new_folder
-from microcoder.train.algorithm.config import (
-    AlgorithmConfig,
-    CispoLoss,
-    ClippedLoss,
-    GspoLoss,
-    LuspoLoss,
-    SapoLoss,
-    TwoSidedLoss,
-)
 from microcoder.train.recipe.recipe import Batches, TrainConfig, cut_batches, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
+from microcoder.train.trl.loss import translate_loss
 from microcoder.train.trl.sampling import require_vllm, vllm_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -147,28 +139,6 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
     if (lora := config.weights.lora) is None:
         return None
     return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.peft_modules, task_type="CAUSAL_LM")
-
-
-def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
-    """Return the arguments of `GRPOConfig` that select a recipe's loss."""
-    loss = algorithm.loss
-    # GSPO is GRPO's loss with the ratio of the whole response.
-    arguments: dict[str, Any] = {
-        "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
-        "importance_sampling_level": "sequence" if isinstance(loss, GspoLoss | LuspoLoss) else "token",
-    }
-    if isinstance(loss, ClippedLoss):
-        arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}
-    if isinstance(loss, TwoSidedLoss):
-        arguments |= {"delta": loss.dual_clip}
-    if isinstance(loss, CispoLoss):
-        arguments |= {"epsilon_high": loss.max_ratio}
-    if isinstance(loss, SapoLoss):
-        arguments |= {
-            "sapo_temperature_pos": loss.temperature_positive,
-            "sapo_temperature_neg": loss.temperature_negative,
-        }
-    return arguments
 
 
 def build_arguments(
