@@ -15,7 +15,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, Study, find_studies, load_study
 from microcoder.lab.studies.work import Work, digest_code, distinct_work, plan_work
 from microcoder.lab.studies.workers import missing_work
-from microcoder.train.recipe.recipe import MicroProblems, find_idle
+from microcoder.train.recipe.recipe import MicroProblems
 from microcoder.train.run.tasks import load_tasks
 
 ROOT = Path(__file__).parents[2]
@@ -67,19 +67,6 @@ def test_work_that_studies_share_is_done_once() -> None:
     assert not {work.folder for work in here} & {work.folder for work in there}
     starts = [{work.config.model_dump()["model"]["warm_start"]["seed"] for work in works} for works in (here, there)]
     assert starts == [{0}, {100}]
-
-
-def test_every_idea_of_a_study_can_act_at_every_scale() -> None:
-    """But where one update a step is what is studied: a step from one set of rollouts, and the smallest batch."""
-    declared = {("006_truncation_mask", "one_step"), ("007_batch_size", "32")}
-    idle = {
-        (name, work.name): said
-        for name, study in STUDIES.items()
-        for scale in (MICRO, *study.scales)
-        for work in planned(name, scale)
-        if work.seed == 0 and (said := find_idle(work.config))
-    }
-    assert idle.keys() == declared, idle
 
 
 def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems() -> None:

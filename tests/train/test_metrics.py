@@ -142,13 +142,10 @@ def test_flat_groups_are_distinguished_by_their_cause() -> None:
         assert fix in str(alarm)
 
 
-def test_a_run_that_diverges_names_the_checkpoint_to_go_on_from(tmp_path: Path) -> None:
+def test_a_run_that_diverges_says_what_to_lower(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     recorder = Recorder(run=run, schedule=ConstantTemperature(), learning_rate=0.1, num_steps=9, ideas=())
     recorder.refuse_divergence({"loss": 1.0}, step=3)
-    with pytest.raises(TrainingError, match=r"loss is nan in step 3; .* \(now 0\.1\) and start another --run-dir$"):
-        recorder.refuse_divergence({"loss": math.nan}, step=3)
-    (weights := run.checkpoints / "global_step_2" / "actor" / "huggingface").mkdir(parents=True)
-    (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("2")
-    with pytest.raises(TrainingError, match=f"grad_norm is inf .* --model.path {weights}$"):
-        recorder.refuse_divergence({"grad_norm": math.inf}, step=3)
+    for name, value in (("loss", math.nan), ("grad_norm", math.inf)):
+        with pytest.raises(TrainingError, match=rf"{name} is {value} in step 3; .* \(now 0\.1\) and start another"):
+            recorder.refuse_divergence({name: value}, step=3)

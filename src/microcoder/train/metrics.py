@@ -115,8 +115,6 @@ class StepMetrics:
     some reasons depend on how busy the machine was."""
     outcomes: Mapping[str, int]
     """Rollouts by verdict."""
-    methods: Mapping[str, int]
-    """Accepted tests by the comparison that accepted them."""
     masked: Mapping[str, int]
     """Masked rollouts by reason."""
     staleness_mean: float = metric(
@@ -245,7 +243,6 @@ def summarise_step(
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
         zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
-        methods=dict(sorted(Counter(test.method for one in verdicts for test in one.tests if test.method).items())),
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),

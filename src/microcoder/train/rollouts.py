@@ -116,7 +116,6 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "temperature": temperature,
         "program": sample.program.code,
         "extraction": sample.program.reason,
-        "blocks": [{**asdict(block), "undone": list(block.undone)} for block in sample.program.blocks],
         "verdict": str(verdict.outcome),
         "tests_passed": verdict.tests_passed,
         "tests_total": verdict.tests_total,

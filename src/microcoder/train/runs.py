@@ -126,14 +126,10 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         "verdict": text, "cpu_seconds": real, "wall_seconds": real, "memory_mib": real, "method": text, "detail": text,
         "output": text,
     }.items())  # fmt: skip
-    block = pa.struct({
-        "start": whole, "end": whole, "tag": text, "is_closed": claim, "is_draft": claim, "compiles": claim,
-        "undone": pa.list_(text), "is_taken": claim,
-    }.items())  # fmt: skip
     schema = pa.schema({
         "step": whole, "problem_id": text, "tier": text, "sample_index": whole, "prompt": text, "completion": text,
         "num_tokens": whole, "is_truncated": claim, "temperature": real, "program": text, "extraction": text,
-        "blocks": pa.list_(block), "verdict": text, "tests_passed": whole, "tests_total": whole,
+        "verdict": text, "tests_passed": whole, "tests_total": whole,
         "tests": pa.list_(test), "reward": real, "length_penalty": real, "rewards": pa.map_(text, real),
         "advantage": real, "masked_why": text, "lost": pa.map_(text, real),
     })  # fmt: skip

@@ -339,11 +339,8 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
         (["+microcoder.rewards=[{name:fraction}]"], r"fraction looks at every test.*evaluator\.stop=never"),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
         (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
-        (["reward.reward_manager.name=naive"], "use microcoder, and bring a reward of your own"),
-        (
-            ["reward.reward_manager.name=microcoder", "reward.reward_model.enable=true"],
-            "would do nothing; leave them out",
-        ),
+        (["reward.reward_manager.name=naive"], "use microcoder alone, and bring a reward of your own"),
+        (["reward.reward_model.enable=true"], "use microcoder alone"),
     ],
 )
 def test_what_would_act_otherwise_than_it_says_is_an_error(

@@ -13,10 +13,8 @@ from vllm_runs import RECIPE, needs_vllm
 
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.types import Problem, Program
 from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -107,28 +105,6 @@ def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer
     torch.testing.assert_close(
         output["importance_sampling_ratio"][masks].cpu(), torch.ones(int(masks.sum())), atol=1e-3, rtol=0
     )
-
-
-def test_responses_are_judged_as_they_land(
-    trainer: MicroCoderTrainer, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    early, engine = trainer.judge, trainer.vllm_generation.llm.llm_engine
-    assert isinstance(early, EarlyJudge)
-    begun: list[tuple[str, int]] = []
-
-    def begin(program: Program, problem: Problem) -> None:
-        begun.append((problem.id, engine.get_num_unfinished_requests()))
-        EarlyJudge.begin(early, program, problem)
-
-    monkeypatch.setattr(early, "begin", begin)
-    trainer._generate_and_score_completions(rows_of(trainer))
-    scored = samples_of(trainer)
-    assert sorted(problem for problem, _ in begun) == sorted(one.rollout.problem_id for one in scored)
-    assert sum(left > 0 for _, left in begun) > 4, "those that land before the last"
-    problems = [trainer.train_tasks[one.rollout.problem_id].problem for one in scored]
-    again = judge.judge([one.program for one in scored], problems)
-    assert [one.verdict.outcome for one in scored] == [verdict.outcome for verdict in again]
-    assert early._begun == {}
 
 
 @pytest.mark.parametrize("correction", ["token", "sequence"])

@@ -78,7 +78,7 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
         "about": " · ".join(filter(None, about)),
         "headline": _headline(history, headline),
         "story": _story(history),
-        "notices": list(_notices(history, headline)),
+        "notices": list(_notices(history)),
         "tables": [*_arms(history, others), *_before_after(history, headline)],
         "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(command)])]),
     }
@@ -253,7 +253,7 @@ def _count_outcome(outcome: Outcome, evaluation: EvaluationMetrics) -> str:
     return f"{number} ({_percent(number / max(1, sum(evaluation.outcomes.values())))})"
 
 
-def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
+def _notices(history: History) -> Iterator[str]:
     before, after = history.before, history.after
     in_training = sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in history.steps)
     unscored = [in_training, *(one.num_unscored if one else 0 for one in (before, after))]
@@ -262,18 +262,6 @@ def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
             f"{total} unscored sample{'' if total == 1 else 's'}: {unscored[0]} in training, {unscored[1]} before, "
             f"{unscored[2]} after. The sandbox failed on them, not the program, so they are in no mean on this page."
         )
-    limit = max((step.max_response_tokens for step in history.steps), default=0)
-    in_test = (((history.manifest.get("config") or {}).get("evaluation") or {}).get("max_response_tokens")) or limit
-    if limit and limit != in_test:
-        yield (
-            f"At most {limit} tokens of a response in training, and {in_test} in tests: lengths and accuracy of the "
-            "two differ by that."
-        )
-    for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
-        name = history.run.evaluation_file(evaluation.step).name
-        yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
-    if before and after and before.solved.keys() != after.solved.keys():
-        yield f"Before and after used different problems; the difference covers the {headline.num_problems} in both."
     if (history.manifest.get("git") or {}).get("is_dirty"):
         yield "The working tree had uncommitted changes, so the commit alone does not give this run."
 

@@ -17,9 +17,9 @@ from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
 from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss, TwoSidedLoss
-from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
-from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature, VllmConfig
+from microcoder.train.algorithm.config import AlgorithmConfig, TwoSidedLoss
+from microcoder.train.algorithm.masking import SoftPenalty
+from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
@@ -413,22 +413,16 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
     """Return the split of a step into updates and micro batches; ConfigError if a size does not divide evenly."""
     batch, num_samples = config.batch, config.rollout.num_samples
     if batch.train_batch_size % num_processes:
-        near = max(1, round(batch.train_batch_size / num_processes)) * num_processes
         raise ConfigError(
             f"batch.train_batch_size={batch.train_batch_size} cannot be shared by {num_processes} processes; "
-            f"try {near}, or another multiple of {num_processes}"
+            f"use a multiple of {num_processes}"
         )
     rollouts_per_update = batch.ppo_mini_batch_size * num_samples
     if rollouts_per_update % (batch.micro_batch_rollouts * num_processes):
-        share, rest = divmod(rollouts_per_update, num_processes)
-        advice = (
-            f"try batch.ppo_mini_batch_size={-(-batch.ppo_mini_batch_size // num_processes) * num_processes}"
-            if rest
-            else f"try batch.micro_batch_rollouts={largest_divisor(share, batch.micro_batch_rollouts)}"
-        )
         raise ConfigError(
             f"the {rollouts_per_update} rollouts of an update cannot be cut into micro batches of "
-            f"{batch.micro_batch_rollouts} on {num_processes} processes; {advice}"
+            f"{batch.micro_batch_rollouts} on {num_processes} processes; lower batch.micro_batch_rollouts, or use a "
+            f"batch.ppo_mini_batch_size that is a multiple of {num_processes}"
         )
     return Batches(
         rollouts_per_step=batch.train_batch_size * num_samples,
@@ -444,7 +438,7 @@ def count_verl_devices(config: TrainConfig) -> int:
 
 
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
-    """Return lines: batch sizes in problems, rollouts and tokens, then the settings that have no effect."""
+    """Return lines: batch sizes in problems, rollouts and tokens."""
     cut = cut_batches(config, num_processes=num_processes)
     batch, limit = config.batch, config.rollout.longest_response_tokens
     on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"
@@ -458,27 +452,4 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
         row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
         row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
         row("a pass", "", batch.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
-        *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
-
-
-def find_idle(config: TrainConfig) -> list[str]:
-    """Return the settings of a recipe that cannot have an effect in its run, each with the reason and a remedy."""
-    loss, masking, last = config.algorithm.loss, config.algorithm.masking, config.num_steps
-    idle = []
-    if config.batch.train_batch_size == config.batch.ppo_mini_batch_size:
-        what = "clip" if isinstance(loss, ClippedLoss) else "ratio"
-        idle.append(
-            f"the {what} of loss {loss.kind}, with one update a step: every ratio is 1; "
-            f"try batch.ppo_mini_batch_size={max(1, config.batch.train_batch_size // 2)}"
-        )
-    if isinstance(masking, ConditionalMasking) and not masking.rho:
-        idle.append("the mask, with algorithm.masking.rho = 0; try 0.1, or kind = none")
-    temperature = config.rollout.temperature
-    stages = temperature.stages if isinstance(temperature, StagedTemperature) else ()
-    for key, begins in (
-        ("temperature.stages", [stage.from_step for stage in stages]),
-        ("length_stages", [stage.from_step for stage in config.rollout.length_stages]),
-    ):
-        idle += [f"rollout.{key} from step {step}, after the last step {last}" for step in begins if step > last]
-    return idle

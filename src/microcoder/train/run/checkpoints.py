@@ -120,15 +120,16 @@ def check_model_folder(path: Path) -> None:
             f"checkpoint folder {path} holds a LoRA adapter, not a model; merge it into its base model first "
             "(peft's merge_and_unload), and use that folder"
         )
-    if not (path / "config.json").is_file():
-        raise DataError(f"checkpoint folder {path} has no config.json; use a folder written by save_pretrained()")
-    if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
+    parts = {
+        "config.json": ("config.json",),
+        "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,
+        "tokenizer (tokenizer.json)": ("tokenizer.json", "tokenizer.model", "vocab.json"),
+    }
+    if lacks := [what for what, names in parts.items() if not any(any(path.glob(name)) for name in names)]:
         raise DataError(
-            f"checkpoint folder {path} has no weights (*.safetensors or pytorch_model.bin); copy them there, "
-            "or use another folder with --model.path"
+            f"checkpoint folder {path} has no {' and no '.join(lacks)}; use a folder written by save_pretrained() of "
+            "model and tokenizer, or another with --model.path"
         )
-    if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")
 
 
 def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:

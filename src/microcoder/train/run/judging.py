@@ -1,8 +1,7 @@
-"""The judge of a run: in this process, behind HTTP, or on the nodes of its Ray cluster; and judging early."""
+"""The judge of a run: in this process, behind HTTP, or on the nodes of its Ray cluster."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,37 +72,3 @@ class _OnNodes:
         raise EvaluatorFault(
             'evaluator.backend = "ray" judges in verl\'s reward workers alone; use "process" or "http"'
         )
-
-
-class EarlyJudge:
-    """A judge that can begin to judge programs before their batch is complete."""
-
-    def __init__(self, judge: Judging) -> None:
-        self._judge = judge
-        self._begun: dict[tuple[str, Program], list[Future[Verdict]]] = {}
-
-    def begin(self, program: Program, problem: Problem) -> None:
-        """Judge a program of the next batch in the background; raises what `Judging.submit` raises."""
-        self._begun.setdefault((problem.id, program), []).append(self._judge.submit(program, problem))
-
-    def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
-    ) -> list[Verdict]:
-        """Judge a batch, as `BatchJudge.judge`: wait for the programs that were begun, submit the others."""
-        begun = [
-            waiting.pop() if (waiting := self._begun.get((problem.id, program))) else None
-            for program, problem in zip(programs, problems, strict=True)
-        ]
-        left = [index for index, future in enumerate(begun) if future is None]
-        asked = self._judge.judge([programs[index] for index in left], [problems[index] for index in left])
-        verdicts = dict(zip(left, asked, strict=True))
-        # What was begun and is not in the batch, such as of a step that failed, is given up.
-        for future in (future for futures in self._begun.values() for future in futures):
-            future.cancel()
-        self._begun.clear()
-        for index, future in enumerate(begun):
-            if future is not None:
-                verdicts[index] = future.result()
-            if on_verdict is not None:
-                on_verdict(index, verdicts[index])
-        return [verdicts[index] for index in range(len(programs))]

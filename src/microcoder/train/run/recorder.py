@@ -68,13 +68,9 @@ class Recorder:
         """Raise TrainingError if an update's loss or gradient norm is not finite."""
         for name in ("loss", "grad_norm"):
             if not math.isfinite(optimizer.get(name, 0.0)):
-                newest = self.run.latest_checkpoint_step()
-                from_there = (
-                    f" with --model.kind hugging_face --model.path {self.run.checkpoint(newest)}" if newest else ""
-                )
                 raise TrainingError(
                     f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now "
-                    f"{self.learning_rate}) and start another --run-dir{from_there}"
+                    f"{self.learning_rate}) and start another --run-dir, from a checkpoint (--model.path) or anew"
                 )
 
     def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> StepMetrics:

@@ -6,7 +6,7 @@ temperature, silently. Ratios must be taken at the sampling temperature (paper, 
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -201,26 +201,3 @@ def make_trainable() -> None:
     CpuPlatform.supported_dtypes = property(lambda _: [torch.float32, torch.bfloat16, torch.float16])
     # GiB; vLLM would take half of the machine's memory.
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-
-
-@contextmanager
-def watch_landing(llm: Any, landed: Callable[[Sequence[int], Sequence[int]], None]) -> Iterator[None]:
-    """Within the body, call `landed(prompt_ids, response_ids)` as a `vllm.LLM` finishes each request.
-
-    A step's responses end one by one; the last take most of the time, in which the others can be judged.
-    """
-    engine = llm.llm_engine
-    step = engine.step
-
-    def step_and_tell() -> list[Any]:
-        outputs = step()
-        for output in outputs:
-            if output.finished:
-                landed(output.prompt_token_ids, output.outputs[0].token_ids)
-        return outputs
-
-    engine.step = step_and_tell
-    try:
-        yield
-    finally:
-        del engine.step

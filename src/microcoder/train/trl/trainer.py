@@ -17,15 +17,13 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
-from microcoder.judge.fleet.judge import Judging
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
-from microcoder.train.algorithm.scoring import build_rules, note_mismatch, read_program, score_heldout, score_rollouts
+from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_heldout, score_rollouts
 from microcoder.train.algorithm.selection import sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_checkpoint
-from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
@@ -38,7 +36,6 @@ from microcoder.train.trl.sampling import (
     set_sampling,
     split_generated,
     start_sampler,
-    watch_landing,
 )
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -86,8 +83,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
-        self._asked: Sequence[Task] = ()
-        """The task of each response that is sampled next."""
         self._updates: list[dict[str, float]] = []
         super().__init__(
             model=inputs.policy.model,
@@ -100,9 +95,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         self.remove_callback(PrinterCallback)
         start_sampler(self)
-        # Flawed graders of studies judge batches only.
-        if self.use_vllm and isinstance(self.judge, Judging):
-            self.judge = EarlyJudge(self.judge)
 
     @property
     def steps_done(self) -> int:
@@ -137,7 +129,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
-        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         output = super()._generate_and_score_completions(inputs)
         self._ready = None
         self._correct_mismatch(output)
@@ -183,7 +174,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
-        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
@@ -194,22 +184,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             return join_generated(self._ready)
         with self.clock.phase("generate"):
             return super()._generate(prompts)
-
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *others: Any, **options: Any) -> Any:
-        if not isinstance(self.judge, EarlyJudge):
-            return super()._generate_single_turn(prompt_ids, *others, **options)
-        early, limit = self.judge, self.vllm_generation.max_completion_length
-        asked, self._asked = self._asked, ()
-        tasks = dict(zip(map(tuple, prompt_ids), asked, strict=True)) if asked else {}
-
-        def begin(prompt: Sequence[int], response: Sequence[int]) -> None:
-            if task := tasks.get(tuple(prompt)):
-                ((rollout,),) = self._rollouts([list(response)], [task], limit)
-                problem = task.problem
-                early.begin(read_program(rollout, language=problem.language, extract=self.rules.extract), problem)
-
-        with watch_landing(self.vllm_generation.llm, begin):
-            return super()._generate_single_turn(prompt_ids, *others, **options)
 
     def _reward(
         self,
@@ -311,7 +285,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
-                self._asked = [task for task in tasks_P for _ in range(num_samples)]
                 completion_ids, _ = self._generate_single_turn(prompt_ids, images, fields, num_samples)
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]

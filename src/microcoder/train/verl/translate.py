@@ -156,11 +156,6 @@ def _refuse_unmappable(config: TrainConfig) -> None:
             "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
             'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
         )
-    if _corrects_mismatch(config) and _has_own_correction(config):
-        raise ConfigError(
-            "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
-            "--rollout.mismatch.correction off, or leave out the latter"
-        )
     if (mode := _mode(config)) not in TRAINER_MODES:
         raise ConfigError(
             f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}"
