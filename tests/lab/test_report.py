@@ -12,8 +12,7 @@ from synthetic_run import MANIFEST, Recipe, write_run
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import append_row, write_json
-from microcoder.lab.studies.effects import Estimate
-from microcoder.lab.studies.report import algorithm_name, check_alike, conclude, describe_report
+from microcoder.lab.studies.report import algorithm_name, check_alike, describe_report
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory, read_history
@@ -184,7 +183,6 @@ def test_arms_are_compared_on_the_same_problems_with_an_interval(runs: Path) -> 
     told = describe_report(history, [other])["tables"]
     assert [table["id"] for table in told] == ["arms", "before-after"]
     assert told[0]["rows"][1][2][0].replace("−", "-").startswith(f"{change:+.1f} (")  # noqa: RUF001
-    assert told[0]["text"].endswith("by these two runs.") == (told[0]["rows"][1][2][1] == "flat")
     assert [row[0] for row in told[0]["rows"]] == ["MicroCoder-GRPO", "DAPO"]
     assert told[0]["note"].endswith("The arms differ in: algorithm.masking.kind: conditional / none.")
 
@@ -193,20 +191,6 @@ def test_a_run_on_other_problems_is_refused(runs: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", replace(SMALL, manifest=manifest("none", problems="bb")))
     with pytest.raises(DataError, match=r"asked other problems than .* \(digest bb against aa\)"):
         check_alike(read_history(runs / "ours"), read_history(other))
-
-
-@pytest.mark.parametrize(
-    ("interval", "said"),
-    [
-        ((-0.1, 0.1), "No difference in accuracy between MicroCoder-GRPO and DAPO is shown"),
-        ((-0.2, -0.1), "MicroCoder-GRPO ends above DAPO"),
-        ((0.1, 0.2), "DAPO ends above MicroCoder-GRPO"),
-    ],
-)
-def test_the_conclusion_says_what_the_interval_shows(interval: tuple[float, float], said: str) -> None:
-    low, high = interval
-    difference = Estimate((low + high) / 2, low, high, 100)
-    assert conclude("MicroCoder-GRPO", "DAPO", difference).startswith(said)
 
 
 @pytest.mark.parametrize(

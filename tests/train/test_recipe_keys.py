@@ -63,7 +63,7 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         ({"trl__beta": "1"}, "[trl] beta is the recipe's to decide; look for its key"),
         ({"trl__use_bias_correction_kl": "1"}, "the recipe's to decide"),
         ({"trl__top_p": "1"}, "top_p would sample from another policy"),
-        ({"trl__zzzz": "1"}, "is not an option of TRL"),
+        ({"trl__zzzz": "1"}, "unexpected keyword argument 'zzzz'"),
         ({"rewards": "fraction"}, "add --evaluator.stop never"),
         ({"rewards": "[]"}, "rewards is empty"),
         ({"rewards": '{name = "format", weight = 0}'}, "leaves the reward out"),

@@ -188,15 +188,10 @@ class History:
 
     @cached_property
     def tier_of(self) -> dict[str, str]:
-        """Held-out problem's id -> tier, from the first file of held-out samples that can be read; else empty."""
+        """Held-out problem's id -> tier, from the first file of held-out samples that is there; else empty."""
         paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
-        for path in (path for path in paths if path.exists()):
-            try:
-                rows = read_rollouts(path, columns=["problem_id", "tier"])
-            except (OSError, ValueError):
-                continue
-            return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
-        return {}
+        found = [read_rollouts(path, columns=["problem_id", "tier"]) for path in paths if path.exists()][:1]
+        return {row["problem_id"]: row["tier"] or "untiered" for rows in found for row in rows}
 
     def of_tier(self, solved: Mapping[str, Sequence[bool | None]], tier: str) -> dict[str, Sequence[bool | None]]:
         """Return an evaluation's problems of a tier; all of them for an empty one."""

@@ -151,7 +151,7 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
     arms = [history, *others]
     labels, after = _labels(arms), history.after
     rows: list[list[Cell]] = []
-    said, changed = [], []
+    changed: list[str] = []
     for arm, label in zip(arms, labels, strict=True):
         end = arm.after
         difference = estimate_difference(after.solved, end.solved) if after and end and arm is not history else None
@@ -163,7 +163,6 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
         accuracy = _percent(estimate_accuracy(end.solved) if end else None)
         rows.append([label, accuracy, _difference(difference), *figures, *shares])
         if arm is not history:
-            said.append(conclude(labels[0], label, difference))
             ours, theirs = (flatten(one.manifest.get("config") or {}) for one in (history, arm))
             # What only one of them has hangs on a kind, in which they then differ.
             shared = sorted(key for key in ours.keys() & theirs.keys() if not key.startswith(_NEUTRAL))
@@ -171,14 +170,13 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
     yield {
         "id": "arms",
         "title": f"Against the other arm{'s' if len(rows) > 2 else ''}",
-        "text": " ".join(said),
         "columns": [
             *("arm", "held-out accuracy after", f"less {labels[0]}, points", "length after"),
             *("diversity after", "truncated in training", "masked in training"),
         ],
         "rows": rows,
-        "note": "The same problems, paired; 95 % intervals over the choice of problems, not over seeds. The arms "
-        f"differ in: {'; '.join(changed) or 'nothing'}.",
+        "note": "The same problems, paired; 95 % intervals over the choice of problems: one run each does not show "
+        f"what another seed would give. The arms differ in: {'; '.join(changed) or 'nothing'}.",
     }
 
 
@@ -189,19 +187,6 @@ def _labels(arms: Sequence[History]) -> list[str]:
         f"{name} ({place}: {arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
         for place, (name, arm) in enumerate(zip(names, arms, strict=True), 1)
     ]
-
-
-def conclude(ours: str, other: str, difference: Estimate | None) -> str:
-    """Say in a sentence what the difference between two arms shows, if anything."""
-    if difference is None:
-        return f"{other} has no evaluation after training yet: nothing to compare."
-    if not difference.excludes_zero:
-        return f"No difference in accuracy between {ours} and {other} is shown by these two runs."
-    better, worse = (ours, other) if difference.value < 0 else (other, ours)
-    return (
-        f"{better} ends above {worse}, by more than the choice of problems explains; one run each does not show what "
-        "another seed would give."
-    )
 
 
 def check_alike(history: History, other: History) -> None:

@@ -64,18 +64,11 @@ class MicroModel(Config):
 
 
 class LoraAdapter(Config):
-    """Train low-rank adapters instead of all weights; options by PEFT's names."""
+    """Train low-rank adapters of all linear layers but the output layer, instead of all weights; by PEFT's names."""
 
     rank: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
     """Scales an adapter by alpha / rank."""
-    target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
-    """Names, or suffixes of names, of the adapted layers; `all-linear`: all but the output layer."""
-
-    @property
-    def peft_modules(self) -> str | list[str]:
-        """The adapted layers as PEFT takes them."""
-        return self.target_modules if isinstance(self.target_modules, str) else list(self.target_modules)
 
 
 class HuggingFaceModel(Config):

@@ -163,7 +163,6 @@ def count_memory(
     queries, keys = head_size(shape) * heads, head_size(shape) * kv_heads
     prompt_tokens, response_tokens = longest_prompt_tokens(config), rollout.longest_response_tokens
     stored, product, is_whole = WEIGHT_BYTES[model.dtype], WEIGHT_BYTES[model.compute_dtype], model.lora is None
-    # All linear layers have adapters, if any has: an upper bound.
     rank = 0 if model.lora is None else model.lora.rank
     adapters = rank * layers * (7 * hidden + 2 * (queries + keys) + 3 * mlp)
     trained, trained_bytes = (parameters, stored) if is_whole else (adapters, 4)

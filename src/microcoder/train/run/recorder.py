@@ -10,7 +10,7 @@ from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
-from microcoder.train.algorithm.sampling import DiversityTemperature, StagedTemperature, TemperatureSchedule
+from microcoder.train.algorithm.sampling import DiversityTemperature, TemperatureSchedule
 from microcoder.train.algorithm.selection import PassCount, choose_problems, count_passes
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
@@ -93,14 +93,7 @@ class Recorder:
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[StepMetrics]) -> list[Alarm]:
         """Return the early warnings that hold at a step; `history` are the steps before."""
-        stages = self.schedule.stages if isinstance(self.schedule, StagedTemperature) else ()
-        return find_alarms(
-            metrics,
-            history=history,
-            breaks=[stage.from_step for stage in stages[1:]],
-            num_steps=self.num_steps,
-            ideas=self.ideas,
-        )
+        return find_alarms(metrics, history=history, num_steps=self.num_steps, ideas=self.ideas)
 
     def record_evaluation(
         self, scored_P_G: Groups, *, step: int, temperature: float, seconds: float

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from packaging.version import Version
 from torch import nn
 from trl import GRPOTrainer
 
@@ -128,8 +127,6 @@ def join_generated(groups: Sequence[SampledGroup]) -> tuple[Any, ...]:
     return prompt_ids, completion_ids, None, completions, None if logprobs[0] is None else logprobs, {}, None, []
 
 
-OLDEST, NEWEST = "0.22.0", "0.31.0"
-"""The versions of vLLM that TRL 1.16 supports."""
 INSTALL = how_to_install("vllm")
 
 
@@ -142,37 +139,22 @@ def require_vllm(config: TrainConfig) -> None:
             f"rollout.backend = 'vllm', but vLLM is not installed; type: {INSTALL} (GPU machines only), "
             "or pass --rollout.backend transformers"
         )
-    from vllm import __version__ as installed  # pyrefly: ignore[missing-import]
-
-    if not Version(OLDEST) <= Version(Version(installed).base_version) <= Version(NEWEST):
-        raise ConfigError(f"vLLM {installed} is installed; TRL 1.16 works with {OLDEST} to {NEWEST}; type: {INSTALL}")
     from vllm.platforms import current_platform  # pyrefly: ignore[missing-import]
 
     if current_platform.is_cpu():
         make_trainable()
 
 
-def vllm_arguments(
-    config: TrainConfig, *, longest_prompt_tokens: int, model_tokens: int | None = None
-) -> dict[str, Any]:
-    """Return TRL's arguments for vLLM as the sampler of a recipe, with room for the longest prompt and response.
-
-    Raises:
-        ConfigError: the longest prompt and response exceed the model's positions.
-    """
+def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[str, Any]:
+    """Return TRL's arguments for vLLM as the sampler of a recipe, with room for the longest prompt and response."""
     rollout, vllm = config.rollout, config.rollout.vllm
-    needed = longest_prompt_tokens + max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
-    if model_tokens is not None and needed > model_tokens:
-        raise ConfigError(
-            f"the longest prompt ({longest_prompt_tokens} tokens) and response need {needed} tokens, the model's "
-            f"positions end at {model_tokens}; lower rollout.max_response_tokens (or evaluation.max_response_tokens)"
-        )
+    longest = max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     return {
         "use_vllm": True,
         "vllm_mode": "colocate",
         # For the sampler's log-probs: the weights are ours (`mismatch.py`).
         "vllm_importance_sampling_correction": rollout.corrects_mismatch,
-        "vllm_max_model_length": needed,
+        "vllm_max_model_length": longest_prompt_tokens + longest,
         "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
         "vllm_enable_sleep_mode": vllm.enable_sleep_mode,
         "vllm_tensor_parallel_size": vllm.tensor_parallel_size,

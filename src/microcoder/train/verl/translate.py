@@ -225,7 +225,7 @@ def _model(config: TrainConfig) -> dict[str, Any]:
         decided |= {
             f"{MODEL}.lora_rank": lora.rank,
             f"{MODEL}.lora_alpha": lora.alpha,
-            f"{MODEL}.target_modules": lora.peft_modules,
+            f"{MODEL}.target_modules": "all-linear",
         }
     return decided
 
