@@ -364,6 +364,13 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
+            if self.algorithm.problem_choice == "active":
+                yield 'algorithm.problem_choice = "active" is engine trl\'s; leave it out, or add --engine trl'
+            if self.rollout.temperature.kind == "diversity":
+                yield (
+                    'rollout.temperature.kind = "diversity" is engine trl\'s; probe there (--engine trl --num_steps 1) '
+                    "and give the temperature that it chose"
+                )
             if self.trl:
                 yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
             return
