@@ -166,14 +166,6 @@ def test_an_interval_holds_its_value_has_a_width_and_turns_with_the_sign(rows: d
         assert (backwards.low, backwards.high) == pytest.approx((effect.low, effect.high))
 
 
-@given(ROWS, st.floats(0.01, 0.5))
-@settings(max_examples=80, deadline=None)
-def test_a_claim_and_its_opposite_are_never_both_supported(rows: dict[int, dict[str, float]], least: float) -> None:
-    effect = estimate_rows(rows)
-    found = {judge(effect, "higher", least).verdict, judge(effect, "lower", least).verdict}
-    assert found not in ({SUPPORTED}, {SMALLER}, {SUPPORTED, SMALLER})
-
-
 @pytest.mark.parametrize("num_seeds", [3, 5])
 def test_planted_effects_are_found_and_what_is_not_there_is_not(num_seeds: int) -> None:
     """Differences of accuracy between two levels on the same problems, by binary samples."""
