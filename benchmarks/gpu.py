@@ -115,7 +115,6 @@ def recipe(model: str, arguments: argparse.Namespace) -> dict[str, str]:
         "evaluation.samples_per_problem": "1",
         "evaluation.max_response_tokens": "8",
         "checkpoint.every_steps": "100000",
-        "checkpoint.keep_best": "false",
         "evaluator.workers": "2",
         **dict(word.split("=", 1) for word in arguments.keys),
     }

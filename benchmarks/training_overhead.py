@@ -46,7 +46,6 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
         "problems.num_heldout": "2",
         "evaluation.every_steps": "1000",
         "checkpoint.every_steps": "1000",
-        "checkpoint.keep_best": "false",
     }
     config = load_config(TrainConfig, [RECIPE], overrides)
     batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)

@@ -22,7 +22,6 @@ ALGORITHM, JUDGE = "microcoder.train.algorithm.", "microcoder.judge."
 COMPARISON = ("judge/test_compare.py", "judge/test_values.py")
 TESTS_OF = {
     f"{ALGORITHM}advantages": ("train/test_scoring.py",),
-    f"{ALGORITHM}continuation": ("train/test_continuation.py",),
     f"{ALGORITHM}masking": ("train/test_scoring.py",),
     "microcoder.train.run.alarms": ("train/test_temperature.py", "train/test_metrics.py"),
     f"{ALGORITHM}selection": ("train/test_filtering.py", "train/test_scoring.py"),

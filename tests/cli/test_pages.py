@@ -43,7 +43,7 @@ def test_the_viewer_serves_until_it_is_interrupted(run: Path) -> None:
 def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "audit"
     (tmp_path / "gullible.py").write_text("def judge(code, tests, time_limit):\n    return True\n")
-    judges = ["--judge", "microcoder", "--judge", f"function@1.0={tmp_path}/gullible.py:judge"]
+    judges = ["--judge", "microcoder", "--judge", f"function={tmp_path}/gullible.py:judge"]
     suites = [word for suite in ("forgery", "fidelity", "pairs", "isolation") for word in ("--suite", suite)]
     main(["audit-judge", *judges, *suites, "--most", "5", "--seed", "3", "--lanes", "1", "--out", str(out)])
     assert capsys.readouterr().out.strip() == str(out / "audit.md")
@@ -53,4 +53,4 @@ def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureF
     assert {rate["misses"] for rate in ours["rates"].values()} == {0}
     assert gullible["rates"]["forgery"]["misses"] == gullible["rates"]["forgery"]["asked"] > 20
     assert gullible["rates"]["right pairs"]["misses"] == 0
-    assert (gullible["judged"]["version"], record["seed"], gullible["containment"]) == ("1.0", 3, "")
+    assert (record["seed"], gullible["containment"]) == (3, "")

@@ -14,7 +14,6 @@ from microcoder.judge.core.errors import DataError
 from microcoder.lab.studies.design import MICRO, Study, load_study
 from microcoder.lab.studies.work import Work, plan_work
 from microcoder.lab.studies.workers import _do, missing_work
-from microcoder.train.recipe.recipe import build_rewards
 from microcoder.train.runs import RunDirectory, read_rollouts
 
 ROOT, DESC = Path(__file__).parents[2], "{http://www.w3.org/2000/svg}desc"
@@ -82,25 +81,6 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
     assert fate.endswith("Area under the ROC curve: nan [nan, nan], 0 of 1 runs collapsed.")
     with pytest.raises(DataError, match="no finished run of graders"):
         read_paid_runs(study, tmp_path)
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "studies/judges").glob("*.toml")), ids=lambda path: path.stem)
-def test_the_studies_vary_the_reward_alone(path: Path, tmp_path: Path) -> None:
-    study = load_study(path)
-    runs = plan_work(study, scale=MICRO, root=tmp_path)
-    assert len({run.folder for run in runs}) == len(runs) == len(study.seeds) * len(study.levels)
-    for run in runs:
-        rewards = build_rewards(run.config.rewards)
-        assert (rewards.parts[0][0].label == "all_tests") == (run.name == study.reference)
-        alike = run.config.model_copy(update={"rewards": runs[0].config.rewards, "seed": runs[0].config.seed})
-        assert alike == runs[0].config
-        options = run.config.rewards[0].options
-        assert options.get("pattern", run.seed) == run.seed
-        # The table and the figure read kind and rate of errors from a level's name.
-        if rate := options.get("false_accepts") or options.get("false_rejects"):
-            what = "accepts" if "false_accepts" in options else "rejects"
-            by = " by constant" if options.get("trait") == "constants" else ""
-            assert run.name == f"{options['kind']} false {what}{by}, {rate:.0%}".replace("%", " %")
 
 
 @pytest.mark.parametrize(("page", "report"), [("reward-hacking", report_hacking), ("noisy-judge", report_errors)])

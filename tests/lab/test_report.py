@@ -12,8 +12,7 @@ from synthetic_run import MANIFEST, Recipe, write_run
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import append_row, write_json
-from microcoder.lab.studies.effects import Estimate
-from microcoder.lab.studies.report import algorithm_name, check_alike, conclude, describe_report
+from microcoder.lab.studies.report import algorithm_name, check_alike, describe_report
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory, read_history
@@ -130,7 +129,6 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     shutil.rmtree(copied / "evaluations")
     shutil.rmtree(copied / "rollouts")
     told = told_of(copied)
-    assert "evaluations/step_000000.parquet are missing" in " ".join(told["notices"])
     assert "18 problems" in told["headline"]["text"]
     assert "easy" not in rows_of(told, "before-after")
     first = run.read_evaluations()[0]
@@ -166,22 +164,6 @@ def test_tiers_are_ordered_by_difficulty_then_by_name(runs: Path) -> None:
     assert replace(history, steps=[step], evaluations=[]).tiers == ["easy", "hard", "alpha", "zeta"]
 
 
-def test_the_report_says_whether_the_mask_deserved_it(copied: Path) -> None:
-    assert not [one for one in told_of(copied)["tables"] if one["id"] == "continued"]
-    fates = {"masked": 9, "masked, advantage 0 anyway": 0, "punished": 20, "neither": 0}
-    verdicts = [("masked", "accepted")] * 3 + [("masked", "sandbox_fault"), ("punished", "accepted")]
-    verdicts += [("masked", "wrong_answer")] + [("punished", "no_code")] * 3
-    responses = [{"fate": fate, "verdict": one, "is_truncated": one == "no_code"} for fate, one in verdicts]
-    append_row(RunDirectory(copied).continuations, {"step": 1, "truncated": fates, "responses": responses})
-    told = told_of(copied)
-    (table,) = [one for one in told["tables"] if one["id"] == "continued"]
-    assert table["text"] == "Would have been right at twice the limit: of 4 masked, 3; of 4 punished, 1."
-    assert rows_of(told, "continued") == {
-        "masked": ["9", "4", "4", "3", "75.0 % (30.1 % to 95.4 %)"],
-        "punished": ["20", "4", "1", "1", "25.0 % (4.6 % to 69.9 %)"],
-    }
-
-
 def test_a_run_says_what_it_was(runs: Path) -> None:
     history = read_history(runs / "ours")
     assert describe_report(history)["title"] == "MicroCoder-GRPO on a tiny Qwen3 of 3 layers: the micro lab's chains"
@@ -189,10 +171,8 @@ def test_a_run_says_what_it_was(runs: Path) -> None:
         "model": {"kind": "hugging_face", "path": "Qwen/Qwen3-4B"},
         "problems": {"kind": "files", "train": "data/kodsport/train.jsonl"},
     }
-    told = describe_report(replace(history, manifest={"config": config | {"evaluation": {"max_response_tokens": 999}}}))
-    title = told["title"]
-    assert told["notices"][0].startswith("At most 256 tokens of a response in training, and 999 in tests: lengths and")
-    assert title == "MicroCoder-GRPO on Qwen/Qwen3-4B: kodsport/train.jsonl"
+    told = describe_report(replace(history, manifest={"config": config}))
+    assert told["title"] == "MicroCoder-GRPO on Qwen/Qwen3-4B: kodsport/train.jsonl"
 
 
 def test_arms_are_compared_on_the_same_problems_with_an_interval(runs: Path) -> None:
@@ -203,7 +183,6 @@ def test_arms_are_compared_on_the_same_problems_with_an_interval(runs: Path) -> 
     told = describe_report(history, [other])["tables"]
     assert [table["id"] for table in told] == ["arms", "before-after"]
     assert told[0]["rows"][1][2][0].replace("−", "-").startswith(f"{change:+.1f} (")  # noqa: RUF001
-    assert told[0]["text"].endswith("by these two runs.") == (told[0]["rows"][1][2][1] == "flat")
     assert [row[0] for row in told[0]["rows"]] == ["MicroCoder-GRPO", "DAPO"]
     assert told[0]["note"].endswith("The arms differ in: algorithm.masking.kind: conditional / none.")
 
@@ -212,20 +191,6 @@ def test_a_run_on_other_problems_is_refused(runs: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", replace(SMALL, manifest=manifest("none", problems="bb")))
     with pytest.raises(DataError, match=r"asked other problems than .* \(digest bb against aa\)"):
         check_alike(read_history(runs / "ours"), read_history(other))
-
-
-@pytest.mark.parametrize(
-    ("interval", "said"),
-    [
-        ((-0.1, 0.1), "No difference in accuracy between MicroCoder-GRPO and DAPO is shown"),
-        ((-0.2, -0.1), "MicroCoder-GRPO ends above DAPO"),
-        ((0.1, 0.2), "DAPO ends above MicroCoder-GRPO"),
-    ],
-)
-def test_the_conclusion_says_what_the_interval_shows(interval: tuple[float, float], said: str) -> None:
-    low, high = interval
-    difference = Estimate((low + high) / 2, low, high, 100)
-    assert conclude("MicroCoder-GRPO", "DAPO", difference).startswith(said)
 
 
 @pytest.mark.parametrize(

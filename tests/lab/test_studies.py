@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, Study, find_studies, load_study
 from microcoder.lab.studies.work import Work, digest_code, distinct_work, plan_work
 from microcoder.lab.studies.workers import missing_work
-from microcoder.train.recipe.recipe import MicroProblems, find_idle
 from microcoder.train.run.tasks import load_tasks
 
 ROOT = Path(__file__).parents[2]
@@ -69,19 +67,6 @@ def test_work_that_studies_share_is_done_once() -> None:
     assert starts == [{0}, {100}]
 
 
-def test_every_idea_of_a_study_can_act_at_every_scale() -> None:
-    """But where one update a step is what is studied: a step from one set of rollouts, and the smallest batch."""
-    declared = {("006_truncation_mask", "one_step"), ("007_batch_size", "32")}
-    idle = {
-        (name, work.name): said
-        for name, study in STUDIES.items()
-        for scale in (MICRO, *study.scales)
-        for work in planned(name, scale)
-        if work.seed == 0 and (said := find_idle(work.config))
-    }
-    assert idle.keys() == declared, idle
-
-
 def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems() -> None:
     strict, data = (
         {work.name: load_tasks(work.config) for work in planned(name, QUICK) if not (work.seed or work.measurement)}
@@ -96,30 +81,6 @@ def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the
     assert heldout["easy"] == heldout["mixed"] == heldout["hard"]
     for level in ("easy", "hard"):
         assert {task.problem.tier for task in data[level].train} == {level}
-
-
-@pytest.mark.parametrize(("name", "num_arms"), [("dose_and_response", 6), ("temperature", 3), ("kl_and_clip", 2)])
-def test_a_registered_study_is_eight_seeds_of_each_arm_over_three_warm_starts(
-    name: str, num_arms: int, tmp_path: Path
-) -> None:
-    path = ROOT / "studies" / "registered" / f"{name}.toml"
-    runs = plan_work(load_study(path), scale=MICRO, root=tmp_path)
-    starts = {run.seed: flatten(run.config.model_dump(mode="json"))["model.warm_start.seed"] for run in runs}
-    assert len({run.folder for run in runs}) == 8 * num_arms
-    assert list(starts.values()) == [seed % 3 for seed in starts]
-    assert len(starts) == 8
-
-
-def test_active_sampling_is_registered_with_each_problem_asked_twelve_times(tmp_path: Path) -> None:
-    study = load_study(ROOT / "studies" / "registered" / "active_sampling.toml")
-    runs = plan_work(study, scale=MICRO, root=tmp_path)
-    assert Counter(run.config.algorithm.problem_choice for run in runs) == {"uniform": 5, "active": 5}
-    for run in runs:
-        problems, asked = run.config.problems, run.config.num_steps * run.config.batch.train_batch_size
-        assert isinstance(problems, MicroProblems)
-        assert asked == 12 * problems.num_train
-    primary = [claim.primary.metric if claim.primary else None for claim in study.claims]
-    assert primary == ["no-signal", "accuracy"]
 
 
 STUDY = """

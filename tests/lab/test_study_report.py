@@ -109,7 +109,7 @@ def test_without_runs_it_says_what_to_type(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
         report(tmp_path, "a", "batch_size")
-    told = "type `microcoder study`; runs of other code exist, choose one with --code: 0123abcd"
+    told = "type `microcoder study`, or name the folder beside it that holds runs of other code with --code"
     assert told in capsys.readouterr().err
 
 

@@ -5,12 +5,9 @@ from collections.abc import Iterator
 import pytest
 from small_runs import serving
 
-from microcoder.judge.core.config import load_config
-from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Problem, Program, TestCase
-from microcoder.judge.fleet.http import JudgeClient
 from microcoder.train.recipe.judge import EvaluatorConfig
-from microcoder.train.run import judging
 from microcoder.train.run.judging import TOKEN_VARIABLE, open_judge
 
 pytest.importorskip("fastapi")
@@ -55,20 +52,4 @@ def test_what_cannot_be_judged_there_is_said_at_the_start(service: str, monkeypa
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     another_rule = EvaluatorConfig(backend="http", url=service, stop="never")
     with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule):
-        pass
-
-
-def test_one_of_two_services_is_enough_and_the_other_is_counted(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    monkeypatch.setattr(judging, "_START_PATIENCE_SECONDS", 0.0)
-    urls = ["http://127.0.0.1:9", service]
-    both = load_config(EvaluatorConfig, overrides={"backend": "http", "url": str(urls)})
-    assert EvaluatorConfig(backend="http", url=service).url == (service,)
-    with open_judge(both) as (judge, _):
-        assert [v.is_accepted for v in judge.judge(PROGRAMS, [PROBLEM] * 5)] == [True, False, False, False, False]
-        assert isinstance(judge, JudgeClient)
-        assert judge.outages == {urls[0]: 1}
-    # Of none there is no verdict.
-    nobody = EvaluatorConfig(backend="http", url=urls[0])
-    with pytest.raises(EvaluatorFault, match=r"127\.0\.0\.1:9"), open_judge(nobody):
         pass

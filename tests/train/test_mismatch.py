@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from small_runs import scored
 
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.algorithm.scoring import note_mismatch
 from microcoder.train.metrics import summarise_mismatch
@@ -82,8 +81,6 @@ def config(**changes: str) -> TrainConfig:
 def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_the_model() -> None:
     longer = config(**{"evaluation.max_response_tokens": "16384"})
     assert vllm_arguments(longer, longest_prompt_tokens=700)["vllm_max_model_length"] == 16384 + 700
-    with pytest.raises(ConfigError, match="positions end at 4096"):
-        vllm_arguments(config(), model_tokens=4096, longest_prompt_tokens=700)
     here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
     assert (here["vllm_enable_sleep_mode"], here["vllm_max_model_length"]) == (True, 8201)
     plain = vllm_arguments(config(**{"rollout.mismatch.correction": "off"}), longest_prompt_tokens=9)

@@ -63,13 +63,15 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         ({"trl__beta": "1"}, "[trl] beta is the recipe's to decide; look for its key"),
         ({"trl__use_bias_correction_kl": "1"}, "the recipe's to decide"),
         ({"trl__top_p": "1"}, "top_p would sample from another policy"),
-        ({"trl__zzzz": "1"}, "is not an option of TRL"),
+        ({"trl__zzzz": "1"}, "unexpected keyword argument 'zzzz'"),
         ({"rewards": "fraction"}, "add --evaluator.stop never"),
         ({"rewards": "[]"}, "rewards is empty"),
         ({"rewards": '{name = "format", weight = 0}'}, "leaves the reward out"),
         # Options of one engine are refused with another, before anything is loaded.
         ({"verl__trainer__balance_batch": "false"}, "add --engine verl"),
         ({"rollout__backend": "sglang"}, "add --engine verl"),
+        ({"engine": "verl", "algorithm__problem_choice": "active"}, "add --engine trl"),
+        ({"engine": "verl", "rollout__temperature": "{kind = 'diversity'}"}, "the temperature that it chose"),
         ({"evaluator__backend": "ray"}, "--engine verl"),
         # Where programs are judged.
         ({"evaluator__backend": "http"}, "--evaluator.url"),

@@ -27,7 +27,7 @@ from microcoder.train.algorithm.masking import (
     draw_uniform,
     repeats,
 )
-from microcoder.train.algorithm.scoring import build_rules, note_clipped, note_mismatch, score_rollouts
+from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_rollouts
 from microcoder.train.algorithm.selection import is_mixed
 from microcoder.train.metrics import summarise_step
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, has_signal, measure_doses
@@ -254,8 +254,6 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     ((half, whole),) = note_mismatch([[scored[0], scored[2]]], seen)
     assert (half.lost, whole.lost, half.masked_why) == ({"mismatch": 0.25}, {"mismatch": -0.5}, "")
     assert measure_doses([half, whole]) == {"mismatch_negative": 0.5, "mismatch_positive": 0.25}
-    clipped = note_clipped([[half], [whole, scored[0]]], {0: 0.5, 2: 1.0})
-    assert [[one.lost.get("clip") for one in group] for group in clipped] == [[0.125], [None, 0.5]]
 
 
 @pytest.mark.parametrize(
@@ -282,10 +280,3 @@ def test_a_group_is_mixed_by_its_rewards_not_by_length_penalty() -> None:
     assert is_mixed([scored(), scored(Outcome.WRONG_ANSWER)])
     assert not is_mixed([scored(), scored(reward=0.5, length_penalty=-0.5)])
     assert not is_mixed([scored(), scored(Outcome.SANDBOX_FAULT)])
-
-
-def test_a_fence_without_a_program_is_counted(judge: Judge) -> None:
-    unread = [rollout("```print(4)```", 4), rollout("I do not know.", 4), GROUP[0], GROUP[3]]
-    scored = score(judge, AlgorithmConfig(masking=UNMASKED), unread)
-    row = summarise_step([scored], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
-    assert (row.no_code_share, row.unread_fence_share) == (0.75, 0.25)

@@ -27,13 +27,11 @@ from microcoder.data import write_problems
 from microcoder.data.micro import generate_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
-from microcoder.judge.core.files import cut_pieces, read_rows
+from microcoder.judge.core.files import cut_pieces
 from microcoder.train.algorithm.advantages import normalise_group
-from microcoder.train.algorithm.continuation import count_continued
 from microcoder.train.algorithm.selection import choose_problems, count_passes
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
-from microcoder.train.run.estimate import explain_failure
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.session import check_run_directory, load_tasks, run_training
 from microcoder.train.run.tasks import order_problems
@@ -54,7 +52,6 @@ RECIPE = {
     "algorithm.masking.repeat_window_tokens": "4",
     "algorithm.problem_choice": "active",
     "evaluation.every_steps": "2",
-    "evaluation.continue_truncated": "2",
     "checkpoint.every_steps": "2",
 }
 
@@ -131,14 +128,10 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
         members = [row for group in groups for row in group]
         taken = [whole for row, whole in zip(members, wholes, strict=True) if row["masked_why"] and whole]
         assert recorded["masked_effective_share"] == len(taken) / len(members)
-        clipped = [dict(row["lost"] or {}).get("clip", 0.0) for row in members]
         total = sum(map(abs, wholes)) or 1
-        for name, losses in (("mask", taken), ("clip", clipped)):
-            for sign, direction in (("positive", 1), ("negative", -1)):
-                dose = sum(max(0.0, direction * one) for one in losses) / total
-                assert recorded["doses"].get(f"{name}_{sign}", 0.0) == pytest.approx(dose)
-        clip_share = recorded["optimizer"]["clip_low_share"] + recorded["optimizer"]["clip_high_share"]
-        assert (sum(map(abs, clipped)) > 0) == (clip_share > 0)
+        for sign, direction in (("positive", 1), ("negative", -1)):
+            dose = sum(max(0.0, direction * one) for one in taken) / total
+            assert recorded["doses"].get(f"mask_{sign}", 0.0) == pytest.approx(dose)
     assert any(recorded["doses"] for recorded in metrics), "the mask took nothing, so the test shows nothing of doses"
     before, after = (
         load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
@@ -165,36 +158,13 @@ def test_problems_are_chosen_by_what_is_recorded(finished: RunDirectory, tiny_ch
     assert shared != uniformly_shared, "asked as if nothing had been chosen"
 
 
-def test_truncated_responses_go_on(finished: RunDirectory) -> None:
-    rows = read_rows(finished.continuations)
-    assert [row["step"] for row in rows] == [1, 2, 3, 4]
-    for row in rows:
-        begun = [one for one in rollout_rows(finished.rollouts) if one["step"] == row["step"] and one["is_truncated"]]
-        fates = Counter(
-            ("masked" if one["lost"] else "masked, advantage 0 anyway")
-            if one["masked_why"]
-            else ("punished" if one["advantage"] < 0 else "neither")
-            for one in begun
-        )
-        assert {fate: number for fate, number in row["truncated"].items() if number} == fates
-        assert Counter(one["fate"] for one in row["responses"]) == {f: min(2, number) for f, number in fates.items()}
-        texts = {(one["problem_id"], one["sample_index"]): one["completion"] for one in begun}
-        for one in row["responses"]:
-            assert one["completion"].startswith(texts[one["problem_id"], one["sample_index"]])
-            assert 28 < one["num_tokens"] <= 56
-    counts = count_continued(rows)
-    assert sum(one.ended for one in counts.values()), "none ended, so the test shows nothing about ends"
-    assert all(one.right <= one.scored <= one.truncated for one in counts.values())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_stopped_run_resumes_to_the_same_weights(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, kill_signal: signal.Signals
 ) -> None:
-    """Without the responses that go on, too: these leave no trace in a run."""
-    run, changes = RunDirectory(tmp_path / "run"), {"evaluation.continue_truncated": "0"}
-    process = start_training({**RECIPE, "model.path": str(tiny_checkpoint), **changes}, run.root)
+    run = RunDirectory(tmp_path / "run")
+    process = start_training({**RECIPE, "model.path": str(tiny_checkpoint)}, run.root)
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     rows = chance.randint(1, NUM_STEPS - 1)
@@ -206,7 +176,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
     if not run.is_finished:
         assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
-    train(tiny_checkpoint, run.root, **changes)
+    train(tiny_checkpoint, run.root)
     assert_same_run(run, finished)
 
 
@@ -223,7 +193,6 @@ ADAPTIVE = {
     "trl": "{use_adaptive_entropy = true, entropy_target = 50.0, entropy_coef_delta = 0.001}",
     "algorithm.problem_choice": "uniform",
     "algorithm.group_filtering": "dynamic",
-    "evaluation.continue_truncated": "0",
     "evaluation.every_steps": "4",
     "problems.num_train": "24",
 }
@@ -292,7 +261,6 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
         "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
         "problems.num_heldout": "7",  # does not divide by two
         "evaluation.samples_per_problem": "1",
-        "evaluation.continue_truncated": "0",
     }
     keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
     one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
@@ -375,8 +343,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         (asks, ConfigError, r"line 8\) option ending = \[1\]"),
         ({"prompt.chat_template_options.enable_thinking": "false"}, ConfigError, "would change nothing"),
         ({"prompt.examples": str(shown)}, DataError, "is also asked"),
-        ({"trl.disable_droput": "true"}, ConfigError, "did you mean disable_dropout"),
-        ({"trl.report_to": "nosuchlogger"}, ConfigError, r"names nosuchlogger, .* type: pip install nosuchlogger"),
+        ({"trl.disable_droput": "true"}, ConfigError, "unexpected keyword argument 'disable_droput'"),
     ]
     for changes, error, message in mistakes:
         with pytest.raises(error, match=message):
@@ -419,27 +386,19 @@ class AfterUpdate(TrainerCallback):
 def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    one = sum(path.stat().st_size for path in finished.checkpoint(2).iterdir()) // 1024
-    with small_disk(tmp_path / "disk", kib=one // 2) as resize:
-        for kib in (one // 2, 3 * one):  # the kept two, the best, and the one that is being written
-            resize(kib)
-            with pytest.raises(TrainingError, match=r"no room for the checkpoints: .* about 1\.7 MiB, and up to 4 are"):
-                train(tiny_checkpoint, tmp_path / "disk" / "run")
-            assert not (tmp_path / "disk" / "run").exists()
-        resize(64 * 1024)
+    with small_disk(tmp_path / "disk", kib=64 * 1024) as resize:
         run = interrupt(finished, tmp_path / "disk")
 
         def fill() -> None:
             resize(sum(path.stat().st_size for path in run.root.rglob("*") if path.is_file()) // 1024 + 400)
 
-        with pytest.raises(TrainingError, match=r"disk is full: .*cut has 0.\d MiB free; a checkpoint takes") as told:
+        with pytest.raises(TrainingError, match=r"disk is full: .*cut has 0 MiB free; a checkpoint takes") as told:
             run_with(recipe(tiny_checkpoint), run.root, AfterUpdate(7, fill))
         assert "\n" not in str(told.value)
         assert "resumes the run after step 2" in str(told.value)
         resize(64 * 1024)
         train(tiny_checkpoint, run.root)
         assert_same_run(run, finished)
-        assert read_rows(run.continuations) == read_rows(finished.continuations)
 
 
 def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatever_a_kill_left(
@@ -471,13 +430,3 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
     (diversity,) = events.Scalars("train/diversity")[-1:]
     (accuracy,) = events.Scalars("eval/heldout/accuracy")[-1:]
     assert (diversity.value, accuracy.value) == pytest.approx((rows[-1]["diversity"], evaluations[-1]["accuracy"]))
-
-
-def test_a_full_disk_or_memory_is_told_from_other_faults(tmp_path: Path) -> None:
-    config, run = load_config(TrainConfig, overrides=MICRO), RunDirectory(tmp_path)
-    memory = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-    disk = OSError(28, "No space left on device", "/proc/1/file")
-    found = [str(explain_failure(error, config, run)) for error in (memory, disk)]
-    assert found[0].startswith("out of memory (CUDA out of memory.")
-    assert found[1].startswith("the disk is full: ")
-    assert explain_failure(RuntimeError("shapes cannot be multiplied"), config, run) is None

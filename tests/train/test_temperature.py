@@ -101,9 +101,3 @@ def test_a_decline_lies_on_the_least_squares_line(values: list[float]) -> None:
         assert decline.start == pytest.approx(level, abs=1e-9)
         assert decline.end == pytest.approx(max(0.0, level + 11 * slope), abs=1e-9)
         assert np.corrcoef(np.arange(12), values)[0, 1] < -0.7
-
-
-def test_a_decline_is_not_read_across_a_jump_of_the_temperature() -> None:
-    assert find_decline(FALLING, window_steps=10) is not None
-    assert find_decline(FALLING, window_steps=10, breaks=[35]) is None
-    assert find_decline(FALLING, window_steps=10, breaks=[30, 50]) is not None

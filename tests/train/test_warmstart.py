@@ -6,11 +6,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from microcoder.data.micro import TIERS, generate_chain_demonstrations, generate_problems
-from microcoder.judge.core.config import load_config
-from microcoder.train.recipe.recipe import MicroModel, TrainConfig, WarmStartConfig
+from microcoder.data.micro import generate_problems
+from microcoder.train.recipe.recipe import WarmStartConfig
 from microcoder.train.run.checkpoints import Observer
-from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise, train_tokenizer
+from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise
 
 ROOT = Path(__file__).parents[2]
 TINY = WarmStartConfig(hidden_size=32, num_layers=1, vocab_size=400, num_demonstrations=120, num_steps=4, batch_size=16)
@@ -76,23 +75,6 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
     assert not [token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)]
     for text in ("3+4=7\n```python\nx-- +5 -x2*10\n```\n", "übung → 日本", "\t \n\n"):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-
-
-def test_the_demo_limits_length_where_thinking_through_takes_more_and_tests_where_it_fits() -> None:
-    config = load_config(TrainConfig, [ROOT / "recipes" / "micro" / "config.toml"])
-    assert isinstance(config.model, MicroModel)
-    shown = list(generate_chain_demonstrations(num=2000))
-    texts = (text for demonstration in shown for text in (demonstration.statement, demonstration.response))
-    tokenizer = train_tokenizer(texts, vocab_size=config.model.warm_start.vocab_size)
-    tokens: dict[str, list[int]] = {tier: [] for tier in TIERS}
-    for demonstration in generate_chain_demonstrations(num=300, thorough=True):
-        if demonstration.thinking == "worked":
-            with_end = len(tokenizer(demonstration.response)["input_ids"]) + 1
-            tokens[demonstration.task.tier].append(with_end)
-    limit = config.rollout.max_response_tokens
-    assert config.evaluation.max_response_tokens == 2 * limit
-    assert max(tokens["easy"]) <= limit < min(tokens["hard"])
-    assert max(tokens["hard"]) <= 2 * limit
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 24, 8), (1, 8, 24)])

@@ -2,10 +2,7 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -269,21 +266,6 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(page: Browser, url: str,
             place = next((place for view, place in places.items() if f"view={view}" in part), "#main .list")
             texts.append(page.text(place) + page.text("article"))
         assert texts[0] == texts[1], part
-
-
-def test_a_bundle_is_shown_by_a_host_that_only_serves_files(page: Browser, shelf: Path, tmp_path: Path) -> None:
-    """As docs/viewer.md says: from a folder of any host, which is asked for files of the bundle alone."""
-    bundle = write_bundle(open_collection([shelf / "one", shelf / "two"]), tmp_path / "web" / "demo").page.parent
-    assert not [path.name for path in bundle.rglob("*") if path.name.startswith(("_", "."))]  # GitHub Pages omits these
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "web"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        home = f"http://127.0.0.1:{server.server_port}/demo/"
-        for part in ("", "#view=curves", "#view=rollouts&run=one&at=train/1/0"):
-            page.open(home + part)
-            page.wait("document.querySelector('.plot, #story, #copy')")
-            assert all(address.startswith(home) for address in page.requests), page.requests
-        server.shutdown()
 
 
 NAMED = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "article", "region", "dialog"}

@@ -106,9 +106,6 @@ def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
     kept = last.read_bytes()
     last.unlink()
     assert len(ids(collection, run="demo", split="train")) == 48
-    last.write_bytes(kept[:100])
-    assert len(ids(collection, run="demo", split="train")) == 48
-    assert any("step_000003.parquet is not readable Parquet" in n for n in list_runs(collection, {})[0]["notices"])
     last.write_bytes(kept)
     assert len(ids(collection, run="demo", split="train")) == 72
 
@@ -138,9 +135,9 @@ def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_
     (folder / "results.json").write_text("{}")
     assert show_pulse(collection, {}) != before
     (folder / "samples.jsonl").write_text("[]\n")
-    (damaged,) = list_runs(collection, {})[0]["notices"]
-    assert damaged == show_pulse(collection, {})["eval"]  # And each time.
-    assert damaged.endswith("samples.jsonl line 1 is list, not an object; the file was edited or damaged")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"samples\.jsonl line 1 is list, not an object; the file was edited"):
+            show_pulse(collection, {})
 
 
 def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> None:

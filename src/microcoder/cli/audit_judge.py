@@ -33,7 +33,7 @@ def audit_judge(
     Parameters
     ----------
     judge
-        A judge, repeatable: NAME, NAME=WHERE, or NAME@VERSION=WHERE; docs/judges.md lists the names. Your own:
+        A judge, repeatable: NAME, or NAME=WHERE; docs/judges.md lists the names. Your own:
         function=module:attribute, function=file.py:function, lcb=module:check_correctness, http-v1=URL. Adapters, such
         as those of other projects: examples/judges/peers.py:livecodebench=CHECKOUT.
     out

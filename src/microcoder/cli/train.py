@@ -130,7 +130,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
             print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
     if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
         print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
-    print(f"disk: {estimate.measure_room(config, target)}")
+    print(f"disk: {estimate.describe_disk(config, target)}")
     if command:
         print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
     print(f"the run would be written to {target}")

@@ -84,13 +84,10 @@ class StepMetrics:
     doses: Mapping[str, float] = metric(
         "Share of the advantages taken: {}", "share", chart="dose", default_factory=dict
     )
-    """Share of the step's summed absolute advantages that each mechanism removed: `mask`, `penalty`, `mismatch`
-    and (engine trl) `clip`, each `_positive` (credit) or `_negative` (blame)."""
+    """Share of the step's summed absolute advantages that each mechanism removed: `mask`, `penalty` and
+    `mismatch`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
-    unread_fence_share: float = metric("No-code share", "share", chart="no-code", label="with a fence", default=0.0)
-    """Share of rollouts that ended by themselves, hold a fence, and have no program: maybe a layout that the extractor
-    does not read."""
     zero_variance_share: float = metric(
         "Problems without a gradient", "share", chart="no-signal", line="same reward {:.0%}"
     )
@@ -111,9 +108,6 @@ class StepMetrics:
     )
     """Some tests of a sample of the accepted programs are run again: the share of these programs that then fails; None
     if the sample is empty."""
-    anew_share: float = 0.0
-    """Share of rollouts judged anew, twice and with one process per test, since a repeated test ended differently: by
-    chance in the program, or by a bug of ours."""
     uncounted: Mapping[str, float] = metric(
         "Accepted programs with a run that did not count: {}", "share", chart="uncounted", default_factory=dict
     )
@@ -121,8 +115,6 @@ class StepMetrics:
     some reasons depend on how busy the machine was."""
     outcomes: Mapping[str, int]
     """Rollouts by verdict."""
-    methods: Mapping[str, int]
-    """Accepted tests by the comparison that accepted them."""
     masked: Mapping[str, int]
     """Masked rollouts by reason."""
     staleness_mean: float = metric(
@@ -146,7 +138,7 @@ class StepMetrics:
     optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
     seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", chart="seconds")
-    """Wall time since the row before, by phase: generate, judge, continue, update, evaluate, checkpoint, total. A row
+    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total. A row
     is written before its step's evaluation and checkpoint, so those stand in the next one. The only field that varies
     between runs of one config."""
     alarms: list[str] = field(default_factory=list)
@@ -249,10 +241,8 @@ def summarise_step(
         masked_effective_share=_share(loses_advantage(sample.masked_why, sample.lost) for sample in samples),
         doses=measure_doses(samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
-        unread_fence_share=_share(_has_unread_fence(sample) for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
         zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
-        methods=dict(sorted(Counter(test.method for one in verdicts for test in one.tests if test.method).items())),
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),
@@ -263,7 +253,6 @@ def summarise_step(
         sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
         rewards=average_rewards(samples),
         uncounted=share_uncounted(verdicts),
-        anew_share=_share(any(run.reason is Repeat.JUDGED_ANEW for run in verdict.uncounted) for verdict in verdicts),
         unrepeated_share=share_unrepeated(verdicts),
     )
 
@@ -312,11 +301,6 @@ def measure_responses(scored_P_G: Groups) -> dict[str, Any]:
         # Every verdict has a key, so that a zero is visible.
         "outcomes": {str(one): counted[one] for one in Outcome},
     }
-
-
-def _has_unread_fence(sample: ScoredRollout) -> bool:
-    has_fence = any(fence in sample.rollout.completion for fence in ("```", "~~~"))
-    return sample.program.code is None and has_fence and not sample.rollout.is_truncated
 
 
 def _share(claims: Iterable[bool]) -> float:

@@ -96,7 +96,7 @@ class ScoredRollout:
     counts: bool = True
     """Whether its tokens count in the loss's denominator; false if a mask excludes them."""
     lost: Mapping[str, float] = field(default_factory=dict)
-    """Advantage that `mask`, `penalty`, `mismatch` and `clip` removed; a missing key means none."""
+    """Advantage that `mask`, `penalty` and `mismatch` removed; a missing key means none."""
     staleness: int = 0
     """Age of the oldest weights that it was sampled from, in steps behind the newest."""
 
@@ -116,7 +116,6 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "temperature": temperature,
         "program": sample.program.code,
         "extraction": sample.program.reason,
-        "blocks": [{**asdict(block), "undone": list(block.undone)} for block in sample.program.blocks],
         "verdict": str(verdict.outcome),
         "tests_passed": verdict.tests_passed,
         "tests_total": verdict.tests_total,

@@ -4,7 +4,6 @@
     probe.json               the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
-    continuations.jsonl      a step's truncated responses that went on, if asked for (`continuation.continuation_row`)
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
     evaluations/step_*.parquet  every held-out sample, same columns
     checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with TRL's state for resuming; of a verl run its
@@ -51,7 +50,6 @@ class RunDirectory(WorkFolder):
         self.probe = root / "probe.json"
         self.metrics = root / "metrics.jsonl"
         self.evaluations = root / "evaluations.jsonl"
-        self.continuations = root / "continuations.jsonl"
         self.summary = root / "summary.json"
         self.rollouts = root / "rollouts"
         self.evaluation_samples = root / "evaluations"
@@ -111,7 +109,7 @@ class RunDirectory(WorkFolder):
 
     def rewind(self, step: int) -> None:
         """Drop everything after `step`, so that a resumed run writes it exactly once."""
-        for rows in filter(Path.exists, (self.metrics, self.evaluations, self.continuations)):
+        for rows in filter(Path.exists, (self.metrics, self.evaluations)):
             write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
             for later in (s for s in steps_in(folder) if s > step):
@@ -128,14 +126,10 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         "verdict": text, "cpu_seconds": real, "wall_seconds": real, "memory_mib": real, "method": text, "detail": text,
         "output": text,
     }.items())  # fmt: skip
-    block = pa.struct({
-        "start": whole, "end": whole, "tag": text, "is_closed": claim, "is_draft": claim, "compiles": claim,
-        "undone": pa.list_(text), "is_taken": claim,
-    }.items())  # fmt: skip
     schema = pa.schema({
         "step": whole, "problem_id": text, "tier": text, "sample_index": whole, "prompt": text, "completion": text,
         "num_tokens": whole, "is_truncated": claim, "temperature": real, "program": text, "extraction": text,
-        "blocks": pa.list_(block), "verdict": text, "tests_passed": whole, "tests_total": whole,
+        "verdict": text, "tests_passed": whole, "tests_total": whole,
         "tests": pa.list_(test), "reward": real, "length_penalty": real, "rewards": pa.map_(text, real),
         "advantage": real, "masked_why": text, "lost": pa.map_(text, real),
     })  # fmt: skip
@@ -194,15 +188,10 @@ class History:
 
     @cached_property
     def tier_of(self) -> dict[str, str]:
-        """Held-out problem's id -> tier, from the first file of held-out samples that can be read; else empty."""
+        """Held-out problem's id -> tier, from the first file of held-out samples that is there; else empty."""
         paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
-        for path in (path for path in paths if path.exists()):
-            try:
-                rows = read_rollouts(path, columns=["problem_id", "tier"])
-            except (OSError, ValueError):
-                continue
-            return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
-        return {}
+        found = [read_rollouts(path, columns=["problem_id", "tier"]) for path in paths if path.exists()][:1]
+        return {row["problem_id"]: row["tier"] or "untiered" for rows in found for row in rows}
 
     def of_tier(self, solved: Mapping[str, Sequence[bool | None]], tier: str) -> dict[str, Sequence[bool | None]]:
         """Return an evaluation's problems of a tier; all of them for an empty one."""

@@ -43,7 +43,7 @@ from microcoder.lab.studies.report import check_alike, describe_report
 from microcoder.train.runs import read_history
 from microcoder.view.files import ProblemTests, tests_of_files
 from microcoder.view.index import Index, Needle, find_texts, list_matches, quote_texts
-from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunInfo, RunSource, VerdictSource
+from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
 
@@ -201,19 +201,13 @@ Words = Mapping[str, str]
 
 
 def list_runs(collection: Collection, words: Words) -> list[Row]:
-    """Return every run with its curves, tables, facts and notices; one whose files are damaged with what is wrong."""
-    return [describe_run(key, source, is_followed=True) for key, source in collection.items()]
+    """Return every run with its curves, tables, facts and notices."""
+    return [describe_run(key, source) for key, source in collection.items()]
 
 
-def describe_run(key: str, source: RunSource, *, is_followed: bool = False) -> Row:
+def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole: name, kind, state, facts, notices, charts, tables."""
-    try:
-        source.index()  # Its files may be damaged where the results are whole.
-        about = source.about()
-    except MicroCoderError as error:
-        if not is_followed:
-            raise
-        about = RunInfo("cannot be read", notices=[str(error)])
+    about = source.about()
     lists = {name: list(getattr(about, name)) for name in ("facts", "notices", "charts", "tables")}
     return {"key": key, "name": source.name, "kind": source.kind, "state": about.state, **lists}
 
@@ -229,14 +223,7 @@ def show_overview(collection: Collection, words: Words) -> Row:
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
     """Return by run a text that changes with its content; an open page polls this every few seconds."""
-
-    def look(source: RunSource) -> str:
-        try:
-            return source.stamp()
-        except MicroCoderError as error:
-            return str(error)
-
-    return {key: look(source) for key, source in collection.items()}
+    return {key: source.stamp() for key, source in collection.items()}
 
 
 def send_index(collection: Collection, words: Words) -> bytes:

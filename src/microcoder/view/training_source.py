@@ -43,7 +43,6 @@ class TrainingSource(RunSource):
         self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
-        self._damaged: dict[str, str] = {}
         self._drawn: tuple[object, History, list[Row]] | None = None
         """The stamp of the metrics' files, what is in them, and charts of it."""
 
@@ -93,7 +92,6 @@ class TrainingSource(RunSource):
         manifest, notices = self._manifest, list_alarms(history.steps)
         if self.tests.missing:
             notices.append(self.tests.missing)
-        notices += [f"{name} is not readable Parquet ({why}) and is left out." for name, why in self._damaged.items()]
         git = manifest.get("git") or {}
         facts = {
             "started": manifest.get("started"),
@@ -129,19 +127,16 @@ class TrainingSource(RunSource):
             del self._builder.parts[name]
         for name in changed:
             split, step = files[name]
-            path = self._path(split, step)
-            self._damaged.pop(path.name, None)
-            try:
-                self._builder.put_rows(name, self._read_light(path, split, step))
-            except (OSError, ValueError) as error:
-                self._damaged[path.name] = str(error).splitlines()[0]
-                self._builder.parts.pop(name, None)
+            self._builder.put_rows(name, self._read_light(self._path(split, step), split, step))
         self._seen = stamps
         return True
 
     def _read_light(self, path: Path, split: str, step: int) -> list[Row]:
-        with pq.ParquetFile(path) as file:
-            table = file.read(columns=present(file, _LIGHT), use_threads=False)
+        try:
+            with pq.ParquetFile(path) as file:
+                table = file.read(columns=present(file, _LIGHT), use_threads=False)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} cannot be read ({error}); remove it, or resume the run") from None
         slowest = np.full(table.num_rows, np.nan)
         if "tests" in table.column_names:
             # In Arrow: a list of Python objects for each test takes three times as long as all the rest.

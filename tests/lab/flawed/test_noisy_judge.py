@@ -1,17 +1,11 @@
 """Errors put into a judge's verdicts: as many as asked for, on whom asked for, and the same again."""
 
-from statistics import fmean
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from noisy_judge import noisy_verdict, place_program
 
-from microcoder import ConfigError, Outcome, Problem, Program, Rollout, TestCase, TestResult, Verdict
-from microcoder.judge import Judge
+from microcoder import Outcome, Problem, Program, Rollout, TestCase, TestResult, Verdict
 from microcoder.judge.core.rewards import load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig
-from microcoder.train.algorithm.scoring import build_rules, score_rollouts
 
 NOISE = "noisy_judge:noisy_verdict"
 PROBLEM = Problem(id="p", statement="s", tests=(TestCase(input="", output="1"),))
@@ -71,28 +65,3 @@ def test_text_that_is_no_python_and_responses_without_a_program_have_their_place
     assert place_program("x = 1", 0) != place_program("x = 1", 1)
     no_program = noisy_verdict(PROBLEM, ROLLOUT, Program(None), WRONG, 0.0, false_accepts=1.0)
     assert no_program == 0.0
-
-
-def scored_rewards(judge: Judge, *, seed: int, step: int) -> list[float | None]:
-    problems = [PROBLEM.model_copy(update={"id": str(place)}) for place in range(10)]
-    rollouts = [
-        [Rollout(problem.id, "s", f"```python\nprint({g % 2})\n```", (1,), False) for g in range(100)]
-        for problem in problems
-    ]
-    options = {"false_accepts": 0.2, "false_rejects": 0.05}
-    rules = build_rules(AlgorithmConfig(), max_response_tokens=99, rewards=load_rewards([(NOISE, 1.0, options)]))
-    scored = score_rollouts(rollouts, problems, judge=judge, rules=rules, seed=seed, step=step)
-    return [sample.reward for samples in scored for sample in samples]
-
-
-def test_a_step_draws_as_often_as_asked_and_the_same_when_it_is_done_again() -> None:
-    with pytest.raises(ConfigError, match=r"noisy_verdict .* needs a draw"):
-        load_rewards([(NOISE, 1.0, {})])(PROBLEM, ROLLOUT, Program("x"), WRONG)
-    with Judge(workers=1) as judge:
-        rewards = scored_rewards(judge, seed=0, step=1)
-        assert rewards == scored_rewards(judge, seed=0, step=1)
-        assert rewards != scored_rewards(judge, seed=0, step=2)
-        assert rewards != scored_rewards(judge, seed=1, step=1)
-    wrong, right = rewards[::2], rewards[1::2]
-    assert fmean(value or 0.0 for value in wrong) == pytest.approx(0.2, abs=0.05)
-    assert fmean(value or 0.0 for value in right) == pytest.approx(0.95, abs=0.03)

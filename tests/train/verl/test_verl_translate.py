@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import pytest
-import torch
 from pydantic import BaseModel
 from verl_runs import ON_CPU, RECIPE, compose_verl, needs_verl
 
@@ -147,19 +146,6 @@ def test_what_a_recipe_becomes(changes: dict[str, str], words: str) -> None:
     assert ("+microcoder.seeded_sampling" in options) == ("trainer.n_gpus_per_node" in options) == (not on_gpus)
 
 
-def test_verls_cosine_is_transformers_cosine() -> None:
-    from transformers.optimization import get_scheduler
-    from verl.utils.torch_functional import get_cosine_schedule_with_warmup
-
-    def optimizer() -> torch.optim.Optimizer:
-        return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-
-    ours = get_scheduler("cosine", optimizer(), num_warmup_steps=3, num_training_steps=20)
-    theirs = get_cosine_schedule_with_warmup(optimizer(), 3, 20, min_lr_ratio=0.0)
-    for step in range(20):
-        assert theirs.lr_lambdas[0](step) == pytest.approx(ours.lr_lambdas[0](step), abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -175,7 +161,7 @@ def test_verls_cosine_is_transformers_cosine() -> None:
         ({"model.revision": "main"}, "hf download MODEL"),
         ({"verl.trainer.v1.trainer_mode": "sync"}, "would train without our decisions; use one of microcoder, "),
         (
-            {"verl.trainer.v1.trainer_mode": "microcoder_colocate_async"},
+            {"verl.trainer.v1.trainer_mode": "microcoder_separate_async"},
             "where verl takes log-probs at one temperature",
         ),
     ],
@@ -202,7 +188,6 @@ ELSEWHERE = {
     "evaluation.batch_rollouts": "below samples_per_problem it is one problem at a time",
     "evaluator.comparison": "the problems that are written for verl",
     "evaluator.languages": "read with the recipe",
-    "checkpoint.keep_best": "said as a run begins",
     "cpu_threads": "the environment of verl's processes",
     "model.kind": "the folder of the model",
     "model.path": "the folder of the model",

@@ -13,10 +13,7 @@ from vllm_runs import RECIPE, needs_vllm
 
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.types import Problem, Program
-from microcoder.train.algorithm.sampling import MismatchConfig
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.judging import EarlyJudge
 from microcoder.train.trl.sampling import apart, set_sampling, start_sampler
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -107,65 +104,6 @@ def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer
     torch.testing.assert_close(
         output["importance_sampling_ratio"][masks].cpu(), torch.ones(int(masks.sum())), atol=1e-3, rtol=0
     )
-
-
-def test_responses_are_judged_as_they_land(
-    trainer: MicroCoderTrainer, judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    early, engine = trainer.judge, trainer.vllm_generation.llm.llm_engine
-    assert isinstance(early, EarlyJudge)
-    begun: list[tuple[str, int]] = []
-
-    def begin(program: Program, problem: Problem) -> None:
-        begun.append((problem.id, engine.get_num_unfinished_requests()))
-        EarlyJudge.begin(early, program, problem)
-
-    monkeypatch.setattr(early, "begin", begin)
-    trainer._generate_and_score_completions(rows_of(trainer))
-    scored = samples_of(trainer)
-    assert sorted(problem for problem, _ in begun) == sorted(one.rollout.problem_id for one in scored)
-    assert sum(left > 0 for _, left in begun) > 4, "those that land before the last"
-    problems = [trainer.train_tasks[one.rollout.problem_id].problem for one in scored]
-    again = judge.judge([one.program for one in scored], problems)
-    assert [one.verdict.outcome for one in scored] == [verdict.outcome for verdict in again]
-    assert early._begun == {}
-
-
-@pytest.mark.parametrize("correction", ["token", "sequence"])
-@pytest.mark.parametrize("mode", ["truncate", "mask"])
-def test_our_weights_are_those_that_trl_would_take(
-    trainer: MicroCoderTrainer, monkeypatch: pytest.MonkeyPatch, correction: str, mode: str
-) -> None:
-    settings = MismatchConfig(correction=correction, mode=mode, threshold=1.2, lower_threshold=0.8)  # type: ignore[arg-type]
-    rollout = trainer.config.rollout.model_copy(update={"mismatch": settings})
-    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"rollout": rollout}))
-    monkeypatch.setattr(trainer, "vllm_importance_sampling_mode", f"{correction}_{mode}")
-    monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_max", 1.2)
-    monkeypatch.setattr(trainer, "vllm_importance_sampling_clip_min", 0.8)
-    theirs = {}
-
-    def keep_theirs(output: dict[str, torch.Tensor]) -> None:
-        theirs.update(output)
-        # Sampler and trainer agree to 1e-6 here: the ratios must be made to differ.
-        MicroCoderTrainer._correct_mismatch(trainer, output)
-
-    def differ(*arguments: Any) -> Any:
-        responses, logps = MicroCoderTrainer._generate_single_turn(trainer, *arguments)
-        assert logps is not None
-        noise = np.random.default_rng(0)
-        return responses, [[logp + noise.normal(0, 0.3) for logp in row] for row in logps]
-
-    monkeypatch.setattr(trainer, "_correct_mismatch", keep_theirs)
-    monkeypatch.setattr(trainer, "_generate_single_turn", differ)
-    output = trainer._generate_and_score_completions(rows_of(trainer))
-    mask = output["completion_mask"].bool() if correction == "token" else torch.ones(32, 1, dtype=torch.bool)
-    torch.testing.assert_close(output["importance_sampling_ratio"][mask], theirs["importance_sampling_ratio"][mask])
-    weights = output["importance_sampling_ratio"][mask]
-    assert (float(weights.min()), float(weights.max())) == pytest.approx((0.8, 1.2)) or mode == "mask"
-    assert bool((weights == 0).any()) == (mode == "mask")
-    dropped = [one for one in samples_of(trainer) if one.masked_why == "sampler_mismatch"]
-    assert bool(dropped) == (correction == "sequence" and mode == "mask")
-    assert all(s.advantage == 0 for s in dropped)
 
 
 def test_held_out_samples_have_random_numbers_of_their_own(trainer: MicroCoderTrainer) -> None:

@@ -31,11 +31,9 @@ def write_study_report(
     """
     if not any(study.seeds for study in judged):
         folder = next(work.folder.parent for study in judged for work in study.works)
-        found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir())
-        others = [name for name in found if name not in (folder.name, "logs")]
-        hint = f"; runs of other code exist, choose one with --code: {', '.join(others)}" if others else ""
         raise DataError(
-            f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study`{hint}"
+            f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study`, or name the "
+            "folder beside it that holds runs of other code with --code"
         )
     figures = [_draw_figure(study, output) for study in judged]
     name = "all" if has_index else judged[0].study.name

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import read_rows
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference, wilson_interval
-from microcoder.train.algorithm.continuation import Fate, count_continued
+from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import History, problems_digest
 
@@ -80,8 +78,8 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
         "about": " · ".join(filter(None, about)),
         "headline": _headline(history, headline),
         "story": _story(history),
-        "notices": list(_notices(history, headline)),
-        "tables": [*_arms(history, others), *_before_after(history, headline), *_continued(history)],
+        "notices": list(_notices(history)),
+        "tables": [*_arms(history, others), *_before_after(history, headline)],
         "reproduce": "\n".join([*reproduce, *filter(None, [shlex.join(command)])]),
     }
 
@@ -153,7 +151,7 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
     arms = [history, *others]
     labels, after = _labels(arms), history.after
     rows: list[list[Cell]] = []
-    said, changed = [], []
+    changed: list[str] = []
     for arm, label in zip(arms, labels, strict=True):
         end = arm.after
         difference = estimate_difference(after.solved, end.solved) if after and end and arm is not history else None
@@ -165,7 +163,6 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
         accuracy = _percent(estimate_accuracy(end.solved) if end else None)
         rows.append([label, accuracy, _difference(difference), *figures, *shares])
         if arm is not history:
-            said.append(conclude(labels[0], label, difference))
             ours, theirs = (flatten(one.manifest.get("config") or {}) for one in (history, arm))
             # What only one of them has hangs on a kind, in which they then differ.
             shared = sorted(key for key in ours.keys() & theirs.keys() if not key.startswith(_NEUTRAL))
@@ -173,14 +170,13 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
     yield {
         "id": "arms",
         "title": f"Against the other arm{'s' if len(rows) > 2 else ''}",
-        "text": " ".join(said),
         "columns": [
             *("arm", "held-out accuracy after", f"less {labels[0]}, points", "length after"),
             *("diversity after", "truncated in training", "masked in training"),
         ],
         "rows": rows,
-        "note": "The same problems, paired; 95 % intervals over the choice of problems, not over seeds. The arms "
-        f"differ in: {'; '.join(changed) or 'nothing'}.",
+        "note": "The same problems, paired; 95 % intervals over the choice of problems: one run each does not show "
+        f"what another seed would give. The arms differ in: {'; '.join(changed) or 'nothing'}.",
     }
 
 
@@ -191,19 +187,6 @@ def _labels(arms: Sequence[History]) -> list[str]:
         f"{name} ({place}: {arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
         for place, (name, arm) in enumerate(zip(names, arms, strict=True), 1)
     ]
-
-
-def conclude(ours: str, other: str, difference: Estimate | None) -> str:
-    """Say in a sentence what the difference between two arms shows, if anything."""
-    if difference is None:
-        return f"{other} has no evaluation after training yet: nothing to compare."
-    if not difference.excludes_zero:
-        return f"No difference in accuracy between {ours} and {other} is shown by these two runs."
-    better, worse = (ours, other) if difference.value < 0 else (other, ours)
-    return (
-        f"{better} ends above {worse}, by more than the choice of problems explains; one run each does not show what "
-        "another seed would give."
-    )
 
 
 def check_alike(history: History, other: History) -> None:
@@ -255,35 +238,7 @@ def _count_outcome(outcome: Outcome, evaluation: EvaluationMetrics) -> str:
     return f"{number} ({_percent(number / max(1, sum(evaluation.outcomes.values())))})"
 
 
-def _continued(history: History) -> Iterator[dict[str, Any]]:
-    if not (rows := read_rows(history.run.continuations)):
-        return
-    counts = {fate: one for fate, one in count_continued(rows).items() if one.truncated}
-    said = [
-        f"of {one.scored} {fate}, {one.right}" for fate in (Fate.MASKED, Fate.PUNISHED) if (one := counts.get(fate))
-    ]
-    yield {
-        "id": "continued",
-        "title": "Did the mask deserve it?",
-        "text": f"Would have been right at twice the limit: {'; '.join(said)}." if said else "",
-        "columns": ["truncated in training", "number", "went on", "ended", "right", "share right"],
-        "rows": [
-            [
-                str(fate),
-                *(f"{number:,}" for number in (one.truncated, one.scored, one.ended, one.right)),
-                _percent(Estimate(one.right / one.scored, *wilson_interval(one.right, one.scored), one.scored))
-                if one.scored
-                else _DASH,
-            ]
-            for fate, one in counts.items()
-        ],
-        "note": "Each went on from where it was cut, by the weights and at the temperature that sampled it, before the "
-        "update; nothing was learnt from it. Drawn in each step, so many of each kind at most. In brackets: 95 % "
-        "intervals (Wilson), as if all responses were independent.",
-    }
-
-
-def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
+def _notices(history: History) -> Iterator[str]:
     before, after = history.before, history.after
     in_training = sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in history.steps)
     unscored = [in_training, *(one.num_unscored if one else 0 for one in (before, after))]
@@ -292,18 +247,6 @@ def _notices(history: History, headline: BeforeAfter) -> Iterator[str]:
             f"{total} unscored sample{'' if total == 1 else 's'}: {unscored[0]} in training, {unscored[1]} before, "
             f"{unscored[2]} after. The sandbox failed on them, not the program, so they are in no mean on this page."
         )
-    limit = max((step.max_response_tokens for step in history.steps), default=0)
-    in_test = (((history.manifest.get("config") or {}).get("evaluation") or {}).get("max_response_tokens")) or limit
-    if limit and limit != in_test:
-        yield (
-            f"At most {limit} tokens of a response in training, and {in_test} in tests: lengths and accuracy of the "
-            "two differ by that."
-        )
-    for evaluation in (e for e in (before, after) if e and not history.run.evaluation_file(e.step).exists()):
-        name = history.run.evaluation_file(evaluation.step).name
-        yield f"The held-out samples evaluations/{name} are missing: rows by tier and examples may be missing too."
-    if before and after and before.solved.keys() != after.solved.keys():
-        yield f"Before and after used different problems; the difference covers the {headline.num_problems} in both."
     if (history.manifest.get("git") or {}).get("is_dirty"):
         yield "The working tree had uncommitted changes, so the commit alone does not give this run."
 

@@ -43,14 +43,11 @@ class TestedJudge:
     about: str
     runs_here: bool
     """Whether programs run in its own process, so that it must be isolated; else a service runs them."""
-    version: str = ""
-    """Version given by the user, such as a commit."""
 
 
 def read_judge(text: str, *, python: str) -> TestedJudge:
-    """Parse `NAME`, `NAME=WHERE` or `NAME@VERSION=WHERE`; NAME may be `adapters.py:function`. Raises ConfigError."""
-    head, _, where = text.partition("=")
-    name, _, version = head.partition("@")
+    """Parse `NAME` or `NAME=WHERE`; NAME may be `adapters.py:function`. Raises ConfigError."""
+    name, _, where = text.partition("=")
     for file in (given.rpartition(":")[0] for given in (name, where)):
         if file.endswith(".py") and not Path(file).is_file():
             raise ConfigError(f"--judge {text}: there is no {file}; give the path of a file")
@@ -77,7 +74,7 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
     about = (found[function].__doc__ or function).split("\n")[0].strip().rstrip(".")
     runs_here = function not in found.get("SERVICES", ())
     label = function.replace("_", "-")
-    return TestedJudge(label, name, _absolute(where), python, abilities, about, runs_here, version)
+    return TestedJudge(label, name, _absolute(where), python, abilities, about, runs_here)
 
 
 def _absolute(place: str) -> str:
@@ -402,8 +399,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     rates, about, ours, others = [], [], [], []
     for audit in asked:
         rates.append([audit.judged.label, *map(_cell, _rates(audit).values())])
-        version = ", ".join(filter(None, (audit.judged.version, audit.about)))
-        about.append([audit.judged.label, version, audit.judged.about, str(audit.num_not_asked)])
+        about.append([audit.judged.label, audit.about, audit.judged.about, str(audit.num_not_asked)])
         is_own = audit.judged.name == OURS
         title = "Our own misses" if is_own else f"What {audit.judged.label} got wrong"
         (ours if is_own else others).append(f"## {title}\n\n{_list_misses(audit) or NOTHING}")

@@ -5,7 +5,7 @@ rollout -> program -> verdict -> reward (and penalty) -> truncation mask -> adva
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -214,21 +214,3 @@ def _note(sample: ScoredRollout, seen: SamplerMismatch) -> ScoredRollout:
     if seen.weight > 0 or sample.masked_why:
         return noted
     return replace(noted, advantage=0.0, masked_why=str(MaskReason.SAMPLER_MISMATCH))
-
-
-def note_clipped(
-    scored_P_G: Sequence[Sequence[ScoredRollout]], shares: Mapping[int, float]
-) -> list[list[ScoredRollout]]:
-    """Return the rollouts with `lost["clip"]`, the advantage that the clip removed after masks and corrections.
-
-    `shares` are values of `clipped_shares` by index in the step; a response without one was not clipped.
-    """
-    place, noted_P_G = 0, []
-    for group in scored_P_G:
-        noted = []
-        for sample in group:
-            taken = shares.get(place, 0.0) * (sample.advantage - sample.lost.get("mismatch", 0.0))
-            noted.append(replace(sample, lost={**sample.lost, "clip": taken}) if taken else sample)
-            place += 1
-        noted_P_G.append(noted)
-    return noted_P_G

@@ -17,9 +17,9 @@ from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
 from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss, TwoSidedLoss
-from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
-from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature, VllmConfig
+from microcoder.train.algorithm.config import AlgorithmConfig, TwoSidedLoss
+from microcoder.train.algorithm.masking import SoftPenalty
+from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
@@ -64,18 +64,11 @@ class MicroModel(Config):
 
 
 class LoraAdapter(Config):
-    """Train low-rank adapters instead of all weights; options by PEFT's names."""
+    """Train low-rank adapters of all linear layers but the output layer, instead of all weights; by PEFT's names."""
 
     rank: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
     """Scales an adapter by alpha / rank."""
-    target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
-    """Names, or suffixes of names, of the adapted layers; `all-linear`: all but the output layer."""
-
-    @property
-    def peft_modules(self) -> str | list[str]:
-        """The adapted layers as PEFT takes them."""
-        return self.target_modules if isinstance(self.target_modules, str) else list(self.target_modules)
 
 
 class HuggingFaceModel(Config):
@@ -246,9 +239,6 @@ class EvaluationConfig(Config):
     batch_rollouts: int = Field(default=256, ge=1)
     """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
-    continue_truncated: int = Field(default=0, ge=0)
-    """Most truncated training responses per step, of the masked, the punished and the rest each, that are continued to
-    twice the limit and judged, to see whether the mask was right (docs/algorithms.md)."""
 
 
 class CheckpointConfig(Config):
@@ -257,8 +247,6 @@ class CheckpointConfig(Config):
     every_steps: int = Field(default=10, ge=1)
     keep: int = Field(default=2, ge=1)
     """Latest checkpoints kept."""
-    keep_best: bool = True
-    """Also keep the checkpoint of the best held-out accuracy, which is biased upwards by that choice."""
 
 
 _TRL_NAMES = """
@@ -376,10 +364,12 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
-            if self.evaluation.continue_truncated:
+            if self.algorithm.problem_choice == "active":
+                yield 'algorithm.problem_choice = "active" is engine trl\'s; leave it out, or add --engine trl'
+            if self.rollout.temperature.kind == "diversity":
                 yield (
-                    "evaluation.continue_truncated is engine trl's: verl's servers sleep once masks are known; "
-                    "leave it out, or add --engine trl"
+                    'rollout.temperature.kind = "diversity" is engine trl\'s; probe there (--engine trl --num_steps 1) '
+                    "and give the temperature that it chose"
                 )
             if self.trl:
                 yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
@@ -423,22 +413,16 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
     """Return the split of a step into updates and micro batches; ConfigError if a size does not divide evenly."""
     batch, num_samples = config.batch, config.rollout.num_samples
     if batch.train_batch_size % num_processes:
-        near = max(1, round(batch.train_batch_size / num_processes)) * num_processes
         raise ConfigError(
             f"batch.train_batch_size={batch.train_batch_size} cannot be shared by {num_processes} processes; "
-            f"try {near}, or another multiple of {num_processes}"
+            f"use a multiple of {num_processes}"
         )
     rollouts_per_update = batch.ppo_mini_batch_size * num_samples
     if rollouts_per_update % (batch.micro_batch_rollouts * num_processes):
-        share, rest = divmod(rollouts_per_update, num_processes)
-        advice = (
-            f"try batch.ppo_mini_batch_size={-(-batch.ppo_mini_batch_size // num_processes) * num_processes}"
-            if rest
-            else f"try batch.micro_batch_rollouts={largest_divisor(share, batch.micro_batch_rollouts)}"
-        )
         raise ConfigError(
             f"the {rollouts_per_update} rollouts of an update cannot be cut into micro batches of "
-            f"{batch.micro_batch_rollouts} on {num_processes} processes; {advice}"
+            f"{batch.micro_batch_rollouts} on {num_processes} processes; lower batch.micro_batch_rollouts, or use a "
+            f"batch.ppo_mini_batch_size that is a multiple of {num_processes}"
         )
     return Batches(
         rollouts_per_step=batch.train_batch_size * num_samples,
@@ -454,7 +438,7 @@ def count_verl_devices(config: TrainConfig) -> int:
 
 
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
-    """Return lines: batch sizes in problems, rollouts and tokens, then the settings that have no effect."""
+    """Return lines: batch sizes in problems, rollouts and tokens."""
     cut = cut_batches(config, num_processes=num_processes)
     batch, limit = config.batch, config.rollout.longest_response_tokens
     on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"
@@ -468,27 +452,4 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
         row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
         row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
         row("a pass", "", batch.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
-        *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
-
-
-def find_idle(config: TrainConfig) -> list[str]:
-    """Return the settings of a recipe that cannot have an effect in its run, each with the reason and a remedy."""
-    loss, masking, last = config.algorithm.loss, config.algorithm.masking, config.num_steps
-    idle = []
-    if config.batch.train_batch_size == config.batch.ppo_mini_batch_size:
-        what = "clip" if isinstance(loss, ClippedLoss) else "ratio"
-        idle.append(
-            f"the {what} of loss {loss.kind}, with one update a step: every ratio is 1; "
-            f"try batch.ppo_mini_batch_size={max(1, config.batch.train_batch_size // 2)}"
-        )
-    if isinstance(masking, ConditionalMasking) and not masking.rho:
-        idle.append("the mask, with algorithm.masking.rho = 0; try 0.1, or kind = none")
-    temperature = config.rollout.temperature
-    stages = temperature.stages if isinstance(temperature, StagedTemperature) else ()
-    for key, begins in (
-        ("temperature.stages", [stage.from_step for stage in stages]),
-        ("length_stages", [stage.from_step for stage in config.rollout.length_stages]),
-    ):
-        idle += [f"rollout.{key} from step {step}, after the last step {last}" for step in begins if step > last]
-    return idle

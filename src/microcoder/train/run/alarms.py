@@ -45,7 +45,6 @@ def find_alarms(
     metrics: StepMetrics,
     *,
     history: Sequence[StepMetrics] = (),
-    breaks: Collection[int] = (),
     num_steps: int | None = None,
     ideas: Collection[str] = (),
 ) -> list[Alarm]:
@@ -54,7 +53,6 @@ def find_alarms(
     Args:
         metrics: the step's row.
         history: the steps before.
-        breaks: steps at which the temperature schedule jumps.
         num_steps: length of the run; in a short one the window of a decline is shorter.
         ideas: mechanisms that should have an effect, see `AlgorithmConfig.ideas`.
     """
@@ -62,7 +60,7 @@ def find_alarms(
     if num_steps is not None:
         window_steps = min(window_steps, max(_SHORTEST_WINDOW, num_steps // _WINDOWS_A_RUN))
     diversities = [*(step.diversity for step in history), metrics.diversity]
-    decline = find_decline(diversities, window_steps=window_steps, breaks=breaks)
+    decline = find_decline(diversities, window_steps=window_steps)
     steps = [*history[1 - IDLE_STEPS :], metrics]
     idle = [idea for idea in ideas if len(steps) == IDLE_STEPS and not any(_acts(idea, step) for step in steps)]
     alarms = [*_of_signal(metrics)]
@@ -100,18 +98,17 @@ class Decline(NamedTuple):
 
 
 def find_decline(
-    diversities: Sequence[float | None], *, window_steps: int, min_drop: float = MIN_DROP, breaks: Collection[int] = ()
+    diversities: Sequence[float | None], *, window_steps: int, min_drop: float = MIN_DROP
 ) -> Decline | None:
     """Return the steady decline over the last `window_steps` values, or None; it precedes failure (section 3.2).
 
     Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
     below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
-    must have one. Only steps since the last of `breaks`, the temperature's jumps, count.
+    must have one.
     """
-    values = diversities[max((step - 1 for step in breaks if step <= len(diversities)), default=0) :]
-    if len(values) < window_steps:
+    if len(diversities) < window_steps:
         return None
-    points = [(x, y) for x, y in enumerate(values[-window_steps:]) if y is not None]
+    points = [(x, y) for x, y in enumerate(diversities[-window_steps:]) if y is not None]
     if len(points) < max(4, window_steps / 2):
         return None
     xs, ys = zip(*points, strict=True)

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -120,30 +120,20 @@ def check_model_folder(path: Path) -> None:
             f"checkpoint folder {path} holds a LoRA adapter, not a model; merge it into its base model first "
             "(peft's merge_and_unload), and use that folder"
         )
-    if not (path / "config.json").is_file():
-        raise DataError(f"checkpoint folder {path} has no config.json; use a folder written by save_pretrained()")
-    if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
+    parts = {
+        "config.json": ("config.json",),
+        "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,
+        "tokenizer (tokenizer.json)": ("tokenizer.json", "tokenizer.model", "vocab.json"),
+    }
+    if lacks := [what for what, names in parts.items() if not any(any(path.glob(name)) for name in names)]:
         raise DataError(
-            f"checkpoint folder {path} has no weights (*.safetensors or pytorch_model.bin); copy them there, "
-            "or use another folder with --model.path"
+            f"checkpoint folder {path} has no {' and no '.join(lacks)}; use a folder written by save_pretrained() of "
+            "model and tokenizer, or another with --model.path"
         )
-    if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise DataError(f"checkpoint folder {path} has no tokenizer (tokenizer.json); save the tokenizer into it")
 
 
-def best_step(evaluations: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the step with the best held-out accuracy, the earliest of equals; None before any."""
-    trained = [row for row in evaluations if row["step"] > 0]
-    return max(trained, key=lambda row: (row["accuracy"], -row["step"]))["step"] if trained else None
-
-
-def publish_checkpoint(
-    staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int, best: int | None = None
-) -> Path:
-    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`.
-
-    The checkpoint of step `best` is never deleted.
-    """
+def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:
+    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`."""
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoints / f"step_{step:06d}"
     published.parent.mkdir(exist_ok=True)
@@ -151,8 +141,7 @@ def publish_checkpoint(
         shutil.rmtree(published)
     staged.replace(published)
     for old in steps_in(run.checkpoints)[:-keep]:
-        if old != best:
-            shutil.rmtree(run.checkpoint(old))
+        shutil.rmtree(run.checkpoint(old))
     return published
 
 

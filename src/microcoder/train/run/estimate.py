@@ -1,8 +1,8 @@
 """Estimates before a run starts: memory of one GPU by formula, disk, and counts that follow from the config.
 
 Memory is counted part by part, a formula each, at the micro batch and the longest prompt and response of the recipe.
-Speed is not estimated: the first steps show it. If disk or memory run out all the same, the run ends with an error of
-one line; its directory stays consistent, since partly written files are never used, and the same command resumes.
+Speed is not estimated: the first steps show it. If disk or memory run out, the run ends with an error of one line; its
+directory stays consistent, since partly written files are never used, and the same command resumes.
 """
 
 import re
@@ -17,13 +17,11 @@ from typing import Any
 from microcoder.judge.core.errors import ConfigError, MicroCoderError, TrainingError
 from microcoder.judge.core.files import read_json
 from microcoder.judge.core.machine import is_disk_full
-from microcoder.train.algorithm.sampling import find_limit
 from microcoder.train.recipe.recipe import (
     MICRO_HEADS,
     MICRO_INTERMEDIATE_SIZE,
     WEIGHT_BYTES,
     HuggingFaceModel,
-    LoraAdapter,
     MicroModel,
     MicroProblems,
     ProblemFiles,
@@ -91,8 +89,7 @@ def read_file(model: str, name: str) -> dict[str, Any]:
 
 def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
     """Return how many parameters a recipe's model has; None if its shape is not known here."""
-    architecture = find_architecture(model)
-    return None if architecture is None else count_parameters(architecture)
+    return count_parameters(find_architecture(model) or {})
 
 
 def count_parameters(architecture: Architecture) -> int | None:
@@ -158,88 +155,67 @@ def count_memory(
         device_memory_gib: of one GPU; vLLM takes a share of it.
         num_shards: GPUs over which weights, gradients and optimizer are divided (FSDP, ZeRO-3).
     """
-    shape = find_architecture(config.model)
-    if shape is None or (parameters := count_parameters(shape)) is None:
+    shape = find_architecture(config.model) or {}
+    if (parameters := count_parameters(shape)) is None:
         return None
     model, rollout, vllm = config.weights, config.rollout, config.rollout.vllm
     hidden, layers, heads, kv_heads, mlp = (int(shape[name]) for name in _DIMENSIONS)
     queries, keys = head_size(shape) * heads, head_size(shape) * kv_heads
     prompt_tokens, response_tokens = longest_prompt_tokens(config), rollout.longest_response_tokens
-    stored, product, lora = WEIGHT_BYTES[model.dtype], WEIGHT_BYTES[model.compute_dtype], model.lora
-    adapters = 0 if lora is None else layers * _count_adapters(lora, hidden, mlp, queries, keys)
-    trained, trained_bytes = (parameters, stored) if lora is None else (adapters, 4)
+    stored, product, is_whole = WEIGHT_BYTES[model.dtype], WEIGHT_BYTES[model.compute_dtype], model.lora is None
+    rank = 0 if model.lora is None else model.lora.rank
+    adapters = rank * layers * (7 * hidden + 2 * (queries + keys) + 3 * mlp)
+    trained, trained_bytes = (parameters, stored) if is_whole else (adapters, 4)
     held = {
         "weights": (parameters + adapters) * stored / num_shards,
         "optimizer": trained * config.optimizer.moment_bytes(trained_bytes) / num_shards,
+        "reference model": parameters * stored / num_shards if config.algorithm.kl_coefficient and is_whole else 0,
     }
-    if config.algorithm.kl_coefficient and lora is None:
-        held["reference model"] = parameters * stored / num_shards
-
     # A pass. Bytes of a layer's activations for each token, with their gradients where it is computed again.
     tokens, scored = (config.batch.micro_batch_rollouts * n for n in (prompt_tokens + response_tokens, response_tokens))
     layer = tokens * (32 * hidden + product * (6 * mlp + 9 * (queries + keys)))
     kept = tokens * hidden * layers * stored + layer if model.gradient_checkpointing else layers * layer
     logits = product * min(scored, _TILE_ROWS) * min(shape["vocab_size"], _TILE_COLUMNS) + scored * hidden * 10
-    head = logits + (4 * shape["vocab_size"] * hidden if lora is None else 0)
+    head = logits + 4 * shape["vocab_size"] * hidden * is_whole
     # Autocast keeps its casts of trained weights until the forward pass has ended; the head comes after it.
-    casts = product * parameters if product < stored and lora is None else 0
+    casts = product * parameters if product < stored and is_whole else 0
+    # FSDP2 puts a layer's weights together for its turn, and those of the next beside them; with their gradients.
+    embeddings = shape["vocab_size"] * hidden * (1 if shape.get("tie_word_embeddings") else 2)
+    gathered = (embeddings + 2 * (parameters - embeddings) / layers) * (product + 4)
+    # Keys and values of a response over all layers, two bytes each; of all of a step, or what vLLM takes.
+    response = (prompt_tokens + max(response_tokens, config.evaluation.max_response_tokens or 0)) * 4 * layers * keys
+    in_step = config.batch.train_batch_size * rollout.num_samples // num_shards
+    is_verl, is_ours, cached = config.engine == "verl", rollout.backend == "transformers", None
+    sampler = in_step * response if is_ours else 0 if is_verl else 2 * parameters + response
+    if not (is_ours or is_verl or device_memory_gib is None):
+        sampler = vllm.gpu_memory_utilization * device_memory_gib * _GIB
+        # One GiB for vLLM's own buffers and graphs.
+        cached = max(0, int((sampler - 2 * parameters - _GIB) // response))
+    takes_turns = is_ours or is_verl or vllm.enable_sleep_mode
     update = {
         "gradients": trained * trained_bytes / num_shards,
         "activations of a pass": kept,
         "logits, or casts of weights": max(head, casts),
+        "gathered layers": gathered if is_verl and num_shards > 1 else 0,
+        "sampler, asleep": ASLEEP_GIB * _GIB if takes_turns and not is_ours else 0,
     }
-    if config.engine == "verl" and num_shards > 1:
-        # FSDP2 puts a layer's weights together for its turn, and those of the next beside them; with their gradients.
-        embeddings = shape["vocab_size"] * hidden * (1 if shape.get("tie_word_embeddings") else 2)
-        gathered = embeddings + 2 * (parameters - embeddings) / layers
-        update["gathered layers"] = gathered * (product + 4)
-
-    # Keys and values of a response over all layers, two bytes each.
-    longest = max(response_tokens, config.evaluation.max_response_tokens or 0)
-    response = (prompt_tokens + longest) * 4 * layers * keys
-    cached, takes_turns, sample = None, True, {}
-    if config.engine == "verl" and rollout.backend != "transformers":
-        update["sampler, asleep"] = ASLEEP_GIB * _GIB
-    elif rollout.backend == "transformers":
-        in_step = config.batch.train_batch_size * rollout.num_samples // num_shards
-        sample["keys and values of a step's responses"] = in_step * response
-    else:
-        weights, takes_turns = 2 * parameters, vllm.enable_sleep_mode
-        sample["vLLM (weights and cache)"] = weights + response
-        if device_memory_gib is not None:
-            sample["vLLM (weights and cache)"] = taken = vllm.gpu_memory_utilization * device_memory_gib * _GIB
-            # One GiB for vLLM's own buffers and graphs.
-            cached = max(0, int((taken - weights - _GIB) // response))
-        if takes_turns:
-            update["vLLM, asleep"] = ASLEEP_GIB * _GIB
-    updating, sampling = float(sum(update.values())), float(sum(sample.values()))
-    total = sum(held.values()) + (max(updating, sampling) if takes_turns else updating + sampling)
-    parts = {name: number / _GIB for name, number in (held | update | sample).items()}
-    parts["CUDA and fragments"] = RESERVE_GIB
-    return MemoryTable(parts, total / _GIB + RESERVE_GIB, prompt_tokens, device_memory_gib, cached)
-
-
-def _count_adapters(lora: LoraAdapter, hidden: int, mlp: int, queries: int, keys: int) -> int:
-    ends = {"q_proj": hidden + queries, "k_proj": hidden + keys, "v_proj": hidden + keys, "o_proj": queries + hidden}
-    ends |= dict.fromkeys(("gate_proj", "up_proj", "down_proj"), hidden + mlp)
-    is_all = lora.target_modules == "all-linear"
-    return lora.rank * sum(size for name, size in ends.items() if is_all or name.endswith(tuple(lora.target_modules)))
+    updating = sum(update.values())
+    total = sum(held.values()) + (max(updating, sampler) if takes_turns else updating + sampler)
+    parts = {**held, **update, "sampler (weights, keys and values)": sampler, "CUDA and fragments": RESERVE_GIB * _GIB}
+    shown = {name: number / _GIB for name, number in parts.items() if number}
+    return MemoryTable(shown, total / _GIB + RESERVE_GIB, prompt_tokens, device_memory_gib, cached)
 
 
 def describe_memory(table: MemoryTable, config: TrainConfig, *, is_counted_for: str) -> list[str]:
     """Return the memory table as lines; `is_counted_for` names the GPU in the first."""
     width = max(map(len, table.parts))
     rollouts, tokens = config.batch.micro_batch_rollouts, config.rollout.longest_response_tokens
-    turns = "" if table.total > sum(table.parts.values()) - 0.01 else ": sampler and update take turns"
-    cached = table.cached_responses
+    device = "" if table.device_gib is None else f" of {table.device_gib:g}"
     return [
         f"memory of {is_counted_for}, GiB ({rollouts} rollouts a pass, each of {table.prompt_tokens:,} prompt and "
         f"{tokens:,} response tokens):",
         *(f"  {name:<{width}} {gib:>8.2f}" for name, gib in table.parts.items()),
-        f"  {'in all, at most':<{width}} {table.total:>8.2f}"
-        + ("" if table.device_gib is None else f" of {table.device_gib:g}")
-        + turns,
-        *([] if cached is None else [f"vLLM's cache holds {cached} responses of full length at a time"]),
+        f"  {'in all, at most':<{width}} {table.total:>8.2f}{device}",
     ]
 
 
@@ -266,54 +242,26 @@ def detect_device_gib() -> float | None:
 
 def describe_run(config: TrainConfig) -> list[str]:
     """Return lines: a run's steps, updates, rollouts and tokens (an upper bound), and its model's parameters."""
-    batch, rollout = config.batch, config.rollout
-    in_step = batch.train_batch_size * rollout.num_samples
+    batch, size, unknown = config.batch, count_model(config.model), "size unknown (no config.json, no known name)"
+    rollouts = config.num_steps * batch.train_batch_size * config.rollout.num_samples
     updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
-    first, stages = rollout.max_response_tokens, rollout.length_stages
-    limits = [find_limit(first, stages, step=step) for step in range(1, config.num_steps + 1)]
-    size, unknown = count_model(config.model), "model size unknown (no config.json, no known name)"
     return [
-        f"the run: {config.num_steps} steps, {updates} updates, {in_step * config.num_steps:,} rollouts, at most "
-        f"{in_step * sum(limits):,} tokens",
-        unknown if size is None else f"model: {size / 1e6:,.1f} M parameters",
+        f"the run: {config.num_steps} steps, {updates} updates, {rollouts:,} rollouts, at most "
+        f"{rollouts * config.rollout.longest_response_tokens:,} tokens",
+        f"model: {unknown if size is None else f'{size / 1e6:,.1f} M parameters'}",
     ]
 
 
-def measure_room(config: TrainConfig, root: Path, *, must_fit: bool = False) -> str:
-    """Return a sentence on the free disk space and on the size of the run's checkpoints.
-
-    A checkpoint has weights and the optimizer's state, measured on the latest if there is one; its size is not known
-    for adapters, or a model whose size is unknown.
-
-    Raises:
-        TrainingError: with `must_fit`, if the disk has no room for all checkpoints that exist at a time.
-    """
-    run, keep = RunDirectory(root), config.checkpoint.keep
-    # Of verl's, the folder in Hugging Face format is a part.
-    saved = {int(path.name.rpartition("_")[2]): path for path in run.checkpoints.glob("*step_*") if path.is_dir()}
-    latest, size = saved.get(run.latest_checkpoint_step() or 0), 0.0
-    if latest is not None:
-        size = sum(path.stat().st_size for path in latest.rglob("*") if path.is_file())
-    elif config.weights.lora is None and (parameters := count_model(config.model)) is not None:
-        each = WEIGHT_BYTES[config.weights.dtype]
-        size = parameters * (each + config.optimizer.moment_bytes(each))
+def describe_disk(config: TrainConfig, root: Path) -> str:
+    """Return a sentence on the free disk space and the size of a checkpoint: weights and the optimizer's state."""
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
-    free = shutil.disk_usage(nearest).free
-    # Those kept, the best, and the one that is being written.
-    most = keep + config.checkpoint.keep_best + 1
-    takes = f"a checkpoint takes about {show_bytes(size)}, and up to {most} are there at a time"
-    room = f"{nearest} has {show_bytes(free)} free; {takes if size else 'the size of a checkpoint is unknown'}"
-    if must_fit and free < (most - len(saved)) * size:
-        raise TrainingError(
-            f"no room for the checkpoints: {room}; free some space, use a --run-dir on another disk, or lower "
-            f"checkpoint.keep (now {keep})"
-        )
-    return room
-
-
-def show_bytes(number: float) -> str:
-    """Return a number of bytes as text, in MiB or, from 1 GiB on, in GiB."""
-    return f"{number / _GIB:,.1f} GiB" if number >= _GIB else f"{number / 2**20:,.1f} MiB"
+    each, parameters = WEIGHT_BYTES[config.weights.dtype], count_model(config.model)
+    size = 0.0 if config.weights.lora or not parameters else parameters * (each + config.optimizer.moment_bytes(each))
+    return (
+        f"{nearest} has {shutil.disk_usage(nearest).free / 2**20:,.0f} MiB free; a checkpoint takes "
+        f"{f'about {size / 2**20:,.0f} MiB' if size else 'a size that is not known here'}, and up to "
+        f"{config.checkpoint.keep + 1} are there at a time"
+    )
 
 
 _WRITING = re.compile(r"inline_container|PytorchStreamWriter")
@@ -329,37 +277,23 @@ def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
     except MicroCoderError:
         raise
     except Exception as error:
-        if (cause := explain_failure(error, config, run)) is None:
+        if is_disk_full(error) or _WRITING.search(str(error)):
+            keep = config.checkpoint.keep
+            cause = f"the disk is full: {describe_disk(config, run.root)}; free some, or lower checkpoint.keep ({keep})"
+        elif _OUT_OF_MEMORY.search(f"{type(error).__name__}: {error}"):
+            cause = f"out of memory ({' '.join(str(error).split())[:200]}); {how_to_shrink(config)}"
+        else:
             raise
         step = run.latest_checkpoint_step()
         then = "starts the run again" if step is None else f"resumes the run after step {step}"
         raise TrainingError(f"{cause}; the same command {then}") from error
 
 
-def explain_failure(error: BaseException, config: TrainConfig, run: RunDirectory) -> str | None:
-    """Return cause and remedy as text if an exception means that disk or memory are full; otherwise None."""
-    if is_disk_full(error) or _WRITING.search(str(error)):
-        room = measure_room(config, run.root)
-        return f"the disk is full: {room}; free some space, or lower checkpoint.keep (now {config.checkpoint.keep})"
-    if _OUT_OF_MEMORY.search(f"{type(error).__name__}: {error}"):
-        reason = " ".join(str(error).split("\n")[0].split())[:200]
-        return f"out of memory ({reason}); {how_to_shrink(config)}"
-    return None
-
-
 def how_to_shrink(config: TrainConfig) -> str:
     """Return a text of the keys that make a run need less memory, the mildest first."""
-    model, rollout, vllm, ways = config.model, config.rollout, config.rollout.vllm, []
-    if rollout.backend == "vllm" and config.engine == "trl":
-        ways.append(f"lower rollout.vllm.gpu_memory_utilization (now {vllm.gpu_memory_utilization}; resumes as well)")
-        if not vllm.enable_sleep_mode:
-            ways.append("set rollout.vllm.enable_sleep_mode = true")
-    if config.batch.micro_batch_rollouts > 1:
-        ways.append(f"lower batch.micro_batch_rollouts (now {config.batch.micro_batch_rollouts}; resumes as well)")
-    if isinstance(model, HuggingFaceModel):
-        if rollout.backend == "transformers":
-            ways.insert(0, 'use rollout.backend = "vllm"')
-        if not model.gradient_checkpointing:
-            ways.append("set model.gradient_checkpointing = true (resumes as well)")
-        ways += ['use optimizer.name = "adamw_8bit"', "train adapters ([model.lora])"]
-    return ", or ".join([*ways, f"lower rollout.max_response_tokens (now {rollout.max_response_tokens})"])
+    return (
+        f"lower batch.micro_batch_rollouts (now {config.batch.micro_batch_rollouts}; resumes as well), sample by "
+        'rollout.backend = "vllm" with rollout.vllm.enable_sleep_mode = true or a smaller gpu_memory_utilization, use '
+        'optimizer.name = "adamw_8bit", train adapters ([model.lora]), or lower rollout.max_response_tokens (now '
+        f"{config.rollout.max_response_tokens})"
+    )

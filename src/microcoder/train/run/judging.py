@@ -1,15 +1,13 @@
-"""The judge of a run: in this process, behind HTTP, or on the nodes of its Ray cluster; and judging early."""
+"""The judge of a run: in this process, behind HTTP, or on the nodes of its Ray cluster."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from microcoder.judge import Judge, JudgingEnvironment
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.fleet.judge import BatchJudge, Judging, OnVerdict
+from microcoder.judge.fleet.judge import Judging
 from microcoder.judge.languages.packages import digest_languages, load_profile
 from microcoder.train.recipe.judge import EvaluatorConfig
 
@@ -18,8 +16,8 @@ _START_PATIENCE_SECONDS = 10.0
 
 
 @contextmanager
-def open_judge(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[str, Any]]]:
-    """Open the recipe's judge; yield it, with its isolation and environment for the manifest."""
+def open_judge(config: EvaluatorConfig) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Open the recipe's judge (None with `ray`); yield it, with its isolation and environment for the manifest."""
     if config.backend == "http":
         with connect(config) as (client, held):
             yield client, held
@@ -27,7 +25,8 @@ def open_judge(config: EvaluatorConfig) -> Iterator[tuple[BatchJudge, Mapping[st
         profile, level = load_profile(config.packages), "of each node of the Ray cluster"
         on_nodes = JudgingEnvironment(level, profile, languages=digest_languages()).as_record()
         isolation = {"level": level, "enforced": [], "missing": {}}
-        yield _OnNodes(), {"isolation": isolation, "environment": on_nodes}
+        # Verl's reward workers judge, each by a judge of its own.
+        yield None, {"isolation": isolation, "environment": on_nodes}
     else:
         with Judge(workers=config.workers, **config.judge_options()) as judge:
             yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
@@ -62,48 +61,3 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
                 f"no judge at evaluator.url ({fault}); start one there: microcoder serve --stop {config.stop}"
             ) from None
         yield client, {name: about[name] for name in ("isolation", "environment")}
-
-
-class _OnNodes:
-    """Placeholder for the judges of verl's reward workers, one per node; to judge here raises EvaluatorFault."""
-
-    def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
-    ) -> list[Verdict]:
-        raise EvaluatorFault(
-            'evaluator.backend = "ray" judges in verl\'s reward workers alone; use "process" or "http"'
-        )
-
-
-class EarlyJudge:
-    """A judge that can begin to judge programs before their batch is complete."""
-
-    def __init__(self, judge: Judging) -> None:
-        self._judge = judge
-        self._begun: dict[tuple[str, Program], list[Future[Verdict]]] = {}
-
-    def begin(self, program: Program, problem: Problem) -> None:
-        """Judge a program of the next batch in the background; raises what `Judging.submit` raises."""
-        self._begun.setdefault((problem.id, program), []).append(self._judge.submit(program, problem))
-
-    def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
-    ) -> list[Verdict]:
-        """Judge a batch, as `BatchJudge.judge`: wait for the programs that were begun, submit the others."""
-        begun = [
-            waiting.pop() if (waiting := self._begun.get((problem.id, program))) else None
-            for program, problem in zip(programs, problems, strict=True)
-        ]
-        left = [index for index, future in enumerate(begun) if future is None]
-        asked = self._judge.judge([programs[index] for index in left], [problems[index] for index in left])
-        verdicts = dict(zip(left, asked, strict=True))
-        # What was begun and is not in the batch, such as of a step that failed, is given up.
-        for future in (future for futures in self._begun.values() for future in futures):
-            future.cancel()
-        self._begun.clear()
-        for index, future in enumerate(begun):
-            if future is not None:
-                verdicts[index] = future.result()
-            if on_verdict is not None:
-                on_verdict(index, verdicts[index])
-        return [verdicts[index] for index in range(len(programs))]

@@ -74,7 +74,7 @@ PACKAGES = (
 )  # fmt: skip
 NEUTRAL_KEYS = (
     *(f"evaluator.{name}" for name in ("backend", "url", "workers", "nice")),
-    *(f"checkpoint.{name}" for name in ("every_steps", "keep", "keep_best")),
+    *(f"checkpoint.{name}" for name in ("every_steps", "keep")),
     *(f"trl.{name}" for name in ("report_to", "run_name", "project", "trackio_space_id")),
     "model.cache",
 )

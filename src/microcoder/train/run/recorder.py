@@ -10,7 +10,7 @@ from pathlib import Path
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import append_row
-from microcoder.train.algorithm.sampling import DiversityTemperature, StagedTemperature, TemperatureSchedule
+from microcoder.train.algorithm.sampling import DiversityTemperature, TemperatureSchedule
 from microcoder.train.algorithm.selection import PassCount, choose_problems, count_passes
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
@@ -68,13 +68,9 @@ class Recorder:
         """Raise TrainingError if an update's loss or gradient norm is not finite."""
         for name in ("loss", "grad_norm"):
             if not math.isfinite(optimizer.get(name, 0.0)):
-                newest = self.run.latest_checkpoint_step()
-                from_there = (
-                    f" with --model.kind hugging_face --model.path {self.run.checkpoint(newest)}" if newest else ""
-                )
                 raise TrainingError(
                     f"{name} is {optimizer[name]} in step {step}; lower optimizer.learning_rate (now "
-                    f"{self.learning_rate}) and start another --run-dir{from_there}"
+                    f"{self.learning_rate}) and start another --run-dir, from a checkpoint (--model.path) or anew"
                 )
 
     def record_step(self, scored_P_G: Groups, metrics: StepMetrics) -> StepMetrics:
@@ -97,14 +93,7 @@ class Recorder:
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[StepMetrics]) -> list[Alarm]:
         """Return the early warnings that hold at a step; `history` are the steps before."""
-        stages = self.schedule.stages if isinstance(self.schedule, StagedTemperature) else ()
-        return find_alarms(
-            metrics,
-            history=history,
-            breaks=[stage.from_step for stage in stages[1:]],
-            num_steps=self.num_steps,
-            ideas=self.ideas,
-        )
+        return find_alarms(metrics, history=history, num_steps=self.num_steps, ideas=self.ideas)
 
     def record_evaluation(
         self, scored_P_G: Groups, *, step: int, temperature: float, seconds: float

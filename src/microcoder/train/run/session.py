@@ -15,8 +15,8 @@ from microcoder.train.algorithm.advantages import load_advantage
 from microcoder.train.algorithm.masking import OwnMasking
 from microcoder.train.recipe.judge import build_asker
 from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards, describe_batches
-from microcoder.train.run.checkpoints import Observer, RunClock, best_step, read_clock
-from microcoder.train.run.estimate import explain_failures, measure_room
+from microcoder.train.run.checkpoints import Observer, RunClock, read_clock
+from microcoder.train.run.estimate import explain_failures
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.manifest import NEUTRAL_KEYS, changed_keys, check_same_config, describe_start, digest_config
 from microcoder.train.run.tasks import EngineInputs, load_tasks
@@ -53,7 +53,6 @@ def run_training(
     if run.is_finished:
         return _report_finished(run, observer)
     extensions = find_extensions(config)
-    measure_room(config, run.root, must_fit=True)
     with ExitStack() as opened:
         opened.enter_context(explain_failures(config, run))
         tasks = load_tasks(config)
@@ -118,8 +117,6 @@ def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
         "samples_per_problem": after["samples_per_problem"],
         "num_unscored": before["num_unscored"] + after["num_unscored"],
         "num_steps": after["step"],
-        "best_step": best_step(evaluations),
-        "best_accuracy": max(row["accuracy"] for row in evaluations[1:] or evaluations),
         **clock.read(),
     }
 

@@ -1,29 +1,26 @@
 """The TRL engine: translates a recipe into TRL's arguments, loads the model, builds the trainer, runs the steps."""
 
-import dataclasses
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
-import trl
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.judge.core.errors import ConfigError, suggest
+from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.files import new_folder
 from microcoder.train.recipe.recipe import Batches, TrainConfig, cut_batches, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
-from microcoder.train.trl.clipping import translate_loss
+from microcoder.train.trl.loss import translate_loss
 from microcoder.train.trl.sampling import require_vllm, vllm_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -69,10 +66,6 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     cut_batches(config, num_processes=_processes().num_processes)
     require_optimizer(config.optimizer)
     require_vllm(config)
-    loggers = config.trl.get("report_to", "none")
-    for name in [loggers] if isinstance(loggers, str) else loggers:
-        if name not in ("none", "all") and find_spec(name) is None:
-            raise ConfigError(f"[trl] report_to names {name}, which is not installed; type: pip install {name}")
     source, model = find_model(config, observer), config.weights
     weights, tokenizer = load_checkpoint(
         source, revision=model.revision, dtype=model.dtype, attn_implementation=model.attn_implementation
@@ -105,8 +98,7 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
     if config.rollout.backend == "vllm":  # transformers makes room as it goes
         prompts = [task.prompt.as_chat() for task in (*inputs.tasks.train, *inputs.tasks.heldout)]
         longest = max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
-        model_tokens = getattr(policy.model.config, "max_position_embeddings", None)
-        sampler = vllm_arguments(config, longest_prompt_tokens=longest, model_tokens=model_tokens)
+        sampler = vllm_arguments(config, longest_prompt_tokens=longest)
         with socket.create_server(("localhost", 0)) as some:  # TRL's first choice is the same in each run of a machine
             os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
     arguments = build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler)
@@ -138,7 +130,7 @@ def build_adapter(config: TrainConfig) -> LoraConfig | None:
     """Return the LoRA adapter of a recipe; None trains all weights."""
     if (lora := config.weights.lora) is None:
         return None
-    return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.peft_modules, task_type="CAUSAL_LM")
+    return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def build_arguments(
@@ -185,10 +177,6 @@ def build_arguments(
         disable_tqdm=True,
         dataloader_pin_memory=on_gpu,
     )
-    known = [field.name for field in dataclasses.fields(GRPOConfig)]
-    if unknown := next((name for name in config.trl if name not in known), None):
-        hint = suggest(unknown, known) or "see its GRPOConfig"
-        raise ConfigError(f"[trl] {unknown} is not an option of TRL {trl.__version__}; {hint}")
     try:
         options: dict[str, Any] = {"report_to": "none", "run_name": output_dir.absolute().parent.name, **config.trl}
         return GRPOConfig(**decided, **options)

@@ -14,8 +14,6 @@ from microcoder.judge.core.errors import TrainingError
 
 ROWS_PER_FORWARD = 32
 """Most rows of a forward pass on a CPU, where small passes cost no more per token and hold less padding."""
-PLACE = "place"
-"""Name of the column with each row's index in the step, since TRL shuffles the rows."""
 
 
 class FrugalGRPOTrainer(GRPOTrainer):
@@ -74,7 +72,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
         # TRL gathers a figure a row from every process, so all must keep equally many.
         is_alone = self.accelerator.num_processes == 1
         if not is_proportional or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
-            return self.loss_of_rows(model, inputs)
+            return super()._compute_loss(model, inputs)
         if not bool(teaches.any()):
             teaches[0] = True
         # What has a dimension has a row a response; a figure of the whole step has none.
@@ -82,11 +80,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
         if odd := [name for name, column in columns.items() if len(column) != len(teaches)]:
             raise TrainingError(f"TRL's {', '.join(odd)} have no row a response; this version of TRL is not known")
         kept = {name: column[teaches] for name, column in columns.items()}
-        return self.loss_of_rows(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
-
-    def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Return TRL's loss of these rows; a subclass can observe each pass here."""
-        return super()._compute_loss(model, inputs)
+        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:
         if self.loss_type in ("dapo", "cispo"):

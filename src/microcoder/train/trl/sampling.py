@@ -6,7 +6,7 @@ temperature, silently. Ratios must be taken at the sampling temperature (paper, 
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from packaging.version import Version
 from torch import nn
 from trl import GRPOTrainer
 
@@ -128,8 +127,6 @@ def join_generated(groups: Sequence[SampledGroup]) -> tuple[Any, ...]:
     return prompt_ids, completion_ids, None, completions, None if logprobs[0] is None else logprobs, {}, None, []
 
 
-OLDEST, NEWEST = "0.22.0", "0.31.0"
-"""The versions of vLLM that TRL 1.16 supports."""
 INSTALL = how_to_install("vllm")
 
 
@@ -142,39 +139,22 @@ def require_vllm(config: TrainConfig) -> None:
             f"rollout.backend = 'vllm', but vLLM is not installed; type: {INSTALL} (GPU machines only), "
             "or pass --rollout.backend transformers"
         )
-    from vllm import __version__ as installed  # pyrefly: ignore[missing-import]
-
-    if not Version(OLDEST) <= Version(Version(installed).base_version) <= Version(NEWEST):
-        raise ConfigError(f"vLLM {installed} is installed; TRL 1.16 works with {OLDEST} to {NEWEST}; type: {INSTALL}")
     from vllm.platforms import current_platform  # pyrefly: ignore[missing-import]
 
     if current_platform.is_cpu():
         make_trainable()
 
 
-def vllm_arguments(
-    config: TrainConfig, *, longest_prompt_tokens: int, model_tokens: int | None = None
-) -> dict[str, Any]:
-    """Return TRL's arguments for vLLM as the sampler of a recipe, with room for the longest prompt and response.
-
-    Raises:
-        ConfigError: the longest prompt and response exceed the model's positions.
-    """
+def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[str, Any]:
+    """Return TRL's arguments for vLLM as the sampler of a recipe, with room for the longest prompt and response."""
     rollout, vllm = config.rollout, config.rollout.vllm
-    goes_on = 2 if config.evaluation.continue_truncated else 1
-    longest = max(goes_on * rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
-    needed = longest_prompt_tokens + longest
-    if model_tokens is not None and needed > model_tokens:
-        raise ConfigError(
-            f"the longest prompt ({longest_prompt_tokens} tokens) and response need {needed} tokens, the model's "
-            f"positions end at {model_tokens}; lower rollout.max_response_tokens (or evaluation.max_response_tokens)"
-        )
+    longest = max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     return {
         "use_vllm": True,
         "vllm_mode": "colocate",
         # For the sampler's log-probs: the weights are ours (`mismatch.py`).
         "vllm_importance_sampling_correction": rollout.corrects_mismatch,
-        "vllm_max_model_length": needed,
+        "vllm_max_model_length": longest_prompt_tokens + longest,
         "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
         "vllm_enable_sleep_mode": vllm.enable_sleep_mode,
         "vllm_tensor_parallel_size": vllm.tensor_parallel_size,
@@ -203,26 +183,3 @@ def make_trainable() -> None:
     CpuPlatform.supported_dtypes = property(lambda _: [torch.float32, torch.bfloat16, torch.float16])
     # GiB; vLLM would take half of the machine's memory.
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-
-
-@contextmanager
-def watch_landing(llm: Any, landed: Callable[[Sequence[int], Sequence[int]], None]) -> Iterator[None]:
-    """Within the body, call `landed(prompt_ids, response_ids)` as a `vllm.LLM` finishes each request.
-
-    A step's responses end one by one; the last take most of the time, in which the others can be judged.
-    """
-    engine = llm.llm_engine
-    step = engine.step
-
-    def step_and_tell() -> list[Any]:
-        outputs = step()
-        for output in outputs:
-            if output.finished:
-                landed(output.prompt_token_ids, output.outputs[0].token_ids)
-        return outputs
-
-    engine.step = step_and_tell
-    try:
-        yield
-    finally:
-        del engine.step

@@ -9,38 +9,26 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
-from microcoder.judge.core.files import append_row, cut_pieces
+from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
-from microcoder.judge.fleet.judge import Judging
-from microcoder.train.algorithm.continuation import choose_truncated, continuation_row
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
-from microcoder.train.algorithm.scoring import (
-    build_rules,
-    note_clipped,
-    note_mismatch,
-    read_program,
-    score_heldout,
-    score_rollouts,
-)
+from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_heldout, score_rollouts
 from microcoder.train.algorithm.selection import sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
-from microcoder.train.run.checkpoints import PhaseClock, RunClock, best_step, publish_checkpoint
-from microcoder.train.run.judging import EarlyJudge
+from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_checkpoint
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task, order_problems
-from microcoder.train.trl.clipping import clipped_shares
-from microcoder.train.trl.frugal import PLACE, FrugalGRPOTrainer
+from microcoder.train.trl.frugal import FrugalGRPOTrainer
 from microcoder.train.trl.sampling import (
     SampledGroup,
     apart,
@@ -48,7 +36,6 @@ from microcoder.train.trl.sampling import (
     set_sampling,
     split_generated,
     start_sampler,
-    watch_landing,
 )
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -67,9 +54,6 @@ OPTIMIZER_METRICS = {
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
     """TRL's GRPO loop; sampling, scoring, metrics and checkpoints go through MicroCoder's own modules."""
-
-    _logps: torch.Tensor
-    """Log-probs of the latest forward pass (rows, tokens)."""
 
     def __init__(
         self,
@@ -99,10 +83,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G: list[list[ScoredRollout]] = []
         self._filtered_P_G: list[list[ScoredRollout]] = []
         self._ready: list[SampledGroup] | None = None
-        self._asked: Sequence[Task] = ()
-        """The task of each response that is sampled next."""
         self._updates: list[dict[str, float]] = []
-        self._clipped: dict[int, float] = {}
         super().__init__(
             model=inputs.policy.model,
             args=arguments,
@@ -114,9 +95,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         self.remove_callback(PrinterCallback)
         start_sampler(self)
-        # Flawed graders of studies judge batches only.
-        if self.use_vllm and isinstance(self.judge, Judging):
-            self.judge = EarlyJudge(self.judge)
 
     @property
     def steps_done(self) -> int:
@@ -151,36 +129,18 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
-        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         output = super()._generate_and_score_completions(inputs)
         self._ready = None
         self._correct_mismatch(output)
         samples = [sample for group in self._scored_P_G for sample in group]
         theirs = output["advantages"]
         output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
-        output[PLACE] = torch.arange(len(samples), device=theirs.device)
         if self.config.algorithm.masking.excluded_from != "gradient":
             counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
             # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
-        if self.config.evaluation.continue_truncated:
-            self._continue_truncated()
         return output
-
-    def _get_per_token_logps_and_entropies(self, *arguments: Any, **options: Any) -> Any:
-        found = super()._get_per_token_logps_and_entropies(*arguments, **options)
-        self._logps = found[0].detach()
-        return found
-
-    def loss_of_rows(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Return TRL's loss; record the share of each row that the clip removes, none in a step's first update."""
-        loss, old = super().loss_of_rows(model, inputs), inputs.get("old_per_token_logps")
-        if old is not None and PLACE in inputs:
-            mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
-            shares = clipped_shares(self.config.algorithm.loss, self._logps - old, inputs["advantages"], mask)
-            self._clipped |= zip(inputs[PLACE].tolist(), shares.tolist(), strict=True)
-        return loss
 
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
         """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
@@ -214,7 +174,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
-        self._asked = [self.train_tasks[row["problem_id"]] for row in inputs]
         generated = split_generated(self._generate([row["prompt"] for row in inputs]))
         scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
         groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
@@ -225,22 +184,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             return join_generated(self._ready)
         with self.clock.phase("generate"):
             return super()._generate(prompts)
-
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *others: Any, **options: Any) -> Any:
-        if not isinstance(self.judge, EarlyJudge):
-            return super()._generate_single_turn(prompt_ids, *others, **options)
-        early, limit = self.judge, self.vllm_generation.max_completion_length
-        asked, self._asked = self._asked, ()
-        tasks = dict(zip(map(tuple, prompt_ids), asked, strict=True)) if asked else {}
-
-        def begin(prompt: Sequence[int], response: Sequence[int]) -> None:
-            if task := tasks.get(tuple(prompt)):
-                ((rollout,),) = self._rollouts([list(response)], [task], limit)
-                problem = task.problem
-                early.begin(read_program(rollout, language=problem.language, extract=self.rules.extract), problem)
-
-        with watch_landing(self.vllm_generation.llm, begin):
-            return super()._generate_single_turn(prompt_ids, *others, **options)
 
     def _reward(
         self,
@@ -300,28 +243,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             if metrics is not None:
                 self._report(metrics, prefix="eval_heldout/")
 
-    def _continue_truncated(self) -> None:
-        """Continue truncated responses of the step, with the weights that sampled them; record how they end."""
-        step, evaluation, limit = self.steps_done + 1, self.config.evaluation, self.rules.max_response_tokens
-        samples = [sample for group in gather_object(self._scored_P_G) for sample in group]
-        chosen = choose_truncated(samples, most=evaluation.continue_truncated, seed=self.config.seed, step=step)
-        ends: list[list[ScoredRollout]] = []
-        if chosen:
-            temperature = self.temperature
-            with self.clock.phase("continue"):
-                ends = self._sample_apart(
-                    [self.train_tasks[sample.rollout.problem_id] for sample in chosen],
-                    begun=[sample.rollout.token_ids for sample in chosen],
-                    num_samples=1,
-                    temperature=temperature,
-                    limit=2 * limit,
-                    seed=evaluation.seed + step,
-                )
-            set_sampling(self, temperature=temperature, max_response_tokens=limit)
-        if self.accelerator.is_main_process:
-            row = continuation_row(samples, chosen, [end for (end,) in ends], step=step)
-            append_row(self.run.continuations, row)
-
     def probe_temperatures(self) -> None:
         """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
         rollout = self.config.rollout
@@ -345,19 +266,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.accelerator.wait_for_everyone()
 
     def _sample_apart(
-        self,
-        tasks: Sequence[Task],
-        *,
-        num_samples: int,
-        temperature: float,
-        limit: int,
-        seed: int,
-        begun: Sequence[Sequence[int]] = (),
+        self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
     ) -> list[list[ScoredRollout]]:
-        """Sample and judge with separate random state; return the groups of all processes, in the order of `tasks`.
-
-        `begun` are the tokens that each task's responses begin with, of the same number for each task.
-        """
+        """Sample and judge with separate random state; return the groups of all processes, in the order of `tasks`."""
         # Every process takes equally many, some of them twice: sampling is a collective operation.
         world = self.accelerator.num_processes
         padded = -(-len(tasks) // world) * world
@@ -368,18 +279,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
         with apart(self, seed=seed):
-            set_sampling(self, temperature=temperature, max_response_tokens=limit - len(begun[0] if begun else ()))
+            set_sampling(self, temperature=temperature, max_response_tokens=limit)
             policy.eval()
             for chunk in cut_pieces(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
-                begins = [list(begun[index]) if begun else [] for index, _ in chunk for _ in range(num_samples)]
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
-                # What goes on from where it was cut is read as a whole, once it has ended.
-                self._asked = () if begun else [task for task in tasks_P for _ in range(num_samples)]
-                starts = [[*prompt, *begin] for prompt, begin in zip(prompt_ids, begins, strict=True)]
-                rests, _ = self._generate_single_turn(starts, images, fields, num_samples)
-                completion_ids = [[*begin, *rest] for begin, rest in zip(begins, rests, strict=True)]
+                completion_ids, _ = self._generate_single_turn(prompt_ids, images, fields, num_samples)
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]
                 groups = score_heldout(rollouts_P_G, problems_P, judge=self.judge, extract=self.rules.extract)
@@ -407,7 +313,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _record_step(self) -> None:
         step = self.steps_done
-        self._scored_P_G, self._clipped = note_clipped(self._scored_P_G, self._clipped), {}
         everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
             metrics = summarise_step(
@@ -423,9 +328,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
-            if self.config.checkpoint.keep_best:
-                is_best = self.accelerator.is_main_process and best_step(self.run.read_evaluations()) == step
-                self.control.should_save |= broadcast_object_list([is_best])[0]
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.clock.phase("checkpoint"):
@@ -438,7 +340,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     step=self.steps_done,
                     clock=self.run_clock.read(),
                     keep=self.config.checkpoint.keep,
-                    best=best_step(self.run.read_evaluations()) if self.config.checkpoint.keep_best else None,
                 )
 
     # --- inputs ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ own estimators would spread over the whole group.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,9 @@ from microcoder.train.algorithm.sampling import (
     MismatchConfig,
     Temperature,
 )
-from microcoder.train.algorithm.selection import ProblemChoice
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig, build_rewards
-from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, TRAINER_MODES
+from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE
 
 if TYPE_CHECKING:
     import torch
@@ -57,7 +56,6 @@ class PluginSettings(Config):
     validation_response_tokens: int | None = Field(default=None, ge=1)
     """The limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
-    problem_choice: ProblemChoice = "uniform"
     mismatch: MismatchConfig | None = None
     """Our correction of sampler mismatch, in place of verl's algorithm.rollout_correction; None: verl's, if any."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
@@ -69,9 +67,9 @@ class PluginSettings(Config):
     seeded_sampling: bool = False
     """Give each request a seed, a hash of `seed`, step, problem and sample. vLLM then draws row by row: slower."""
     evaluation_seed: int = 1_000_003
-    """Seed of validation and probe."""
+    """Seed of validation."""
     run_dir: Path | None = None
-    """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
+    """Folder of metrics and rollouts; None: `microcoder` in trainer.default_local_dir."""
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
         """Return these settings as a recipe's [algorithm]; ConfigError if the estimator is not one of ours."""
@@ -102,85 +100,77 @@ def _validate(schema: type[ConfigT], values: object) -> ConfigT:
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
     """Raise ConfigError for options, ours or verl's, that other options make ineffective or wrong."""
+    if fault := next(_contradictions(config, settings), None):
+        raise ConfigError(fault)
+
+
+def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
     algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, longest, mode = (
-        str(algorithm.adv_estimator),
-        config.data.max_response_length,
-        config.trainer.v1.trainer_mode,
-    )
-    correction, usual = algorithm.get("rollout_correction") or {}, f"trainer.v1.trainer_mode={TRAINER_MODE}"
+    estimator, longest = str(algorithm.adv_estimator), config.data.max_response_length
+    mode, usual = config.trainer.v1.trainer_mode, f"trainer.v1.trainer_mode={TRAINER_MODE}"
+    correction = algorithm.get("rollout_correction") or {}
     is_corrected = any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
-    if "async" in str(mode):
-        if not settings.mismatch and not is_corrected:
-            raise ConfigError(
-                f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for that; add "
-                "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
-                'rollout.mismatch.correction = "off")'
-            )
-        if not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None):
-            raise ConfigError(
-                f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from "
-                f"before and after, where verl takes log-probs at one temperature; use a constant one, or {usual}"
-            )
-        if settings.seeded_sampling:
-            raise ConfigError(
-                f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
-                f"random numbers that it began with; leave it out, or use {usual}"
-            )
+    is_async = "async" in str(mode)
+    if is_async and not (settings.mismatch or is_corrected):
+        yield (
+            f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for that; add "
+            "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
+            'rollout.mismatch.correction = "off")'
+        )
+    if isinstance(settings.temperature, DiversityTemperature):
+        yield "microcoder.temperature: engine trl alone probes; give what it chose, {kind:constant,value:...}"
+    if is_async and not isinstance(settings.temperature, ConstantTemperature | None):
+        yield (
+            f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from "
+            f"before and after, where verl takes log-probs at one temperature; use a constant one, or {usual}"
+        )
+    if is_async and settings.seeded_sampling:
+        yield (
+            f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
+            f"random numbers that it began with; leave it out, or use {usual}"
+        )
     # Ours is there in what a reward worker reads: the trainer has entered it.
     if rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER):
-        raise ConfigError(
+        yield (
             f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and limit travel; "
             "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)"
         )
     if algorithm.use_kl_in_reward:
-        raise ConfigError(
+        yield (
             f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
             "actor_rollout_ref.actor.use_kl_loss=True"
         )
     if not algorithm.get("norm_adv_by_std_in_grpo", True):
-        raise ConfigError(
+        yield (
             f"algorithm.norm_adv_by_std_in_grpo=False does nothing with {estimator}; use "
             f"algorithm.adv_estimator={ESTIMATORS}dr_grpo"
         )
     if settings.mismatch and is_corrected:
-        raise ConfigError("microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one")
+        yield "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one"
     if settings.mismatch and not rollout.calculate_log_probs:
-        raise ConfigError(
+        yield (
             "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
             "actor_rollout_ref.rollout.calculate_log_probs=True"
         )
     needy = build_rewards(settings.rewards).needs_all_tests
     if needy and settings.evaluator.stop != "never":
-        raise ConfigError(
+        yield (
             f"microcoder.rewards: {needy} looks at every test, but the judge leaves out those after a failing one; add "
             "+microcoder.evaluator.stop=never (judging then takes longer)"
         )
     staged = [stage.max_response_tokens for stage in settings.length_stages]
     limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
     if limit > longest:
-        raise ConfigError(
+        yield (
             f"microcoder's limit of {limit} tokens is beyond data.max_response_length={longest}, where verl cuts; "
             f"use data.max_response_length={limit}"
         )
-    if reward.reward_manager.name != REWARD_MANAGER:
-        raise ConfigError(
-            f"reward.reward_manager.name = {reward.reward_manager.name} says no verdicts, which masks and advantages "
-            f"are decided by; use {REWARD_MANAGER}, and bring a reward of your own by +microcoder.rewards"
-        )
     others = (reward.custom_reward_function.path, reward.sandbox_fusion.url, reward.reward_model.enable)
-    if any(others) or reward.get("reward_kwargs"):
-        raise ConfigError(
-            f"reward.reward_manager.name={REWARD_MANAGER} judges by itself: reward.custom_reward_function, "
-            "reward_kwargs, sandbox_fusion and reward_model would do nothing; leave them out"
-        )
-    # The mode is ours or verl's: a reward worker reads the latter.
-    is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
-    is_usual = mode in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
-    if settings.problem_choice == "active" and (is_filtered or not is_usual):
-        raise ConfigError(
-            "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
-            f"{usual} without algorithm.filter_groups, or leave it out"
+    if reward.reward_manager.name != REWARD_MANAGER or any(others) or reward.get("reward_kwargs"):
+        yield (
+            f"masks and advantages are decided by verdicts, which reward.reward_manager.name={REWARD_MANAGER} gives, "
+            f"and not {reward.reward_manager.name}, a reward function, sandbox_fusion or reward_model; "
+            f"use {REWARD_MANAGER} alone, and bring a reward of your own by +microcoder.rewards"
         )
 
 

@@ -156,11 +156,6 @@ def _refuse_unmappable(config: TrainConfig) -> None:
             "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
             'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
         )
-    if _corrects_mismatch(config) and _has_own_correction(config):
-        raise ConfigError(
-            "rollout.mismatch and [verl] algorithm.rollout_correction correct one thing twice; pass "
-            "--rollout.mismatch.correction off, or leave out the latter"
-        )
     if (mode := _mode(config)) not in TRAINER_MODES:
         raise ConfigError(
             f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}"
@@ -230,7 +225,7 @@ def _model(config: TrainConfig) -> dict[str, Any]:
         decided |= {
             f"{MODEL}.lora_rank": lora.rank,
             f"{MODEL}.lora_alpha": lora.alpha,
-            f"{MODEL}.target_modules": lora.peft_modules,
+            f"{MODEL}.target_modules": "all-linear",
         }
     return decided
 
@@ -277,7 +272,6 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         max_response_tokens=rollout.max_response_tokens,
         validation_response_tokens=evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
-        problem_choice=algorithm.problem_choice,
         mismatch=rollout.mismatch if _corrects_mismatch(config) else None,
         rewards=config.rewards,
         extractor=config.extractor,

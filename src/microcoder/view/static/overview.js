@@ -41,8 +41,8 @@ viewer.overview = (() => {
     );
   }
 
-  function section({ id, title, text, columns, rows, note }) {
-    return make("section", { id, class: "report" }, make("h3", {}, title), text ? make("p", {}, make("strong", {}, shown(text))) : null, table(title, columns, rows), note ? make("p", { class: "soft small" }, shown(note)) : null);
+  function section({ id, title, columns, rows, note }) {
+    return make("section", { id, class: "report" }, make("h3", {}, title), table(title, columns, rows), note ? make("p", { class: "soft small" }, shown(note)) : null);
   }
 
   return { render };
