@@ -12,7 +12,7 @@ from microcoder.data.micro import generate_problems
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.config import dotted_keys, find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.recipe.recipe import TrainConfig, find_idle
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted(p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms"))
@@ -43,6 +43,25 @@ def test_every_recipe_is_estimated(recipe: Path, tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "run").exists()
     readmes = [folder / "README.md" for folder in (recipe.parent, ROOT / "recipes")]
     assert any(recipe.name in readme.read_text(encoding="utf-8") for readme in readmes if readme.is_file())
+    # Every idea of it can act, with any algorithm.
+    for over in ([], *([path] for path in ALGORITHMS)):
+        assert find_idle(load_config(TrainConfig, [recipe, *over])) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "idle"),
+    [
+        ({"algorithm.loss": "grpo"}, "the clip of loss grpo, with one update a step"),
+        ({"algorithm.loss": "cispo", "num_steps": "1"}, "the ratio of loss cispo"),
+        ({"algorithm.masking.rho": "0", "batch.ppo_mini_batch_size": "32"}, "the mask, with algorithm.masking.rho = 0"),
+    ],
+)
+def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = {"batch.ppo_mini_batch_size": "64", **keys}
+    (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys))
+    assert idle in said
+    main(["train", "-c", "micro", "--dry-run", *(word for key, value in keys.items() for word in (f"--{key}", value))])
+    assert f"has no effect: {said}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,6 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         # Options of one engine are refused with another, before anything is loaded.
         ({"verl__trainer__balance_batch": "false"}, "add --engine verl"),
         ({"rollout__backend": "sglang"}, "add --engine verl"),
-        ({"engine": "verl", "algorithm__problem_choice": "active"}, "add --engine trl"),
-        ({"engine": "verl", "rollout__temperature": "{kind = 'diversity'}"}, "the temperature that it chose"),
         ({"evaluator__backend": "ray"}, "--engine verl"),
         # Where programs are judged.
         ({"evaluator__backend": "http"}, "--evaluator.url"),

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import pytest
@@ -16,12 +16,14 @@ from verl_runs import compose_verl, needs_verl
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.rewards import ALL_TESTS, Reward
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
+from microcoder.train.algorithm.selection import choose_problems, count_passes
 from microcoder.train.rollouts import ScoredRollout
+from microcoder.train.runs import write_rollouts
 
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7
 ROLLOUT = "actor_rollout_ref.rollout"
-AHEAD = "trainer.v1.trainer_mode=microcoder_separate_async"
+AHEAD = "trainer.v1.trainer_mode=microcoder_colocate_async"
 CORRECTED = ["actor_rollout_ref.rollout.calculate_log_probs=true", "+microcoder.mismatch={}"]
 STAGES = "+microcoder.temperature={kind:staged,stages:[{from_step:1,value:0.4},{from_step:3,value:1.2}]}"
 OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
@@ -282,6 +284,30 @@ def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: P
         assert (sample.length_penalty < 0) == (is_old and len(row["responses"]) > LIMIT - 8)
 
 
+def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """As on TRL, by the pure function; in chunks where verl asks in chunks."""
+    trainer = make_trainer(
+        tiny_checkpoint,
+        tmp_path,
+        "+microcoder.problem_choice=active",
+        "data.train_batch_size=6",
+        "+data.gen_batch_size=2",
+    )
+    names = [f"p{number}" for number in range(12)]
+    row = {"prompt": "", "completion": "", "num_tokens": 1, "verdict": "accepted"}
+    rows = [{**row, "step": 1, "problem_id": name} for name in names[::2] for _ in range(50)]
+    write_rollouts(trainer.run.rollout_file(1), rows)
+
+    class Dataset(list[dict[str, Any]]):
+        dataframe: ClassVar = [{"extra_info": {"problem_id": name}} for name in [*names, *names]]
+
+    trainer.train_dataset = Dataset({"raw_prompt": name} for name in [*names, *names])
+    trainer.global_steps, size = 2, trainer.config.data.train_batch_size
+    asked = [name for _ in range(size // 2) for name in trainer._fetch_one_gen_batch()["raw_prompt"]]
+    counts = count_passes(rows, step=1)
+    assert asked == choose_problems(names, counts, number=size, seed=0, step=2)
+
+
 def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_path: Path) -> None:
     """Composed, and no more: there is no Megatron without GPUs."""
     trainer = make_trainer(tiny_checkpoint, tmp_path, "model_engine=megatron", *OPTIONS)
@@ -306,7 +332,10 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
         ([AHEAD, *CORRECTED[:1]], "learns from responses of older weights, and nothing corrects for that; add"),
         ([AHEAD, *CORRECTED, "+microcoder.seeded_sampling=true"], "goes on with the random numbers that it began with"),
         ([AHEAD, *CORRECTED, STAGES], "where verl takes log-probs at one temperature; use a constant one"),
-        (["+microcoder.temperature={kind:diversity}"], "engine trl alone probes"),
+        (
+            ["+microcoder.problem_choice=active", "+algorithm.filter_groups={enable:true,metric:score}"],
+            "without algorithm.filter_groups",
+        ),
         (["+microcoder.rewards=[{name:fraction}]"], r"fraction looks at every test.*evaluator\.stop=never"),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
         (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),

@@ -16,6 +16,7 @@ from verl_runs import ONE_UPDATE, RECIPE, Runs, make_runs, needs_verl, train
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
+from microcoder.train.run.probe import read_probe
 from microcoder.train.run.session import run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
@@ -74,7 +75,9 @@ def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> Non
     ahead = runs.ahead
     rows, log = ahead.read_metrics(), (ahead.logs / "verl.log").read_text(errors="replace")
     assert [row["step"] for row in rows] == [1, 2, 3]
-    assert {row["temperature"] for row in rows} == {0.9}
+    probe = read_probe(ahead)
+    assert [(point.temperature, point.num_samples) for point in probe.points] == [(0.6, 16), (0.9, 16)]
+    assert {row["temperature"] for row in rows} == {probe.choice.temperature}
     rollouts = [row for step in (1, 2, 3) for row in read_rollouts(ahead.rollout_file(step))]
     assert len(rollouts) == 3 * 8 * 4
     asked = pq.read_table(ahead.root / "verl" / "train.parquet")["extra_info"].to_pylist()

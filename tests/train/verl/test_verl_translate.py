@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import pytest
+import torch
 from pydantic import BaseModel
 from verl_runs import ON_CPU, RECIPE, compose_verl, needs_verl
 
@@ -146,6 +147,19 @@ def test_what_a_recipe_becomes(changes: dict[str, str], words: str) -> None:
     assert ("+microcoder.seeded_sampling" in options) == ("trainer.n_gpus_per_node" in options) == (not on_gpus)
 
 
+def test_verls_cosine_is_transformers_cosine() -> None:
+    from transformers.optimization import get_scheduler
+    from verl.utils.torch_functional import get_cosine_schedule_with_warmup
+
+    def optimizer() -> torch.optim.Optimizer:
+        return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+
+    ours = get_scheduler("cosine", optimizer(), num_warmup_steps=3, num_training_steps=20)
+    theirs = get_cosine_schedule_with_warmup(optimizer(), 3, 20, min_lr_ratio=0.0)
+    for step in range(20):
+        assert theirs.lr_lambdas[0](step) == pytest.approx(ours.lr_lambdas[0](step), abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -161,7 +175,7 @@ def test_what_a_recipe_becomes(changes: dict[str, str], words: str) -> None:
         ({"model.revision": "main"}, "hf download MODEL"),
         ({"verl.trainer.v1.trainer_mode": "sync"}, "would train without our decisions; use one of microcoder, "),
         (
-            {"verl.trainer.v1.trainer_mode": "microcoder_separate_async"},
+            {"verl.trainer.v1.trainer_mode": "microcoder_colocate_async"},
             "where verl takes log-probs at one temperature",
         ),
     ],

@@ -76,11 +76,12 @@ AHEAD = {
     "verl.+ray_kwargs.ray_init.num_gpus": "2",
     "verl.+microcoder.seeded_sampling": "false",
     "batch.ppo_mini_batch_size": "4",
-    "rollout.temperature.kind": "constant",
-    "rollout.temperature.value": "0.9",
+    "rollout.temperature.kind": "diversity",
+    "rollout.temperature.grid": "[0.6, 0.9]",
+    "rollout.temperature.num_problems": "4",
     "rollout.temperature.stages": "",
 }
-"""A server with a device of its own samples while another trains, two updates a step, at one temperature."""
+"""A server with a device of its own samples while another trains, two updates a step, at a probe's temperature."""
 
 
 def compose_verl(words: Sequence[str]) -> Any:

@@ -17,9 +17,9 @@ from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
 from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig, TwoSidedLoss
-from microcoder.train.algorithm.masking import SoftPenalty
-from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
+from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss, TwoSidedLoss
+from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
+from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
@@ -364,13 +364,6 @@ class TrainConfig(Config):
                     "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
                     '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
                 )
-            if self.algorithm.problem_choice == "active":
-                yield 'algorithm.problem_choice = "active" is engine trl\'s; leave it out, or add --engine trl'
-            if self.rollout.temperature.kind == "diversity":
-                yield (
-                    'rollout.temperature.kind = "diversity" is engine trl\'s; probe there (--engine trl --num_steps 1) '
-                    "and give the temperature that it chose"
-                )
             if self.trl:
                 yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
             return
@@ -438,7 +431,7 @@ def count_verl_devices(config: TrainConfig) -> int:
 
 
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
-    """Return lines: batch sizes in problems, rollouts and tokens."""
+    """Return lines: batch sizes in problems, rollouts and tokens, then the settings that have no effect."""
     cut = cut_batches(config, num_processes=num_processes)
     batch, limit = config.batch, config.rollout.longest_response_tokens
     on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"
@@ -452,4 +445,27 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
         row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
         row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
         row("a pass", "", batch.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
+        *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
+
+
+def find_idle(config: TrainConfig) -> list[str]:
+    """Return the settings of a recipe that cannot have an effect in its run, each with the reason and a remedy."""
+    loss, masking, last = config.algorithm.loss, config.algorithm.masking, config.num_steps
+    idle = []
+    if config.batch.train_batch_size == config.batch.ppo_mini_batch_size:
+        what = "clip" if isinstance(loss, ClippedLoss) else "ratio"
+        idle.append(
+            f"the {what} of loss {loss.kind}, with one update a step: every ratio is 1; "
+            f"try batch.ppo_mini_batch_size={max(1, config.batch.train_batch_size // 2)}"
+        )
+    if isinstance(masking, ConditionalMasking) and not masking.rho:
+        idle.append("the mask, with algorithm.masking.rho = 0; try 0.1, or kind = none")
+    temperature = config.rollout.temperature
+    stages = temperature.stages if isinstance(temperature, StagedTemperature) else ()
+    for key, begins in (
+        ("temperature.stages", [stage.from_step for stage in stages]),
+        ("length_stages", [stage.from_step for stage in config.rollout.length_stages]),
+    ):
+        idle += [f"rollout.{key} from step {step}, after the last step {last}" for step in begins if step > last]
+    return idle

@@ -24,6 +24,7 @@ from microcoder.judge.fleet.ray import allow_slow_start
 from microcoder.train.metrics import EvaluationMetrics
 from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
+from microcoder.train.run.probe import read_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task, Tasks, order_problems
 from microcoder.train.run.warm import find_model
@@ -46,6 +47,8 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     order = order_problems(
         len(tasks.train), num_steps=config.num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
     )
+    if config.algorithm.problem_choice == "active":
+        order += sorted(set(range(len(tasks.train))) - set(order))  # all can be chosen
     folder.mkdir(parents=True, exist_ok=True)
     write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"))
     write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"))
@@ -174,15 +177,19 @@ def find_cause(log_file: Path, begins: int) -> str | None:
 
 
 class _Shown:
-    """Shows an observer the steps and evaluations that a run directory gets from now on."""
+    """Shows an observer the probe, steps and evaluations that a run directory gets from now on."""
 
     def __init__(self, inputs: EngineInputs) -> None:
         self._run, self._observer = inputs.run, inputs.observer
         self._recorder = Recorder.of_recipe(inputs.run, inputs.config, inputs.observer)
+        self._has_probe = self._run.probe.exists()
         self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
 
     def update(self) -> None:
         """Show what is new."""
+        if not self._has_probe and self._run.probe.exists():
+            self._has_probe = True
+            self._observer.probe(read_probe(self._run))
         evaluations = self._run.read_evaluations()
         for row in evaluations[self._evaluations :]:
             self._observer.evaluation(EvaluationMetrics(**row))

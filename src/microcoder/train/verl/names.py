@@ -9,7 +9,11 @@ from microcoder.train.algorithm.masking import draw_uniform
 PACKAGE = "microcoder.train.verl"
 TRAINER_MODE = "microcoder"
 SEPARATE_ASYNC = f"{TRAINER_MODE}_separate_async"
-TRAINER_MODES = {TRAINER_MODE: "sync", SEPARATE_ASYNC: "separate_async"}
+TRAINER_MODES = {
+    TRAINER_MODE: "sync",
+    f"{TRAINER_MODE}_colocate_async": "colocate_async",
+    SEPARATE_ASYNC: "separate_async",
+}
 """Our trainer mode -> verl's mode that it extends."""
 AGENT_LOOP = "microcoder"
 REWARD_MANAGER = "microcoder"

@@ -29,9 +29,10 @@ from microcoder.train.algorithm.sampling import (
     MismatchConfig,
     Temperature,
 )
+from microcoder.train.algorithm.selection import ProblemChoice
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import ExtractorConfig, RewardConfig, build_rewards
-from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE
+from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, TRAINER_MODES
 
 if TYPE_CHECKING:
     import torch
@@ -56,6 +57,7 @@ class PluginSettings(Config):
     validation_response_tokens: int | None = Field(default=None, ge=1)
     """The limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
+    problem_choice: ProblemChoice = "uniform"
     mismatch: MismatchConfig | None = None
     """Our correction of sampler mismatch, in place of verl's algorithm.rollout_correction; None: verl's, if any."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
@@ -67,9 +69,9 @@ class PluginSettings(Config):
     seeded_sampling: bool = False
     """Give each request a seed, a hash of `seed`, step, problem and sample. vLLM then draws row by row: slower."""
     evaluation_seed: int = 1_000_003
-    """Seed of validation."""
+    """Seed of validation and probe."""
     run_dir: Path | None = None
-    """Folder of metrics and rollouts; None: `microcoder` in trainer.default_local_dir."""
+    """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
         """Return these settings as a recipe's [algorithm]; ConfigError if the estimator is not one of ours."""
@@ -117,9 +119,7 @@ def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
             "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
             'rollout.mismatch.correction = "off")'
         )
-    if isinstance(settings.temperature, DiversityTemperature):
-        yield "microcoder.temperature: engine trl alone probes; give what it chose, {kind:constant,value:...}"
-    if is_async and not isinstance(settings.temperature, ConstantTemperature | None):
+    if is_async and not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None):
         yield (
             f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from "
             f"before and after, where verl takes log-probs at one temperature; use a constant one, or {usual}"
@@ -171,6 +171,13 @@ def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
             f"masks and advantages are decided by verdicts, which reward.reward_manager.name={REWARD_MANAGER} gives, "
             f"and not {reward.reward_manager.name}, a reward function, sandbox_fusion or reward_model; "
             f"use {REWARD_MANAGER} alone, and bring a reward of your own by +microcoder.rewards"
+        )
+    # The mode is ours or verl's: a reward worker reads the latter.
+    is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
+    if settings.problem_choice == "active" and (is_filtered or mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])):
+        yield (
+            "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
+            f"{usual} without algorithm.filter_groups, or leave it out"
         )
 
 

@@ -9,27 +9,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from omegaconf import open_dict
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils
+from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.judge.core.errors import TrainingError
-from microcoder.train.algorithm.sampling import ConstantTemperature, find_limit
+from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature, find_limit
 from microcoder.train.algorithm.scoring import build_rules, note_mismatch
 from microcoder.train.metrics import Groups, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 from microcoder.train.run.mismatch import correct_mismatch
+from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling
+from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, problem_name
 from microcoder.train.verl.rows import (
     SampledResponse,
     build_reader,
@@ -93,7 +98,9 @@ class MicroCoder(PPOTrainer):
                 self.config.trainer.val_before_train = False  # what a resumed run begins with was evaluated then
 
     def on_train_begin(self) -> None:
-        """Set the first step's temperature and length limit before training samples are drawn."""
+        """Probe for the temperature, if the schedule is of kind `diversity`, before training samples are drawn."""
+        if isinstance(self.settings.temperature, DiversityTemperature):
+            self._probe(self.settings.temperature)
         self._use_step_sampling()
         super().on_train_begin()
 
@@ -125,12 +132,27 @@ class MicroCoder(PPOTrainer):
         )
 
     def _fetch_one_gen_batch(self) -> Any:
-        """Fetch prompts with ids made of step and index, not at random, so that their order is reproducible."""
+        """Fetch prompts with ids made of step and index, not at random, so that their order is reproducible.
+
+        With `problem_choice = "active"` the chosen problems replace those of verl's data loader.
+        """
+        if self.settings.problem_choice == "active":
+            size, place_of = self.config.data.train_batch_size, self._place_of
+            names = self.recorder.choose_problems(
+                list(place_of), number=size, seed=self.settings.seed, step=self.global_steps
+            )[self._num_asked :][: self.config.data.get("gen_batch_size") or size]
+            self.train_dataloader_it = iter([collate_fn([self.train_dataset[place_of[name]] for name in names])])
         batch = super()._fetch_one_gen_batch()
         names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
         self._num_asked += len(batch)
         tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
         return batch
+
+    @cached_property
+    def _place_of(self) -> dict[str, int]:
+        """Index of a dataset row of each training problem, by the problem's name."""
+        rows = self.train_dataset.dataframe
+        return {problem_name(row["extra_info"], row.get("data_source", "")): place for place, row in enumerate(rows)}
 
     def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
         sort_rows(batch)
@@ -212,20 +234,32 @@ class MicroCoder(PPOTrainer):
         )
         return {session_of(key): seen for key, seen in zip(batch.keys, corrected.rows, strict=True)}
 
-    # --- held-out problems -------------------------------------------------------------------------------------
+    # --- held-out problems, and the probe ----------------------------------------------------------------------
 
     def _validate(self) -> dict[str, Any]:
-        """Validate as verl does, with the samples and the limit of an evaluation; record it; return verl's metrics."""
+        """Validate as verl does and record the evaluation; return verl's metrics."""
         asked, start = self.config.actor_rollout_ref.rollout.val_kwargs, time.perf_counter()
-        longest = self.settings.validation_response_tokens or self.config.data.max_response_length
+        metrics, scored_P_G = self._sample_apart(temperature=asked.temperature, num_samples=asked.n)
+        seconds = time.perf_counter() - start
+        self.recorder.record_evaluation(
+            scored_P_G, step=self.global_steps, temperature=asked.temperature, seconds=seconds
+        )
+        return metrics
+
+    def _sample_apart(
+        self, *, temperature: float, num_samples: int, offset: int = 0, limit: int | None = None
+    ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
+        """Run verl's validation with these sampling settings; return its metrics and the scored samples."""
+        settings, seen = self.settings, []
+        longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
         self.agent_loop_manager.sampling = Sampling(
-            temperature=asked.temperature,
+            temperature=temperature,
             max_response_tokens=longest,
             step=0,
-            num_samples=asked.n,
-            seed=self.settings.evaluation_seed if self.settings.seeded_sampling else None,
+            num_samples=num_samples,
+            seed=settings.evaluation_seed + offset if settings.seeded_sampling else None,
         )
-        take, seen = self.replay_buffer.sample, []
+        take = self.replay_buffer.sample
 
         def observe(*args: Any, **kwargs: Any) -> Any:
             batch, metrics = take(*args, **kwargs)
@@ -237,13 +271,36 @@ class MicroCoder(PPOTrainer):
             metrics = super()._validate()
         finally:
             self.replay_buffer.sample = take
-        self.recorder.record_evaluation(
-            score_sessions(seen),
-            step=self.global_steps,
-            temperature=asked.temperature,
-            seconds=time.perf_counter() - start,
-        )
-        return metrics
+        return metrics, score_sessions(seen)
+
+    def _probe(self, settings: DiversityTemperature) -> None:
+        """Sample the untrained model over the grid of temperatures; record the choice with its reasons."""
+        if self.run.probe.exists():
+            return
+        num_samples = self.config.actor_rollout_ref.rollout.n
+        limit = self.settings.max_response_tokens or self.config.data.max_response_length
+
+        def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
+            asked = {"temperature": temperature, "num_samples": num_samples, "offset": 1 + number, "limit": limit}
+            return self._sample_apart(**asked)[1]
+
+        # Validation asks training problems meanwhile; a run's data may ask a problem many times.
+        first: dict[Any, int] = {}
+        for place in range(len(self.train_dataset)):
+            first.setdefault(self.train_dataset.dataframe[place]["extra_info"].get("index", place), place)
+        chosen = choose_asked(list(first.values()), settings, seed=self.settings.seed)
+        usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
+        probed = Subset(self.train_dataset, chosen)
+        self.val_dataloader = DataLoader(probed, batch_size=len(chosen), collate_fn=collate_fn)
+        with open_dict(self.config):
+            self.config.trainer.validation_data_dir = None
+        try:
+            points = measure_grid(settings, sample)
+        finally:
+            self.val_dataloader = usual
+            with open_dict(self.config):
+                self.config.trainer.validation_data_dir = sources
+        write_probe(self.run, settings, points)
 
     # --- what is written ---------------------------------------------------------------------------------------
 
@@ -279,7 +336,8 @@ def _by_name(names: Sequence[str], scored_P_G: Groups) -> dict[str, ScoredRollou
 
 def register() -> None:
     """Register our trainers with verl, one for each of its trainer modes."""
-    for (name, mode), stock in zip(TRAINER_MODES.items(), (PPOTrainerSync, PPOTrainerSeparateAsync), strict=True):
+    stocks = (PPOTrainerSync, PPOTrainerColocateAsync, PPOTrainerSeparateAsync)
+    for (name, mode), stock in zip(TRAINER_MODES.items(), stocks, strict=True):
         register_trainer(name)(type(f"MicroCoder{stock.__name__}", (MicroCoder, stock), {"stock_mode": mode}))
 
 

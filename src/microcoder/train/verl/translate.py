@@ -272,6 +272,7 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
         max_response_tokens=rollout.max_response_tokens,
         validation_response_tokens=evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
+        problem_choice=algorithm.problem_choice,
         mismatch=rollout.mismatch if _corrects_mismatch(config) else None,
         rewards=config.rewards,
         extractor=config.extractor,
