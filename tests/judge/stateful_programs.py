@@ -211,31 +211,9 @@ REMEMBERING = {
 """Functions that return how often a module that is made once saw them called; made anew for each test, always 1."""
 
 REACHING = {
-    "an attribute of its class": "class Solution:\n    n = 0\n    def f(self, a):\n        Solution.n += 1\n"
-    "        return self.n",
-    "an attribute of a class in a class": "class Solution:\n    class A:\n        n = 0\n    def f(self, a):\n"
-    "        self.A.n += 1\n        return self.A.n",
-    "an attribute of a class by __new__": "class A:\n    n = 0\n    def __new__(cls):\n        cls.n += 1\n"
-    "        return super().__new__(cls)\ndef f(a):\n    return A().n",
-    "an attribute of another class": "class A:\n    n = 0\ndef f(a):\n    c = A\n    c.n += 1\n    return A.n",
-    "an attribute of a class that is given itself": "class A:\n    n = 0\n    def g(self):\n        self.n += 1\n"
-    "        return self.n\ndef f(a):\n    return A.g(A)",
-    "an attribute of a function": "def g(): pass\ndef f(a):\n    h = g\n"
-    "    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n    return h.n",
-    "an attribute of a method": "class A:\n    def g(self): pass\ndef f(a):\n    h = A.g\n"
-    "    h.n = 1 + (h.n if hasattr(h, 'n') else 0)\n    return h.n",
     "a class that a library completes": "from functools import total_ordering\nclass A:\n"
     "    def __lt__(self, other): return True\ndef f(a):\n    try: n = 1 + (A() >= A())\n"
     "    except TypeError: n = 1\n    total_ordering(A)\n    return n",
-    "a class by the order of its bases": "class A:\n    n = 0\ndef f(a):\n    class B(A): pass\n    c = B.mro()[1]\n"
-    "    c.n += 1\n    return c.n",
-    "a class by an annotation": "class A:\n    n = 0\ndef f(a):\n    def g(x: (c := A)): pass\n    c.n += 1\n"
-    "    return c.n",
-    "a function by an exception": "class Solution:\n    def g(self): pass\n    def f(self, a):\n"
-    "        try: return self.g.n\n        except AttributeError as e: e.obj.n = 2\n        return 1",
-    "a class by __exit__": "class E(Exception):\n    n = 0\nclass G:\n    def __enter__(self): pass\n"
-    "    def __exit__(self, t, v, tb):\n        self.t = t\n        return True\ndef f(a):\n    g = G()\n"
-    "    with g: raise E()\n    c = g.t\n    c.n += 1\n    return c.n",
     "what copying leaves": "class A: pass\ndef f(a):\n    n = 1 + hasattr(A(), '__slotnames__')\n    copy.copy(A())\n"
     "    return n",
     "the command line": "def f(a):\n    sys.argv.append('q')\n    return len(sys.argv) - 1",

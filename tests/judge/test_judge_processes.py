@@ -66,10 +66,17 @@ def essence(verdict: Verdict) -> tuple[object, ...]:
 def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -> None:
     problems = [problem for _, problem in MIXED]
     programs = [Program(code, problem.language, reason="" if code else "none") for code, problem in MIXED]
-    seen: list[tuple[int, Verdict]] = []
-    verdicts = judge_two.judge(programs, problems, on_verdict=lambda index, verdict: seen.append((index, verdict)))
+    seen: dict[int, Verdict] = {}
+    callers: set[threading.Thread] = set()
+
+    def note(index: int, verdict: Verdict) -> None:
+        seen[index] = verdict
+        callers.add(threading.current_thread())
+
+    verdicts = judge_two.judge(programs, problems, on_verdict=note)
+    assert callers == {threading.current_thread()}
     assert list(map(essence, verdicts)) == list(map(essence, judge_one.judge(programs, problems)))
-    assert sorted(index for index, _ in seen) == list(range(len(programs)))
+    assert [seen[index] for index in range(len(programs))] == verdicts
     # By what ran of it, not by what its worker ran before.
     assert [verdicts[index].isolation for index in (0, 2, 3, 4)] == [
         judge_two.isolation.level,
@@ -230,11 +237,8 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
         for time_number in range(20):
             is_alone = (time_number + number) % 4 == 0
             with turn.alone() if is_alone else turn.shared():
-                # Who wakes, or has given way, does not run beside one that is alone either.
-                if time_number % 5 == 0:
-                    turn.rest()
-                    turn.go_on()
-                elif not is_alone:
+                # Who has given way does not run beside one that is alone either.
+                if not is_alone:
                     turn.give_way(memory_mib=1)
                 with lock:
                     running[is_alone] += 1
@@ -249,31 +253,6 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
     with ThreadPoolExecutor(9) as pool:
         assert all(pool.map(work, processes * 3, [0, 0, 0, 1, 1, 1, 2, 2, 2]))
     assert not trouble
-
-
-ALONE_WITHOUT_END = """
-import sys, time
-from microcoder.judge.run.turns import Turn
-with Turn(lock_files=[int(file) for file in sys.argv[1:]]).alone():
-    print("alone", flush=True)
-    time.sleep(600)
-"""
-
-
-def test_a_process_that_is_killed_in_its_turn_holds_up_nobody(lock_files: list[int]) -> None:
-    turn = Turn(lock_files=lock_files)
-    command = [sys.executable, "-c", ALONE_WITHOUT_END, *map(str, lock_files)]
-    with subprocess.Popen(command, pass_fds=lock_files, stdout=subprocess.PIPE) as ending:
-        assert ending.stdout is not None
-        assert ending.stdout.readline() == b"alone\n"
-        assert turn.is_wanted()
-        killer = threading.Timer(0.2, ending.kill)
-        killer.start()
-        with turn.shared():
-            assert ending.wait(20) == -signal.SIGKILL
-    with turn.alone():
-        pass
-    turn.close()
 
 
 def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:

@@ -99,7 +99,7 @@ def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog:
     """By pip; the next one finds them; a judge goes on when they are taken away."""
     make_wheel(index, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
     pins = pin(index, "sortedcontainers == 2.4.0  # a comment")
-    with Judge(workers=1, time_scale=1, packages=pins, renew_after=1) as judging:
+    with Judge(workers=1, time_scale=1, packages=pins) as judging:
         assert run(judging, USES["sortedcontainers"], SUM).is_accepted
         assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR
         provided = provide_packages(load_profile(pins))
@@ -110,7 +110,8 @@ def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog:
         assert all(path.stat().st_mode & 0o004 for path in folder.rglob("*"))
         assert not list(index.glob("packages/.*-*")), "what was begun is not left behind"
         os.rename(folder, index / "away")
-        verdict = run(judging, PLAIN + "  ", SUM)
+        # Whose output has a name runs in another sandbox, which starts now.
+        verdict = run(judging, PLAIN + "# /dev/stdout", SUM)
     assert verdict.outcome is Outcome.SANDBOX_FAULT
     assert "is gone; type `microcoder packages standard`" in verdict.detail
 

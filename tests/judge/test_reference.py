@@ -1,7 +1,6 @@
 """The fast judge against the specification: every outcome, and a sample of the suites; all is in benchmarks/."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,14 +8,13 @@ import pytest
 import microcoder.judge.run.reference as reference
 from microcoder.judge import Judge
 from microcoder.judge.core.syntax import parse_source
-from microcoder.judge.core.types import Checker, Outcome, Problem, Program, TestCase, Verdict
+from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.run.reference import judge_by_reference
 from wheels import keep_packages_in
 
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
-from .safety_suites import FORGERIES, HOSTILE, KINDS, can_be_judged, forging_case, hostile_case  # pyrefly: ignore[missing-import]
-from .stateful_programs import SCREENED  # pyrefly: ignore[missing-import]
+from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 
 MAY_IMPORT = {
     "compare.compare",
@@ -90,13 +88,6 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
         if kind.problem.call or kind.problem.checker.type == "program" or kind.problem.language == "cpp"
     },
 }
-SLOW = {Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT}
-
-
-@pytest.fixture(scope="module")
-def judging() -> Iterator[Judge]:
-    with Judge(workers=1, cache_size=0, time_scale=1) as judge:
-        yield judge
 
 
 def test_the_specification_is_short_and_imports_nothing_that_judges() -> None:
@@ -150,12 +141,12 @@ def test_the_stop_rules_are_the_same(stop: str) -> None:
 
 
 def test_a_checker_may_import_packages_in_both_and_misses_them_in_both(
-    judging: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge_one: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checker = Checker(type="program", code=f"import sortedcontainers\n{CHECKED.checker.code}")
     problem = CHECKED.model_copy(update={"checker": checker})
     program = Program("print(5, 5)")
-    (fast,) = judging.judge([program], [problem])
+    (fast,) = judge_one.judge([program], [problem])
     assert outcomes(fast) == outcomes(judge_by_reference(program, problem))
     keep_packages_in(tmp_path, monkeypatch)
     pins = tmp_path / "own.txt"
@@ -165,27 +156,3 @@ def test_a_checker_may_import_packages_in_both_and_misses_them_in_both(
     slow = judge_by_reference(program, problem, packages=str(pins))
     assert outcomes(fast) == outcomes(slow) == [Outcome.SANDBOX_FAULT] * 2
     assert "it asks for sortedcontainers" in slow.detail
-
-
-def sample() -> list[tuple[Program, Problem]]:
-    """Programs of the suites that end by themselves; those that spend their time are left to the benchmark.
-
-    What a shared process resets is left to the tests of sharing, which judge all of it with a process a test.
-    """
-    quick = [name for name, (allowed, _) in HOSTILE.items() if not SLOW & {*allowed}]
-    cases = [hostile_case(name) for name in quick[::20]] + [forging_case(name) for name in list(FORGERIES)[::15]]
-    pairs = [(case.attempt, case.problem) for case in cases if can_be_judged(case)]
-    tests = tuple(TestCase(input="1 2\r\n3\nzzz\n", output=output) for output in ("new", "new", "left"))
-    stateful = Problem(id="stateful", tests=tests)
-    pairs += [(Program(code), stateful) for code in list(SCREENED.values())[::8]]
-    python = [problem.model_copy(update={"tests": (problem.tests * 2)[:2]}) for _, problem in pairs]
-    return list(zip([program for program, _ in pairs], python, strict=True))
-
-
-def test_a_sample_of_the_suites_is_judged_alike(judging: Judge) -> None:
-    pairs = sample()
-    assert len(pairs) > 15
-    for program, problem in pairs:
-        (fast,) = judging.judge([program], [problem])
-        slow = judge_by_reference(program, problem, stop="first_limit")
-        assert outcomes(fast) == outcomes(slow), (program.code, fast.detail, slow.detail)

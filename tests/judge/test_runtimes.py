@@ -14,7 +14,6 @@ from microcoder.judge.languages import LANGUAGES_VARIABLE, add_language, find_la
 from . import hostile_runtimes as hostile  # pyrefly: ignore[missing-module-attribute]
 from .conftest import NEEDS, make_problem  # pyrefly: ignore[missing-import]
 
-RUST = Path(__file__).parents[2] / "examples/extensions/rust.toml"
 AWK = """\
 name = "awk"
 source_file = "main.awk"
@@ -100,18 +99,6 @@ def test_a_checker_may_be_written_in_a_language_with_a_runtime(judge_one: Judge)
     asked = make_problem(("1 2\n", "3\n"), checker=checker)
     right, wrong = judge_one.judge([Program("print(3)"), Program("print(4)")], [asked, asked])
     assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (right, wrong)
-
-
-def test_a_language_file_adds_a_language(judge_one: Judge) -> None:
-    rust = add_language(RUST)
-    if rust.find_problem():
-        pytest.skip(rust.find_problem())
-    code = "fn main() { let a = std::io::stdin().lines().next().unwrap().unwrap(); " + (
-        "println!(\"{}\", a.split(' ').map(|x| x.parse::<i64>().unwrap()).sum::<i64>()); }"
-    )
-    check(judge_one, "rs", code, Outcome.ACCEPTED)
-    check(judge_one, "rust", "fn main() { 1 }", Outcome.COMPILE_ERROR)
-    assert find_language("rust").digest
 
 
 def test_a_runtime_of_ones_own_sees_nothing_of_the_machine(judge_one: Judge, tmp_path: Path) -> None:

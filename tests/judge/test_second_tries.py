@@ -104,7 +104,8 @@ class Dying(Sandbox):
 def test_what_passes_after_its_sandbox_died_is_judged_anew(batch_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(3)))
     with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
-        workers_of(judge).sessions[0].sandboxes.renew()
+        session = workers_of(judge).sessions[0]
+        session.sandboxes._discard(SandboxKind())
         monkeypatch.setattr(sandboxes, "Sandbox", Dying)
         for number, (deaths, outcome) in enumerate(
             (

@@ -109,8 +109,8 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
         *(({"files": {name: b""}}, "plain relative path") for name in ("a/", "../x", "/etc/x", "a\0b")),
         ({"files": {"a/b/c/d/e/f/g/h/i/j/k": b""}}, "11 files and folders; use at most 10"),
         ({"files": {"a": None}}, "a file needs content"),
-        ({"files": {"\u00e9" * 200: b""}}, "400 bytes; use at most 200"),
-        ({"files": {"\ud800": b""}}, "not UTF-8"),
+        ({"files": {"\u00e9" * 200: b""}}, "plain relative path in UTF-8 of at most 200 bytes"),
+        ({"files": {"\ud800": b""}}, "plain relative path"),
     )
     for options, words in refused:
         with pytest.raises(DataError, match=words):

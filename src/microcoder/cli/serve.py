@@ -21,6 +21,8 @@ from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
 _CACHE_SIZE, _RENEW_AFTER = 2048, 2000
 """Verdicts kept; and programs after which a worker starts a fresh sandbox."""
+_CACHE_SIZE = 2048
+"""Verdicts kept."""
 _DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()
 
 
@@ -74,7 +76,7 @@ def serve(
     for name in require:
         if problem := find_language(name).find_problem():
             raise ConfigError(f"--require {name}: {problem}")
-    with options.open(cache_size=_CACHE_SIZE, renew_after=_RENEW_AFTER) as judge:
+    with options.open(cache_size=_CACHE_SIZE) as judge:
         failed = [finding for finding in run_probes(judge) if not finding.is_ok] if self_test else []
         if failed:
             found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)

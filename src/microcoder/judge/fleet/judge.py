@@ -277,7 +277,6 @@ class Judge(Judging):
         """Count an answer, and keep a verdict."""
         counts = self._own_counts
         if not isinstance(answer, Verdict) or problem is None:
-            counts.runs += 1
             return
         counts.judged += 1
         counts.faults += not answer.is_scorable

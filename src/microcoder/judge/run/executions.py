@@ -62,8 +62,6 @@ class Invocation:
             raise DataError(f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}")
         if not 1 <= self.memory_limit_mib <= MOST_MEMORY_MIB:
             raise DataError(f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {MOST_MEMORY_MIB}")
-        if not 0 <= self.spare_memory_mib <= MOST_MEMORY_MIB:
-            raise DataError(f"spare memory of {self.spare_memory_mib} MiB; use 0 to {MOST_MEMORY_MIB}")
         check_arguments(self.arguments, "arguments")
         check_layout(self.files)
 
@@ -85,15 +83,11 @@ def check_layout(files: Mapping[str, bytes]) -> None:
     """Raise DataError if files cannot be written into one folder."""
     folders: set[str] = set()
     for name, content in files.items():
-        shown, parts = f"file name {name[:100]!r}", name.split("/")
-        try:
-            num_bytes = len(name.encode())
-        except UnicodeEncodeError:
-            raise DataError(f"{shown}: it is not UTF-8; use plain letters and digits") from None
-        if num_bytes > _MAX_NAME_BYTES:
-            raise DataError(f"{shown}: it takes {num_bytes} bytes; use at most {_MAX_NAME_BYTES}")
-        if "\0" in name or any(part in ("", ".", "..") for part in parts):
-            raise DataError(f"{shown}: use a plain relative path, such as data/input.txt")
+        shown, parts, encoded = f"file name {name[:100]!r}", name.split("/"), name.encode("utf-8", "ignore")
+        is_plain = encoded.decode() == name and "\0" not in name and not any(part in ("", ".", "..") for part in parts)
+        if not is_plain or len(encoded) > _MAX_NAME_BYTES:
+            limit = f"of at most {_MAX_NAME_BYTES} bytes"
+            raise DataError(f"{shown}: use a plain relative path in UTF-8 {limit}, such as data/input.txt")
         if not isinstance(content, bytes):
             raise DataError(f"{shown}: a file needs content, as bytes; its folders are made with it")
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))

@@ -34,8 +34,6 @@ class JudgeOptions(Config):
     """Factor on CPU limits; by default measured (see `timing`)."""
     cache_size: int = Field(default=4096, ge=0)
     """Verdicts to keep for identical pairs of program and problem; 0 judges each anew."""
-    renew_after: int = Field(default=0, ge=0)
-    """Programs after which a worker starts fresh sandboxes; 0: never."""
     nice: int = Field(default=0, ge=0, le=19)
     """Niceness of programs, 0 to 19; never less than the calling process's own. Beside one busy process, a program gets
     half of a core at 0, a tenth at 10, a seventieth at 19."""

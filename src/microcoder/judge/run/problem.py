@@ -61,21 +61,15 @@ def _read_kind(what: str, kind: str, value: Any) -> object:
 
 def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], expected: Any) -> object:
     """Check a list of operations and their arguments; return the list of expected results."""
-    if len(lines) != 2 or not all(isinstance(line, list) for line in (*lines, expected)):
+    are_lists = len(lines) == 2 and all(isinstance(line, list) for line in (*lines, expected))
+    operations, values = lines if are_lists else ([], [])
+    fits = operations[:1] == [name] and len(operations) == len(values) == len(expected) and expected[0] is None
+    if not (fits and all(isinstance(one, str) for one in operations) and all(isinstance(one, list) for one in values)):
         raise DataError(
-            f"{where}: a design class takes two lines of input, operations and their arguments, and expects a list; "
-            f'such as ["{name}", "add"], [[], [1]] and [null, 3]'
+            f"{where}: a design class takes a line of operations, the first {name!r}, and a line with their lists of "
+            'arguments, and expects a list of results, the first null: such as ["C", "add"], [[], [1]] and [null, 3]; '
+            f"got {show(lines)} and {show(expected)}"
         )
-    operations, values = lines
-    if not len(operations) == len(values) == len(expected):
-        raise DataError(
-            f"{where}: {len(operations)} operations, {len(values)} lists of arguments, {len(expected)} results; "
-            "give one of each per operation"
-        )
-    if not operations or operations[0] != name or not all(isinstance(one, str) for one in operations):
-        raise DataError(f"{where}: the first operation must be {name!r}, all must be names: {show(operations)}")
-    if not all(isinstance(inner, list) for inner in values) or expected[0] is not None:
-        raise DataError(f"{where}: arguments come as a list per operation, and the first result is null")
     methods: Mapping[str, Signature] = {method.name: method for method in call.methods}
     read: list[object] = [None]
     plain = Method(name="plain")

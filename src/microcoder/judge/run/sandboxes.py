@@ -7,7 +7,6 @@ inconclusive is repeated.
 import contextlib
 import math
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -27,12 +26,9 @@ from microcoder.judge.run.timing import Limits, Pace, WorkerRecord, limits_for
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, NO_RUNTIME
 
-_MAX_FAILED_STARTS = 3
-_REST_SECONDS = 10.0
-"""After this many failed starts, programs fail at once for a while without another try."""
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 _SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
-"""The larger one is for builds, for files given to a checker or a run, and for a large input that is read as a file."""
+"""The larger one is for builds, for files given to a checker or a run, and for streams that are opened by name."""
 
 T = TypeVar("T")
 
@@ -68,9 +64,6 @@ class Sandboxes:
         """Its thread's turn to run programs."""
         self._pace = pace or Pace()
         self._started: dict[SandboxKind, Sandbox] = {}
-        self._failed_starts = 0
-        self._start_failure = ""
-        self._rests_until = 0.0
         self._is_closed = False
         self.level = ""
         """Isolation of the latest sandbox."""
@@ -93,12 +86,6 @@ class Sandboxes:
         self.record.retries += 1
         return self.use(kind, action, is_last=True)
 
-    def renew(self) -> None:
-        """End the sandboxes, so that the next program starts fresh ones; forget failed starts."""
-        for kind in list(self._started):
-            self._discard(kind)
-        self._failed_starts = 0
-
     def interrupt(self) -> None:
         """End the sandboxes from another thread; what is being judged ends as a fault."""
         self._is_closed = True
@@ -108,28 +95,16 @@ class Sandboxes:
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
         self._is_closed = True
-        self.renew()
+        for kind in list(self._started):
+            self._discard(kind)
 
-    def _find(self, kind: SandboxKind, *, is_last: bool = False) -> Sandbox:
-        """Return a sandbox of this kind, started if there is none; tried twice, as it may be killed while it starts."""
+    def _find(self, kind: SandboxKind) -> Sandbox:
+        """Return a sandbox of this kind, started if there is none."""
+        if not self._is_closed and kind not in self._started:
+            self._started[kind] = self._start(kind)
         if self._is_closed:
             raise SandboxDied("the judge was closed")
-        if kind in self._started:
-            return self._started[kind]
-        if not is_last and self._failed_starts >= _MAX_FAILED_STARTS and time.monotonic() < self._rests_until:
-            raise EvaluatorFault(f"gave up after {self._failed_starts} failed starts: {self._start_failure}")
-        try:
-            sandbox = self._started[kind] = self._start(kind)
-        except EvaluatorFault as fault:
-            self._failed_starts, self._start_failure = self._failed_starts + 1, str(fault)
-            self._rests_until = time.monotonic() + _REST_SECONDS
-            if is_last:
-                raise
-            return self._find(kind, is_last=True)
-        self._failed_starts = 0
-        if self._is_closed:
-            raise SandboxDied("the judge was closed")
-        return sandbox
+        return self._started[kind]
 
     def _start(self, kind: SandboxKind) -> Sandbox:
         sandbox = Sandbox(
@@ -191,17 +166,13 @@ class Sandboxes:
                 return self._run(kind, task, prepared.limits, slowdown)
         return run
 
-    def run_once(self, kind: SandboxKind, task: TestTask, limits: Limits, *, is_alone_again: bool = False) -> Run:
-        """Run a program whose time decides nothing; once more, alone if asked, if it was killed by none of its limits.
-
-        A client's program is not run alone: by killing itself it would hold up all others.
-        """
+    def run_once(self, kind: SandboxKind, task: TestTask, limits: Limits) -> Run:
+        """Run a program whose time decides nothing; once more if it was killed by none of its limits."""
         with self.turn.shared():
             run = self.use(kind, lambda sandbox: sandbox.run(task, limits))
-        if run.result.signal != signal.SIGKILL or run.result.expired != FINISHED:
-            return run
-        self.record.retries += 1
-        with self.turn.alone() if is_alone_again else self.turn.shared():
+            if run.result.signal != signal.SIGKILL or run.result.expired != FINISHED:
+                return run
+            self.record.retries += 1
             return self.use(kind, lambda sandbox: sandbox.run(task, limits))
 
     def _repeat(self, reason: str) -> None:

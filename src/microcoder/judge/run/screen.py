@@ -21,10 +21,10 @@ import copy
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from keyword import iskeyword
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.syntax import parse_source
@@ -48,9 +48,7 @@ _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|det
 """Left over from one test, these could act in the next."""
 _TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
 """Builtins that show the address of an object, or make one that is nothing but its address."""
-_SEEDED = (("random", "Random"), ("random", "seed"))
-"""Without a seed they draw entropy from the system."""
-_FOR_CALLING = (("copy", "deepcopy"), *_SEEDED)
+_FOR_CALLING = (("copy", "deepcopy"), ("random", "seed"))
 """Names that may be called but not used as a value, since only the arguments make them safe."""
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
@@ -215,7 +213,7 @@ class _Screen(ast.NodeVisitor):
         found: list[ast.AST] = [node]
         first = set(itertools.takewhile(runs_nothing, node.body))
         for inner in found:
-            found += _children(inner)
+            found += ast.iter_child_nodes(inner)
             if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
                 self._nameless.add(inner.name)
                 if isinstance(inner, ast.ClassDef) and _is_plain_class(inner):
@@ -227,30 +225,17 @@ class _Screen(ast.NodeVisitor):
                 self._import_names(inner)
             elif isinstance(inner, _ENDING) and any(isinstance(one, _YIELDS) for one in ast.walk(inner)):
                 raise Obstacle("it has a generator that acts when it is thrown away")
-            elif type(inner) not in _BIND_NOTHING:
+            else:
                 for name in _bound_names(inner):
                     check_name(name)
         self.generic_visit(node)
-
-    def visit(self, node: ast.AST) -> None:
-        """Dispatch as `ast.NodeVisitor.visit` does, but without building a method's name for each node."""
-        visitor = _VISITORS.get(type(node))
-        if visitor is None:
-            self.generic_visit(node)
-        else:
-            visitor(self, node)
-
-    def generic_visit(self, node: ast.AST) -> None:
-        """Walk what is inside."""
-        for child in _children(node):
-            self.visit(child)
 
     def visit_FunctionDef(self, node: Function) -> None:
         """Walk a function's body in a scope of its own, the rest of it in the scope around."""
         # All but the body is evaluated outside: defaults, annotations, decorators.
         body = node.body if isinstance(node.body, list) else [node.body]
         inside = {id(statement) for statement in body}
-        for child in _children(node):
+        for child in ast.iter_child_nodes(node):
             if id(child) not in inside:
                 self.visit(child)
         self._scopes.append(_scope_of(node))
@@ -271,18 +256,16 @@ class _Screen(ast.NodeVisitor):
         within = _of_this_scope(node.body)
         if any(isinstance(one, (ast.Import, ast.ImportFrom)) for one in within):
             raise Obstacle("a class imports")
-        # Copying reads them again, and sets them on what `__new__` returns.
+        # Copying reads them again.
         slots = [one for one in within if isinstance(one, ast.Name) and one.id == "__slots__"]
         if len(slots) != sum(names_slots(one) for one in node.body):
             raise Obstacle("it makes its __slots__")
-        if any(getattr(one, "name", "") == "__new__" for one in within) and self._names("copy"):
-            raise Obstacle("it copies what it makes")
         for statement in node.body:
             name = getattr(statement, "name", "")
             if name.startswith("__") and name not in METHODS:
                 raise Obstacle(f"it defines {name}")
         self._scopes.append(_scope_of(node))
-        for child in _children(node):
+        for child in ast.iter_child_nodes(node):
             if not (child in node.bases and isinstance(child, ast.Name) and child.id == "object"):
                 self.visit(child)
         self._scopes.pop()
@@ -363,28 +346,25 @@ class _Screen(ast.NodeVisitor):
         check_attribute(node.attr)
         if node.attr == "seed":
             raise Obstacle("it uses seed as a value")
-        # A stream's gets the texts of objects; a field's is run as text by the class that inherits it.
-        is_run = node.attr == "write" or (node.attr == "name" and self._names("dataclasses", "field"))
-        if is_run and not isinstance(node.ctx, ast.Load):
-            raise Obstacle(f"it assigns the attribute {node.attr}")
+        if node.attr == "write" and not isinstance(node.ctx, ast.Load):
+            # A stream's gets the texts of objects.
+            raise Obstacle("it assigns the attribute write")
         if node.attr == "format" and not is_plain_format(node.value):
             raise Obstacle("it formats by a text that it makes")
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Check calls of `deepcopy`, `Random` and `seed`, which only certain arguments make safe."""
+        """Check calls of `deepcopy` and `seed`, which only certain arguments make safe."""
         callee = self._callee(node)
         if callee == ("copy", "deepcopy") and (
             len(node.args) + len(node.keywords) > 1 or any(isinstance(one, ast.Starred) for one in node.args)
         ):
             # What it takes besides is a table by addresses.
             raise Obstacle("it calls deepcopy with a memo")
-        elif callee in _SEEDED and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value):
-            raise Obstacle(f"it calls random.{callee[1]} without a number to begin with")
-        elif callee not in _FOR_CALLING and isinstance(node.func, ast.Attribute) and node.func.attr == "seed":
-            if not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value is not None):
-                raise Obstacle("it calls seed without a number to begin with")
-            self.visit(node.func.value)
+        elif callee == ("random", "seed") and not (
+            node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value
+        ):
+            raise Obstacle("it calls random.seed without a number to begin with")
         elif callee not in _FOR_CALLING:
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
                 self._refuse_nameless(node.args)
@@ -414,11 +394,6 @@ class _Screen(ast.NodeVisitor):
         if self._is_own(name):
             return "", ""
         return self._imported.get(name) or self._given.get(name) or ("", "")
-
-    def _names(self, module: str, *members: str) -> bool:
-        """Whether the program imports a module, or these members of it; without members, any of it."""
-        found = [*self._imported.values(), *self._given.values()] if not members else self._imported.values()
-        return any(one == module and (not inside or not members or inside in members) for one, inside in found)
 
     def _is_own(self, name: str) -> bool:
         for scope in reversed(self._scopes):
@@ -454,21 +429,10 @@ class _Screen(ast.NodeVisitor):
         self._learn(name, meaning)
 
     def _learn(self, name: str, meaning: tuple[str, str]) -> None:
-        meanings = {meaning, self._imported.get(name, meaning)}
-        if not self._is_early:
-            meanings.add(self._given.get(name, meaning))
-        for module, inside in meanings if len(meanings) > 1 or (name in _SPECIAL and not self._is_early) else ():
-            if not inside or (module, inside) in _FOR_CALLING or name in _SPECIAL:
-                raise Obstacle(f"{name} is more than one thing")
-            check_member(module, inside)
+        known = self._imported.get(name) or (None if self._is_early else self._given.get(name))
+        if known not in (None, meaning) or (name in _SPECIAL and not self._is_early):
+            raise Obstacle(f"{name} is more than one thing")
         self._imported[name] = meaning
-
-
-_VISITORS: dict[type, Callable[[_Screen, Any], None]] = {
-    getattr(ast, name.removeprefix("visit_")): method
-    for name, method in vars(_Screen).items()
-    if name.startswith("visit_")
-}
 
 
 def _check_is_value(module: str, name: str) -> None:
@@ -515,37 +479,11 @@ def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
         if isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
             found += inner.decorator_list
         elif not isinstance(inner, _SCOPES):
-            found += _children(inner)
+            found += ast.iter_child_nodes(inner)
     return found
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
-    """Return the child nodes that matter to the screen; `ast.iter_child_nodes` takes three times as long."""
-    kind = type(node)
-    fields = _FIELDS.get(kind)
-    if fields is None:
-        fields = _FIELDS[kind] = tuple(name for name in node._fields if name not in _SAYING_NOTHING)
-    found: list[ast.AST] = []
-    for name in fields:
-        value = getattr(node, name)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif type(value) is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
-    return found
-
-
-_FIELDS: dict[type, tuple[str, ...]] = {}
-_SAYING_NOTHING = frozenset(
-    ("ctx", "op", "ops", "id", "attr", "asname", "conversion", "simple", "is_async", "type_comment")
-)
-"""Fields without nodes, or with nodes that only mark."""
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_BIND_NOTHING = frozenset(
-    (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.Expr, ast.BinOp, ast.Assign)
-)
-"""The most common kinds of node that bind no name but by an `ast.Name`."""
-
 _NAMING_FIELDS: dict[type, str] = {
     **dict.fromkeys((ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
     **dict.fromkeys((ast.arg, ast.keyword), "arg"),

@@ -24,7 +24,6 @@ from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, TestTask
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
-_LARGE_STDIN_BYTES = 8 << 20
 NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
 NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 """Programs that may open their standard streams by name (`/dev/stdin`, `/proc/self/fd/0`). A private root has no
@@ -124,9 +123,7 @@ class Session:
         if is_screened and (message := find_syntax_error(code)):
             return verdicts.without_run(Outcome.COMPILE_ERROR, message)
         reads_by_name, writes_by_name = bool(NAMES_INPUT.search(code)), bool(NAMES_OUTPUT.search(code))
-        largest = max(len(test.stdin) for test in prepared.tests)
-        is_large = writes_by_name or (reads_by_name and largest > _LARGE_STDIN_BYTES)
-        kind = self._kind(language, code, is_large=is_large)
+        kind = self._kind(language, code, is_large=reads_by_name or writes_by_name)
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
     def _judge_program(self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
@@ -193,7 +190,6 @@ class Session:
             tries.add(result)
         self.record.shared += 1 + len(later) if later else 0
         tries.is_shared = tries.is_shared or bool(later)
-        self.record.fallbacks += together.loss is not None
         lost = tries.next_test + together.num_unchecked
         tries.is_apart = together.has_ended and together.num_unchecked > 0
         for test in range(tries.next_test, lost):
@@ -277,9 +273,7 @@ class Session:
                 task = loaded.task(
                     invocation.stdin, arguments=invocation.arguments, files=files, has_named_streams=writes_by_name
                 )
-                is_large_input = bool(files) and len(invocation.stdin) > _LARGE_STDIN_BYTES
-                is_large = bool(invocation.files) or writes_by_name or is_large_input
-                kind = self._kind(language, code, is_large=is_large)
+                kind = self._kind(language, code, is_large=bool(files) or writes_by_name)
                 run = self.sandboxes.run_once(kind, task, limits)
                 return executions.record_run(run, invocation, limits, loaded.rejection(), self.sandboxes.level)
         except (EvaluatorFault, OSError) as error:
@@ -356,7 +350,7 @@ class Session:
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         task = verdicts.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
         kind = self._kind(find_language(checker.language), "", is_large=True)
-        checked = self.sandboxes.run_once(kind, task, prepared.checker_limits, is_alone_again=True)
+        checked = self.sandboxes.run_once(kind, task, prepared.checker_limits)
         return verdicts.read_verdict(checker, checked, checking.rejection())
 
 

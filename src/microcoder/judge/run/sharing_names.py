@@ -32,7 +32,7 @@ getattr setattr delattr globals locals vars exec eval compile open breakpoint he
 get_type_hints get_args make_dataclass ForwardRef register builtins gc inspect importlib ctypes threading
 atexit signal weakref warnings modules gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame tb_frame tb_next
 f_back f_globals f_locals f_builtins f_code func_globals update_wrapper wraps strptime format_map vformat
-detach close closed TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id SystemRandom buffer_info
+detach close closed TextIOWrapper BufferedReader BufferedWriter FileIO MemoryError id Random SystemRandom buffer_info
 not_empty not_full all_tasks_done mutex TypedDict get_origin mro attrname
 """
 FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
@@ -52,7 +52,7 @@ _ONLY_MEMBERS = {
     "io": _IO,
     "time": frozenset(("sleep",)),
     # Others read attributes by names that a program may compute.
-    "dataclasses": frozenset(("dataclass", "field")),
+    "dataclasses": frozenset(("dataclass",)),
     # It need not be importable where programs are judged.
     "sortedcontainers": frozenset(("SortedList", "SortedKeyList", "SortedDict", "SortedSet")),
 }
@@ -61,7 +61,7 @@ _CONSTANT_TYPES = (int, float, complex, str, bytes, bool, tuple, frozenset, type
 
 _NAMES_WITH_UNDERSCORES = frozenset(("__name__", "_"))
 _METHODS_TEXT = """
-__init__ __new__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__
+__init__ __str__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __len__ __iter__ __next__
 __getitem__ __setitem__ __delitem__ __contains__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__
 __rmul__ __imul__ __truediv__ __floordiv__ __mod__ __pow__ __neg__ __pos__ __abs__ __bool__ __int__ __float__
 __call__ __and__ __or__ __xor__ __lshift__ __rshift__ __matmul__ __index__ __missing__ __reversed__ __slots__

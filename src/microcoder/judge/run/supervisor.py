@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import require_linux
 from microcoder.judge.languages.definition import STANDARD_PRELOAD, current_interpreter
-from microcoder.judge.run import isolation, watch
+from microcoder.judge.run import isolation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.series import Series, make_memory_file
 from microcoder.judge.run.timing import Limits, WorkerRecord
@@ -31,11 +30,8 @@ from microcoder.judge.sandbox.protocol import NO_RUNTIME, Layer, Request, Result
 
 _SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
-_GRACE_SECONDS = 10.0
-_HELD_UP_SECONDS = 300.0
-"""Further wait for an answer from a fork server that cannot run: stopped, or without a processor."""
-_HELD_UP_CHECK_SECONDS = 1.0
-_LOOKS = 4
+_GRACE_SECONDS = 60.0
+"""Further wait for an answer, as on a busy machine the fork server itself gets no processor."""
 _STDERR_TAIL = 4096
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
@@ -163,7 +159,7 @@ class Sandbox:
             runtime: what a language's runtime needs, from `builds.find_room`.
             scratch_mib: how much a test may write to its folder.
             record: the decisions about time are added to it.
-            turn: its worker's place, given back while a test idles.
+            turn: its worker's place, given back while a test lets others go first.
             nice: niceness of programs, 0 to 19; never less than the calling process's.
         """
         require_linux()
@@ -207,7 +203,7 @@ class Sandbox:
             said = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()[-500:]
             message = f"the sandbox did not start: {died}; it said{f': {said}' if said else ' nothing'}"
             self.close()
-            raise EvaluatorFault(message) from None
+            raise SandboxDied(message) from None
         if answer[:1] == protocol.FAILED:
             self.close()
             raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
@@ -292,7 +288,6 @@ class Sandbox:
         self, request: Request, descriptors: Sequence[int], attendance: Attendance, series: Series | None
     ) -> Result:
         try:
-            self._turn.go_on()
             self._send(request.pack(), descriptors)
             answer, given = self._receive(request.wall_seconds + _GRACE_SECONDS, series)
             while answer[:1] in QUESTIONS and len(given) == 1:
@@ -336,30 +331,19 @@ class Sandbox:
 
     def _receive(self, seconds: float, series: Series | None = None) -> tuple[bytes, list[int]]:
         """Return the next message and the descriptors beside it; answer what a series asks until then."""
-        latest = time.monotonic() + seconds + _HELD_UP_SECONDS
         if series is not None:
             series.attend(self._socket, seconds)
-        num_looks = 0
-        while True:
-            self._socket.settimeout(seconds)
-            try:
-                # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
-                answer, descriptors, _, _ = socket.recv_fds(
-                    self._socket, protocol.MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
-                )
-            except TimeoutError:
-                # Looked at several times: after this process was stopped itself the answer may be there, and a fork
-                # server that waits for a processor is seen asleep between two of its turns.
-                num_looks = 0 if num_looks and watch.is_held_up(self._process.pid) else num_looks + 1
-                if num_looks < _LOOKS and time.monotonic() < latest:
-                    seconds = _HELD_UP_CHECK_SECONDS
-                    continue
-                raise SandboxDied(f"no answer within {seconds:.0f} s") from None
-            except OSError as error:
-                raise SandboxDied(f"it hung up ({error.strerror})") from None
-            if not answer:
-                raise SandboxDied("it ended")
-            return answer, descriptors
+        self._socket.settimeout(seconds)
+        try:
+            # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
+            answer, descriptors, _, _ = socket.recv_fds(self._socket, protocol.MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+        except TimeoutError:
+            raise SandboxDied(f"no answer within {seconds:.0f} s") from None
+        except OSError as error:
+            raise SandboxDied(f"it hung up ({error.strerror})") from None
+        if not answer:
+            raise SandboxDied("it ended")
+        return answer, descriptors
 
 
 def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -381,7 +365,7 @@ def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.s
         )
     except OSError as error:
         ours.close()
-        raise EvaluatorFault(f"cannot start {executable}: {error}") from error
+        raise SandboxDied(f"cannot start {executable}: {error}") from error
     finally:
         theirs.close()
         os.close(stdin)

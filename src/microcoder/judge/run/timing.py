@@ -298,8 +298,6 @@ class Statistics:
     """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
     shared: int = 0
     """Tests that were accepted in a process that they shared."""
-    fallbacks: int = 0
-    """Shared processes that ended before their time, if a test behind the first was not accepted."""
     differences: int = 0
     """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
     whose output is luck: please report others."""
@@ -309,8 +307,6 @@ class Statistics:
     """Accepted programs of which, as a sample, some tests were run again."""
     unrepeated: int = 0
     """Probed programs that were not accepted again: luck, or a bug of ours."""
-    aside: int = 0
-    """Times that a program paused for others: it was idle, or had a slice of CPU time while others had none."""
     missing_packages: int = 0
     """Programs that stayed unscored because they import a promised package that is not installed here."""
     judged: int = 0
@@ -319,8 +315,6 @@ class Statistics:
     """Verdicts that an earlier, or a simultaneous, identical program had already."""
     faults: int = 0
     """Programs that stayed unscored because the sandbox failed."""
-    runs: int = 0
-    """Programs that were run without being judged."""
     checker_crashes: int = 0
     """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
 

@@ -1,8 +1,8 @@
 """Which programs run when: a limited number of places, and locks to run beside others or alone.
 
 A place is the right to run a program. A thread gets a program together with a place, and holds it until the program is
-judged. One that idles, or has had a slice of CPU time while others wait that had none, pauses: it gives its place to
-another thread and waits for one again. So nobody waits for the end of an endless program.
+judged. One that has had a slice of CPU time while others wait that had none pauses: it gives its place to another
+thread and waits for one again. So nobody waits for the end of an endless program.
 
 Two file locks of the kernel hold for all processes of a judge. Who runs holds the lock `room`, shared. Who is to run
 alone takes the lock `door`, so that no other program can begin, and waits until all have released `room`. A process
@@ -28,7 +28,7 @@ _PATIENCE_SECONDS = 5.0
 """A paused program that waits for longer goes before new programs: a stream of those must not starve it."""
 _ASIDE_PER_PLACE, _MOST_ASIDE = 6, 128
 _MOST_MEMORY_ASIDE_MIB = 64
-"""A program that holds more memory pauses only while it idles: paused programs must not fill the machine."""
+"""A program that holds more memory does not pause: paused programs must not fill the machine."""
 
 Job = Callable[[Any], None]
 """Work on one program, called with its thread's session, which has warm sandboxes."""
@@ -63,8 +63,6 @@ class Places:
 
     def __init__(self, size: int = 1, start: Callable[[SimpleQueue[Job | None]], None] = lambda post: None) -> None:
         """Make `size` places; `start` starts a thread, which receives its first work through the queue it is given."""
-        self.times_given_back = 0
-        """How often a program gave its place back before its end."""
         self._start = start
         self._lock = threading.Lock()
         self._num_free = size
@@ -73,8 +71,8 @@ class Places:
         self._resting: list[SimpleQueue[Job | None]] = []
         """Threads without a program; the one that worked last works next, so that few have sandboxes."""
         self._new: deque[Job] = deque()
-        self._aside: deque[tuple[threading.Event, float, bool]] = deque()
-        """Paused programs that wait: what wakes each, since when it waits, whether it has had a slice of CPU time."""
+        self._aside: deque[tuple[threading.Event, float]] = deque()
+        """Paused programs: what wakes each, and since when it waits."""
         self._is_closed = False
 
     def put(self, job: Job) -> None:
@@ -83,33 +81,27 @@ class Places:
             self._new.append(job)
             self._admit()
 
-    def next(self, post: SimpleQueue[Job | None], *, has_place: bool) -> Job | None:
-        """Free a thread's place if it has one, and wait for its next program, which comes with a place; None: end."""
+    def next(self, post: SimpleQueue[Job | None]) -> Job | None:
+        """Free a thread's place, and wait for its next program, which comes with a place; None: end."""
         with self._lock:
-            self._num_free += has_place
+            self._num_free += 1
             self._resting.append(post)
             self._admit()
         return post.get()
 
-    def take(self, *, is_long: bool) -> None:
-        """Wait for a place for a paused program; `is_long`: it has had a slice of CPU time."""
+    def pause(self) -> None:
+        """Free a place, and wait for one again."""
         called = threading.Event()
         with self._lock:
-            self._aside.append((called, time.monotonic(), is_long))
+            self._num_free += 1
+            self._aside.append((called, time.monotonic()))
             self._admit()
         called.wait()
 
-    def give_back(self) -> None:
-        """Free a place while its program pauses."""
-        with self._lock:
-            self.times_given_back += 1
-            self._num_free += 1
-            self._admit()
-
     def is_wanted(self) -> bool:
-        """Whether a program waits for a place that has had no slice of CPU time."""
+        """Whether a program waits that has not begun."""
         with self._lock:
-            return self._can_begin() or not all(is_long for _, _, is_long in self._aside)
+            return self._can_begin()
 
     def close(self) -> None:
         """Begin no more programs, and end each thread once it has none."""
@@ -152,29 +144,26 @@ class Turn:
     """One thread's place and locks, with which its programs run beside others or alone."""
 
     def __init__(self, places: Places | None = None, lock_files: Sequence[int] = ()) -> None:
-        """Start without place and locks; by default the thread is the only one.
+        """Start without locks; by default the thread is the only one.
 
         Args:
             places: those that the threads of this process share.
             lock_files: those of `make_lock_files` that all threads share.
         """
-        self.has_place = False
         self._places = places or Places()
         self._lock_files = lock_files
         self._locks: list[int] = []
         """`door` and `room`, which each thread opens for itself when it first needs them, as locks need."""
-        self._is_shared = self._is_inside = False
+        self._is_inside = False
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
-        """Run the block beside others: with a place, and with `room` locked shared."""
-        self._is_shared = True
+        """Run the block beside others: with `room` locked shared."""
+        self._enter()
         try:
-            self.go_on()
             yield
         finally:
             self._leave()
-            self._is_shared = False
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -188,35 +177,15 @@ class Turn:
             _lock(room, fcntl.LOCK_UN)
             _lock(door, fcntl.LOCK_UN)
 
-    def go_on(self, *, is_long: bool = False) -> None:
-        """Wait for a place and a share of `room`, also after `rest`; no effect with both, or if it runs alone."""
-        if not self._is_shared or self._is_inside:
-            return
-        if not self.has_place:
-            self._places.take(is_long=is_long)
-            self.has_place = True
-        door, room = self._open_locks()
-        # After those who already wait to run alone: they would starve otherwise.
-        _lock(door, fcntl.LOCK_SH)
-        _lock(room, fcntl.LOCK_SH)
-        _lock(door, fcntl.LOCK_UN)
-        self._is_inside = True
-
-    def rest(self) -> None:
-        """Let another program run while this one idles, until `go_on`; no effect if it runs alone."""
-        if self._is_inside:
-            self._leave()
-            self.has_place = False
-            self._places.give_back()
-
     def give_way(self, memory_mib: float) -> None:
-        """Pause for programs that had no slice yet, or are to run alone, unless this one holds much memory."""
+        """Pause for programs that have not begun, or are to run alone; not if this one does, or holds much memory."""
         if self._is_inside and memory_mib <= _MOST_MEMORY_ASIDE_MIB and self.is_wanted():
-            self.rest()
-            self.go_on(is_long=True)
+            self._leave()
+            self._places.pause()
+            self._enter()
 
     def is_wanted(self) -> bool:
-        """Whether a program waits here that has had no slice, or in any process one that is to run alone."""
+        """Whether a program waits here that has not begun, or in any process one that is to run alone."""
         if self._places.is_wanted():
             return True
         door, _ = self._open_locks()
@@ -236,7 +205,14 @@ class Turn:
             self._locks = [os.open(f"/proc/self/fd/{file}", flags) for file in shared] if shared else make_lock_files()
         return self._locks
 
+    def _enter(self) -> None:
+        door, room = self._open_locks()
+        # After those who already wait to run alone: they would starve otherwise.
+        _lock(door, fcntl.LOCK_SH)
+        _lock(room, fcntl.LOCK_SH)
+        _lock(door, fcntl.LOCK_UN)
+        self._is_inside = True
+
     def _leave(self) -> None:
-        if self._is_inside:
-            self._is_inside = False
-            _lock(self._open_locks()[1], fcntl.LOCK_UN)
+        self._is_inside = False
+        _lock(self._open_locks()[1], fcntl.LOCK_UN)

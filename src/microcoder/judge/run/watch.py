@@ -16,7 +16,7 @@ from microcoder.judge.run.turns import Turn
 from microcoder.judge.sandbox import protocol
 from microcoder.judge.sandbox.protocol import Result, unpack_seconds
 
-QUESTIONS = (protocol.STILL, protocol.IDLE, protocol.AWAKE, protocol.SLICE)
+QUESTIONS = (protocol.STILL, protocol.SLICE)
 
 
 class Attendance:
@@ -32,21 +32,15 @@ class Attendance:
         self._cpu_seconds = 0.0
 
     def reply(self, question: bytes, descriptor: int) -> float:
-        """Return the answer, in seconds or as 0 or 1, to a question about the process of a pidfd; closes the pidfd."""
+        """Return the answer, in seconds, to a question about the process of a pidfd; closes the pidfd."""
         asked = time.monotonic()
         pid = pid_of(descriptor)
         os.close(descriptor)
         kind, seconds = question[:1], unpack_seconds(question)
         if kind == protocol.STILL:
             return self._extend(pid, seconds, asked - self._started - self._stood_seconds)
-        if kind == protocol.IDLE:
-            if rests := is_idle(pid):
-                self._turn.rest()
-            return float(rests)
-        self._turn.go_on()
         memory_mib = memory_mib_of(pid)
-        if kind == protocol.SLICE:
-            self._turn.give_way(memory_mib)
+        self._turn.give_way(memory_mib)
         self._stood_seconds += time.monotonic() - asked
         return timing.limit_now(self._limits, seconds, memory_mib)
 
@@ -75,9 +69,6 @@ class Attendance:
         return more
 
 
-_HELD_UP_STATES = frozenset("RTtD")
-
-
 def read_process(pid: int) -> Reading | None:
     """Return the CPU use of a process and its children so far; None if the kernel does not report it."""
     cpu = wait = run = 0.0
@@ -100,12 +91,6 @@ def read_process(pid: int) -> Reading | None:
     return Reading(cpu, run, wait, turns, is_in_the_queue)
 
 
-def is_idle(pid: int) -> bool:
-    """Whether no thread of a process runs, or waits for a processor or a disk; False if that is not known."""
-    states = _read_states(pid) if pid > 0 else []
-    return bool(states) and not any(state in "RD" for state in states)
-
-
 def memory_mib_of(pid: int) -> float:
     """Return a process's resident memory; infinite if that is not known."""
     try:
@@ -113,11 +98,6 @@ def memory_mib_of(pid: int) -> float:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
     except (OSError, IndexError):
         return float("inf")
-
-
-def is_held_up(pid: int) -> bool:
-    """Whether a process or a child of it waits for a processor or a disk, or was stopped: it could not answer."""
-    return any(state in _HELD_UP_STATES for number in _family(pid) for state in _read_states(number))
 
 
 def pid_of(descriptor: int) -> int:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from queue import SimpleQueue
@@ -165,13 +164,11 @@ class Workers:
         ]
         """One for each thread: those whose programs run, and those whose programs pause."""
         self._threads: list[threading.Thread] = []
-        self._num_done: Counter[Session] = Counter()
 
     @property
     def counts(self) -> Statistics:
         """Counts so far."""
-        total = sum_counts(session.sandboxes.record for session in self.sessions)
-        return replace(total, aside=self._places.times_given_back)
+        return sum_counts(session.sandboxes.record for session in self.sessions)
 
     def open(self) -> tuple[Isolation, float]:
         """Start the first sandbox; return its isolation and the factor on CPU limits."""
@@ -214,18 +211,14 @@ class Workers:
 
     def _serve(self, number: int, post: SimpleQueue[Job | None]) -> None:
         session = self.sessions[number]
-        turn, job = session.sandboxes.turn, post.get()
+        job = post.get()
         while job is not None:
-            turn.has_place = True
             job(session)
-            job = self._places.next(post, has_place=turn.has_place)
+            job = self._places.next(post)
         session.close()
 
     def _finish(self, work: Work, session: Session) -> None:
         work.finish(self._do(session, work))
-        self._num_done[session] += 1
-        if self._options.renew_after and self._num_done[session] % self._options.renew_after == 0:
-            session.sandboxes.renew()
 
     def _do(self, session: Session, work: Work) -> Verdict | Execution | None:
         if not work.is_wanted():

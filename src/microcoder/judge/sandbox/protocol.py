@@ -3,9 +3,8 @@
 The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
 FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
 While a test runs, the zygote asks, with the child's pidfd beside it, and the supervisor answers each by GO_ON:
-STILL, whether to go on, where its wall time is spent; IDLE, whether it really is idle, if it used next to no CPU
-time for a while; AWAKE, when it may go on after that; SLICE, the same after each slice of CPU time. In the latter two
-the child is stopped until the answer comes.
+STILL, whether to go on, where its wall time is spent; SLICE, when it may go on after each slice of CPU time, until
+which the child is stopped.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
-STILL, IDLE, AWAKE, SLICE, GO_ON = b"S", b"I", b"A", b"L", b"G"
+STILL, SLICE, GO_ON = b"S", b"L", b"G"
 MAX_MESSAGE = 1 << 16
 
 FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED, ROOM_LACKED = 0, 1, 2, 3, 4
@@ -148,8 +147,8 @@ class Result(NamedTuple):
 def pack_seconds(kind: bytes, seconds: float) -> bytes:
     """Return a message with a number of seconds.
 
-    STILL, with a test's wall time so far; IDLE, AWAKE or SLICE, with its CPU time; or GO_ON: to STILL, how much longer
-    it may take; to IDLE, above 0 if it is idle; to SLICE, its new CPU limit, 0 to keep the old one.
+    STILL, with a test's wall time so far; SLICE, with its CPU time; or GO_ON: to STILL, how much longer it may take; to
+    SLICE, its new CPU limit, 0 to keep the old one.
     """
     return kind + _SECONDS.pack(seconds)
 

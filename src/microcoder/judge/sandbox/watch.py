@@ -16,10 +16,7 @@ from microcoder.judge.sandbox import protocol
 from microcoder.judge.sandbox.protocol import Request, Result, pack_seconds, unpack_seconds
 from microcoder.judge.sandbox.quota import POLL_SECONDS, Quota, cpu_clock
 
-_WINDOW_SECONDS = 0.05
-_STILL_SHARE = 0.04
-"""A test that uses less of a processor over such a time is idle, unless it waits for one."""
-_OVERSLEPT_SECONDS = 0.1
+_OVERSLEPT_SECONDS, _SHORTEST_SECONDS = 0.1, 0.002
 
 
 def wait_with_limits(
@@ -41,7 +38,7 @@ def wait_with_limits(
             zygote ends and everything with it.
         base_kib: resident memory the child inherited.
         quota: counts its threads and files, if nothing else does.
-        is_shared: whether others may run while it is idle, and go before it after each slice of CPU time.
+        is_shared: whether others may go before it after each slice of CPU time.
         frames: descriptor of the frames of tests that share it, or -1; after the first, the others have less time.
     """
     watch = _Watch(pid, request, control, is_shared=is_shared, frames=frames)
@@ -83,9 +80,6 @@ class _Watch:
         self._cpu_limit = request.cpu_seconds
         self._wall_left = request.wall_seconds
         self._slice_end = protocol.SLICE_SECONDS
-        self._is_idle = False
-        self._window = (self.started, 0.0)
-        """When the present window began, and the CPU time used until then."""
         self.stood_seconds = 0.0
         """Seconds that the test was stopped."""
 
@@ -97,12 +91,12 @@ class _Watch:
         channel = -1 if quota is None else quota.begin(self._pid)
         if quota is not None:
             poll.register(channel, select.POLLIN)
-        cpu_left = self._cpu_limit
+        cpu_seconds, cpu_left = 0.0, self._cpu_limit
         while True:
             now = time.monotonic()
             asked = min(cpu_left, self._wall_left)
             if self._is_shared:
-                asked = min(asked, _WINDOW_SECONDS)
+                asked = min(asked, max(self._slice_end - cpu_seconds, _SHORTEST_SECONDS))
             if quota is not None and quota.has_files:
                 asked = min(asked, POLL_SECONDS)
             # By a descriptor, not by SIGCHLD or a timer: nothing that a test does can delay or take either.
@@ -124,12 +118,12 @@ class _Watch:
             if self._frames >= 0 and os.fstat(self._frames).st_size:
                 self._limit_later_tests()
             cpu_seconds = cpu_clock(self._pid)
-            if self._is_shared and cpu_seconds < self._cpu_limit:
+            if self._is_shared and self._slice_end <= cpu_seconds < self._cpu_limit:
                 self._share(cpu_seconds)
             cpu_left = self._cpu_limit - cpu_seconds
             if cpu_left <= 0:
                 return protocol.CPU_EXPIRED
-            cpu_left = max(cpu_left, 0.002)
+            cpu_left = max(cpu_left, _SHORTEST_SECONDS)
             if self._wall_left <= 0:
                 self._wall_left = self._ask(protocol.STILL, time.monotonic() - self.started - self._lost)
                 if self._wall_left <= 0:
@@ -149,35 +143,16 @@ class _Watch:
         self._wall_left -= passed
 
     def _share(self, cpu_seconds: float) -> None:
-        """Report when the test idles and wakes, and yield to other tests after each slice of CPU time."""
-        if cpu_seconds >= self._slice_end:
-            limit = self._stop_and_ask(protocol.AWAKE if self._is_idle else protocol.SLICE, cpu_seconds)
-            self._slice_end = cpu_seconds + protocol.SLICE_SECONDS
-            self._is_idle = False
-            self._cpu_limit = min(self._cpu_limit, limit or self._cpu_limit)
-        began, used = self._window
-        passed = time.monotonic() - began
-        if passed < _WINDOW_SECONDS:
-            return
-        is_still = cpu_seconds - used < _STILL_SHARE * passed
-        if is_still and not self._is_idle:
-            self._is_idle = self._ask(protocol.IDLE, cpu_seconds) > 0
-        elif self._is_idle and not is_still:
-            self._stop_and_ask(protocol.AWAKE, cpu_seconds)
-            self._is_idle = False
-        self._window = (time.monotonic(), cpu_seconds)
-
-    def _stop_and_ask(self, kind: bytes, cpu_seconds: float) -> float:
-        """Ask the supervisor while the test is stopped; that time does not count as the test's."""
+        """Let other tests go first after a slice of CPU time; the time in which it is stopped is not the test's."""
         since = time.monotonic()
         self._signal(signal.SIGSTOP)
-        answer = self._ask(kind, cpu_seconds)
+        limit = self._ask(protocol.SLICE, cpu_seconds)
         self._signal(signal.SIGCONT)
         stood = time.monotonic() - since
         self._lost += stood
         self.stood_seconds += stood
-        self._window = (time.monotonic(), cpu_seconds)
-        return answer
+        self._slice_end = cpu_seconds + protocol.SLICE_SECONDS
+        self._cpu_limit = min(self._cpu_limit, limit or self._cpu_limit)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
