@@ -7,9 +7,6 @@ from hypothesis import strategies as st
 from microcoder import extract_program
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import USUAL, load_extractor, read_block
-from microcoder.judge.core.types import Outcome, Rollout, Verdict
-from microcoder.train.rollouts import ScoredRollout, rollout_row
-from microcoder.train.runs import read_rollouts, write_rollouts
 from response_layouts import LAYOUTS  # pyrefly: ignore[missing-import]
 
 CODE = "print(1)\n"
@@ -125,18 +122,3 @@ def test_each_language_is_told_by_its_tag(language: str, tag: str, code: str) ->
             assert extract_program(shown, language=language).code == code
         draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
         assert extract_program(draft, language=language).code == code
-
-
-def test_another_rule_can_be_replayed_over_stored_rows(tmp_path: Path) -> None:
-    """Nearly LiveCodeBench's: the last block of a response."""
-    verdict = Verdict(Outcome.ACCEPTED, (), 1)
-    answers = [(Rollout("p", "", text, (1,), False), extract_program(text)) for text, _ in LAYOUTS.values()]
-    scored = [ScoredRollout(*answer, verdict, 1.0, 0.0, "", None, index) for index, answer in enumerate(answers)]
-    write_rollouts(tmp_path / "rows.parquet", [rollout_row(one, step=1, temperature=1.0) for one in scored])
-    replayed = [
-        row["completion"][row["blocks"][-1]["start"] : row["blocks"][-1]["end"]].strip()
-        for row in read_rollouts(tmp_path / "rows.parquet")
-    ]
-    differ = {name for (name, (_, code)), text in zip(LAYOUTS.items(), replayed, strict=True) if text != code.strip()}
-    assert {"a shell line behind it", "indented in a list item", "the output behind it"} <= differ
-    assert "bold text before the fence" not in differ
