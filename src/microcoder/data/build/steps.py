@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from microcoder.data.behaviour.comparison import BehaviourSettings, find_behaviour, index_behaviour
+from microcoder.data.build.same_task import SameTaskSettings, find_same_task, index_tasks
 from microcoder.data.clean.stage import process
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.difficulty import (
@@ -147,6 +148,7 @@ class BuildConfig(Config):
     attempts): parallel programs."""
     filter: FilterSettings = FilterSettings()
     behaviour: BehaviourSettings = BehaviourSettings()
+    same_task: SameTaskSettings = SameTaskSettings()
     difficulty: DifficultySettings = DifficultySettings()
     generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()
@@ -165,6 +167,8 @@ class BuildConfig(Config):
                     f"source {source.prefix!r} has the format {source.format!r}, a benchmark that is never trained on; "
                     "put it under [[benchmarks]] instead of [[sources]]"
                 )
+        if self.same_task.endpoint is not None and not self.benchmarks:
+            yield "same_task.endpoint is asked about problems of benchmarks; name one under [[benchmarks]]"
 
     @property
     def work_folder(self) -> Path:
@@ -398,6 +402,22 @@ def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Reso
     return lambda candidates: _map("filter", compare, candidates, at_once=judge.workers)
 
 
+def open_same_task(settings: SameTaskSettings, opened: ExitStack, resources: Resources) -> Work:
+    """Return the step's work: rejects problems that a model calls one of a benchmark."""
+    endpoint = resources.open_endpoint(settings.endpoint, opened)
+    assert endpoint is not None
+    index = index_tasks(read_benchmark_problems(resources.benchmarks), endpoint)
+
+    def ask(candidate: Candidate) -> Row:
+        hits, num_unanswered = find_same_task(candidate, index, endpoint)
+        if hits:
+            return candidate.reject("filter", "contaminated", describe_hits(hits))
+        flags = tuple(sorted({*candidate.flags, "same_task_unanswered"})) if num_unanswered else candidate.flags
+        return candidate.change("filter", "same_task/1", f"{num_unanswered} questions", flags=flags)
+
+    return lambda candidates: _map("filter", ask, candidates, at_once=endpoint.settings.concurrency)
+
+
 def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Resources) -> Work:
     """Return the step's work: makes tests for problems that have few."""
     endpoint = resources.open_endpoint(settings.endpoint, opened)
@@ -555,6 +575,9 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
         code = ("microcoder.data.behaviour", _INPUTS, _JUDGE)
         inputs = (compared, environment)
         steps.append(step("compare", "filter", config.behaviour, open_compare, *code, inputs=inputs, runs="alone"))
+    if benchmarks and config.same_task.endpoint is not None:
+        code = ("microcoder.data.build.same_task", _FILTER, _ENDPOINT)
+        steps.append(step("ask", "filter", config.same_task, open_same_task, *code, inputs=(compared,), runs="alone"))
     making = ("microcoder.data.tests", _INPUTS, _VERIFY, _ENDPOINT, _JUDGE)
     return [
         *steps,

@@ -7,6 +7,7 @@ Powers whose exponent lost its superscript, `n <= 105` for 10^5, are put back if
 | seen | why it is enough |
 |---|---|
 | `2 * 104` at the end of a range, `109 + 7`, `[-231, 231 - 1]`, `within 10-5` | nobody writes these so |
+| `x < 216`, `-228 <= x <= 228` in a set that has lost all | ranges end below powers of two |
 | the set is known to have lost all of them (`LOST_IN`) | counted over all of its rows |
 """
 
@@ -381,6 +382,8 @@ _TOLERANCE = re.compile(
     r"|difference\b[^.\n]{0,12}? less than)[ ]*`?)"
     r"10-(?P<power>[1-9]|1[0-2])(?!\d)(?=[^\n]{0,40}\b(?:of|answer|error|accept|relative|absolute)|`?[.)\n])"
 )
+_OF_TWO = re.compile(r"(?<![\w.^*\\])(?P<sign>-?)2(?P<power>[1-5]\d|6[0-4])(?![\w.^]|,\d)")
+_BELOW = re.compile(r"(?:<|less than)[ `$]{0,4}$")
 _HAS_POWER = re.compile(r"(?<![\w.])(?:10|2)[ }]?(?:\^|\*\*)[ ]?\{?\d|(?<![\w.])(?:10|2)[⁰¹²³⁴-⁹]")
 LOST_IN = frozenset({"leetcodedataset", "deepseek_leetcode"})
 """Formats whose published rows have lost every superscript: 1,278 of their 2,298 statements end a range in `105` or
@@ -414,7 +417,25 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
     if ends and (has_lost_all or (why and not had_powers)):
         why += ["its set has lost all powers"] * has_lost_all
         text = _LOST.sub(lambda found: _lift(found) if found.start() in ends else found[0], text)
+    if has_lost_all:
+        text = _restore_powers_of_two(text, why)
     return Restored(text, tuple(dict.fromkeys(why)))
+
+
+def _restore_powers_of_two(text: str, why: list[str]) -> str:
+    """Return the text with `x < 216`, `-228 <= x <= 228` and a machine's integers, at the end of a range, as powers."""
+    ends = [found for found in _OF_TWO.finditer(text) if _ends_a_range(text, found)]
+    written = {found[0] for found in ends}
+
+    def is_power(found: re.Match[str]) -> bool:
+        number = found[0].removeprefix("-")
+        is_symmetric = int(found["power"]) % 5 > 0 and {number, f"-{number}"} <= written
+        is_below = _BELOW.search(text[max(0, found.start() - 14) : found.start()])
+        return bool(is_symmetric or is_below or found["power"] in ("31", "32", "63", "64"))
+
+    powers = {found.start() for found in ends if is_power(found)}
+    why += ["a range ends in a power of two"] * bool(powers)
+    return _OF_TWO.sub(lambda found: _lift(found) if found.start() in powers else found[0], text)
 
 
 def _ends_a_range(text: str, found: re.Match[str]) -> bool:

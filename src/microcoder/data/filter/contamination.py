@@ -218,7 +218,7 @@ _HITS_SHOWN = 3
 _TITLE_WORDS = 4
 """A title of so many words is enough; a shorter one only with something else in common (our choice)."""
 
-Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour"]
+Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour", "model"]
 
 
 @dataclass(frozen=True, slots=True)

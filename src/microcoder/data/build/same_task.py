@@ -1,0 +1,125 @@
+"""Finds benchmark problems by a model: it is asked whether a problem and its nearest ones set the same task.
+
+    statement -> task without its story -> the 20 nearest tasks of the benchmarks -> "the same task?" of each -> Hit
+
+Another story or language leaves no words in common, so the nearest are found among restatements: the model states each
+task in plain English, once a problem (the endpoint keeps its replies). Both whole statements are then put side by side.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from heapq import nlargest
+
+from microcoder.data.completions import Asked, BadReply, Endpoint, EndpointSettings
+from microcoder.data.filter.contamination import Hit, words
+from microcoder.data.formats.candidates import Candidate
+from microcoder.judge.core.config import Config
+from microcoder.judge.core.types import Record
+
+NUM_NEAREST = 20
+"""Benchmark problems that a problem is compared with."""
+_ATTEMPTS = 3
+_MOST_CHARACTERS = 12_000
+"""Of a statement: more is a table or a long example."""
+_RESTATE = """State the task of the programming problem below in one to three plain English sentences, as a textbook
+would: what is given, and what has to be computed. Leave out story, names, input and output format, limits and examples.
+Answer with one JSON object and nothing else: {"task": "..."}
+
+Problem:
+"""
+_COMPARE = """Do the two programming problems below set the same task? They do if a program for one becomes a program
+for the other by changing how it reads its input and writes its answer; story, language, names, limits and formats do
+not matter. They do not if one is a part, a harder version or a sequel of the other, or asks another question of the
+same data. Answer with one JSON object and nothing else: {"reason": "...", "is_same": true or false}
+"""
+
+
+class SameTaskSettings(Config):
+    """Whether a model is asked which problems are a benchmark's in disguise."""
+
+    endpoint: EndpointSettings | None = None
+    """Model that is asked; without one none is."""
+
+
+class Restatement(Record):
+    """A model's reply: a task without its story."""
+
+    task: str
+
+
+class Comparison(Record):
+    """A model's reply: whether two problems set the same task."""
+
+    reason: str
+    is_same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskIndex:
+    """Restated tasks of the benchmarks' problems, by their words."""
+
+    problems: tuple[Candidate, ...]
+    rarity: dict[str, float]
+    """Of each word: logarithm of one in how many problems has it."""
+    owners: dict[str, list[tuple[int, float]]]
+    """Word to the problems that have it, with its share in each."""
+
+    def find_nearest(self, task: str) -> list[Candidate]:
+        """Return the benchmark problems whose tasks have most rare words in common with this one, the nearest first."""
+        scores: defaultdict[int, float] = defaultdict(float)
+        for word, weight in _weigh(task, self.rarity).items():
+            for number, other in self.owners[word]:
+                scores[number] += weight * other
+        return [self.problems[number] for number in nlargest(NUM_NEAREST, scores, key=lambda one: scores[one])]
+
+
+def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
+    """Index the benchmarks' problems by their restated tasks; asks the model once a problem."""
+    problems = sorted(benchmark, key=lambda problem: problem.id)
+    with ThreadPoolExecutor(model.settings.concurrency) as threads:
+        tasks = list(threads.map(lambda problem: restate(problem, model), problems))
+    frequency = Counter(word for task in tasks for word in set(words(task)))
+    rarity = {word: math.log((1 + len(tasks)) / count) for word, count in frequency.items()}
+    owners: dict[str, list[tuple[int, float]]] = {}
+    for number, task in enumerate(tasks):
+        for word, weight in _weigh(task, rarity).items():
+            owners.setdefault(word, []).append((number, weight))
+    return TaskIndex(tuple(problems), rarity, owners)
+
+
+def _weigh(text: str, rarity: dict[str, float]) -> dict[str, float]:
+    """Return known words with weights whose squares add up to 1."""
+    weights = {word: rarity[word] * (1 + math.log(num)) for word, num in Counter(words(text)).items() if word in rarity}
+    length = math.hypot(*weights.values()) or 1.0
+    return {word: weight / length for word, weight in weights.items()}
+
+
+def restate(problem: Candidate, model: Endpoint) -> str:
+    """Return a problem's task without its story; the statement itself where the model does not follow the schema."""
+    reply = _ask(model, f"{_RESTATE}{problem.statement[:_MOST_CHARACTERS]}\n", Restatement)
+    return reply.task if reply else problem.statement
+
+
+def find_same_task(candidate: Candidate, index: TaskIndex, model: Endpoint) -> tuple[list[Hit], int]:
+    """Return the first benchmark problem that the model calls the same, and how many questions it did not answer."""
+    num_unanswered = 0
+    for other in index.find_nearest(restate(candidate, model)):
+        first, second = other.statement[:_MOST_CHARACTERS], candidate.statement[:_MOST_CHARACTERS]
+        reply = _ask(model, f"{_COMPARE}\nFirst problem:\n{first}\n\nSecond problem:\n{second}\n", Comparison)
+        if reply is None:
+            num_unanswered += 1
+        elif reply.is_same:
+            return [Hit(other.id, "model", 1.0, f"{model.settings.model}: {reply.reason}")], num_unanswered
+    return [], num_unanswered
+
+
+def _ask(model: Endpoint, text: str, kind: type[Asked]) -> Asked | None:
+    """Return a reply; None where no attempt follows the schema."""
+    for seed in range(_ATTEMPTS):
+        with suppress(BadReply):
+            return model.ask(text, kind, seed=seed)
+    return None
