@@ -19,7 +19,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 BUDGETS = {
     "judge/core": 2465,
     "judge/sandbox": 3715,
-    "judge/compare": 1195,
+    "judge/compare": 1130,
     "judge/languages": 845,
     "judge/run": 4895,
     "judge/fleet": 1885,
