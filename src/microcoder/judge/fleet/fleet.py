@@ -88,11 +88,6 @@ class Place(ABC):
         return len(self.held) / self.workers
 
     @property
-    def num_free(self) -> int:
-        """How many more programs it could begin at once."""
-        return self.workers - len(self.held)
-
-    @property
     def most(self) -> int:
         """How many programs it may have: those that run, and spares for when these pause (`turns`) or end."""
         return most_workers(self.workers)

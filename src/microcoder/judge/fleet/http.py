@@ -103,10 +103,6 @@ class _Service(Place):
         most = self.workers * (1 + _WAITING_PER_WORKER) + _WAITING
         return int(min(most, self.limit("max_queued", most)))
 
-    @property
-    def num_free(self) -> int:
-        return 0 if self.rests_until > time.monotonic() else super().num_free
-
     def limit(self, name: str, default: float) -> float:
         """Return a limit from its `/v1/about`, else the default."""
         return self.about.get("limits", {}).get(name, default)

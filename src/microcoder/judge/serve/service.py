@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 from pydantic_core import ErrorDetails
@@ -36,7 +36,6 @@ _IN_TEST = re.compile(r", test (\d+)")
 BEAT_SECONDS = 10.0
 """After so long without a verdict a stream sends a line with the service's load, as a sign of life."""
 _MAX_FAULTS_SHOWN = 5
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
 class Refused(Exception):
@@ -96,10 +95,6 @@ class ServiceMetrics(Collector):
         self.registry = CollectorRegistry()
         count, show = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
         self.requests = count("microcoder_requests", "Requests by route and status", ("route", "status"))
-        about = "From a request's first byte to its answer"
-        self.request_seconds = Histogram(
-            "microcoder_request_seconds", about, ("route",), buckets=_SECONDS, registry=self.registry
-        )
         self.outcomes = count("microcoder_outcomes", "Verdicts by outcome", ("outcome",))
         self.queued = show("microcoder_queued_programs", "Programs on their way")
         self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
