@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import inspect
 import sys
+import traceback
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -177,9 +178,5 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
 
 def _line_of(error: BaseException, file: str) -> int | None:
     """Return the innermost line of a file in an error's traceback; None if the file is not in it."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename).name == Path(file).name:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return next((frame.lineno for frame in frames if Path(frame.filename).name == Path(file).name), None)
