@@ -278,19 +278,16 @@ class _Scan:
     def _make(self, opener: _Fence, end: int) -> _Block:
         start = min(opener.end + 1, end)
         text = self._text[start:end]
-        layout: tuple[str, ...] = ("quotation",) if opener.is_quoted else ()
-        tries = [layout]
-        if _dedent(_undo(text, layout)) != text:
-            layout = (*layout, "indentation")
-            tries.append(layout)
-        block = _Block(start + self._offset, end + self._offset, opener.tag, _undo(text, layout))
+        plain = _QUOTED.sub("", text) if opener.is_quoted else text
+        tries = list(dict.fromkeys((plain, _dedent(plain))))
+        block = _Block(start + self._offset, end + self._offset, opener.tag, tries[-1])
         if self._language != "python" or opener.tag in NO_PROGRAM:
             return block
         if _ESCAPED.search(text):
-            tries += [(*steps, "escapes") for steps in tries]
+            tries += [html.unescape(code) for code in tries]
         if any(space in text for space in _ODD_SPACES):
-            tries += [(*steps, "spaces") for steps in tries]
-        for code in (_undo(text, undone) for undone in tries):
+            tries += [code.translate(str.maketrans(_ODD_SPACES)) for code in tries]
+        for code in tries:
             if self._compiles(code):
                 return replace(block, compiles=True, code=code)
         return replace(block, compiles=False)
@@ -330,26 +327,11 @@ def _find_fences(text: str) -> Iterator[_Fence]:
             )
 
 
-def _undo(text: str, steps: tuple[str, ...]) -> str:
-    for step in steps:
-        text = _UNDO[step](text)
-    return text
-
-
 def _dedent(text: str) -> str:
     """Remove the first line's indentation from every line; a line with less loses all of its own."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     width = len(first) - len(first.lstrip(" \t"))
     return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE) if width else text
-
-
-_UNDO = {
-    "quotation": lambda text: _QUOTED.sub("", text),
-    "indentation": _dedent,
-    "escapes": html.unescape,
-    "spaces": lambda text: text.translate(str.maketrans(_ODD_SPACES)),
-}
-"""Changes that a layout makes to a block -> functions that undo them."""
 
 
 def extract_program(response: str | None, *, is_truncated: bool = False, language: str = "python") -> Program:
