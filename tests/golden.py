@@ -36,8 +36,6 @@ PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
     "evaluation": (parts.evaluate, ()),
     "viewer": (parts.view, ()),
     "report": (parts.report, ()),
-    "help": (parts.ask_for_help, ("python", "cyclopts", "pydantic")),
-    "refusals": (parts.refuse, ("python", "cyclopts", "pydantic")),
     "trl": (parts.train_trl, ("python", "torch", "transformers", "trl", "processor")),
     "verl": (parts.train_verl, ("python", "torch", "transformers", "verl", "processor")),
 }
@@ -47,7 +45,7 @@ PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
 def find_versions() -> dict[str, str]:
     """Return what values of some parts depend on besides the code."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for name in ("cyclopts", "pydantic", "pyarrow", "torch", "transformers", "trl", "verl"):
+    for name in ("pyarrow", "torch", "transformers", "trl", "verl"):
         # Not by `find_spec`: folders of the tests have the names of packages.
         try:
             found[name] = importlib.metadata.version(name)

@@ -148,13 +148,6 @@ def test_commands_of_figures_can_be_typed() -> None:
     assert {script for script in scripts if script not in results} == set()
 
 
-def test_folders_of_tests_that_benchmarks_import_from_exist() -> None:
-    for path in ROOT.glob("benchmarks/*.py"):
-        for parts in re.findall(r'((?: / "\w+")+)', text_of(path)):
-            folder = ROOT.joinpath(*re.findall(r'"(\w+)"', parts))
-            assert parts.split('"')[1] != "tests" or folder.exists(), f"{path.name} names {folder.relative_to(ROOT)}"
-
-
 def is_benchmark_or_verb(command: str) -> bool:
     """Whether a command is a benchmark with flags that it has, tests that exist, a target or a verb."""
     words = command.removeprefix("python ").split()

@@ -72,7 +72,7 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 FENCED = f"<think>hm</think>Sure:\n```python\n{ADD}\n```\nDone."
 BOTH = {"problems": Path("p"), "responses": Path("r")}
-ALL = "all 5 ended with compile_error: in another language"
+ALL = "all 5 ended with compile_error: limits, input or language"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from microcoder.judge import Judge
 from microcoder.judge.fleet.judge import PROBES, run_probes
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
-from wheels import keep_packages_in, make_wheel
+from wheels import keep_packages_in
 
 
 @pytest.fixture
@@ -26,17 +26,6 @@ def test_profiles_are_listed(own_root: Path, capsys: pytest.CaptureFixture[str])
     assert "not installed; type: microcoder packages standard" in shown
     assert "  numpy==" in shown
     assert f"kept in {own_root / 'packages'}, for Python {CURRENT_VERSION}" in shown
-
-
-def test_a_profile_is_installed(own_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pins = own_root / "own.txt"
-    pins.write_text("sortedcontainers==2.4.0\n")
-    make_wheel(own_root, "sortedcontainers", "2.4.0", "SortedList = sorted\n")
-    main(["packages", str(pins)])
-    folder = Path(capsys.readouterr().out.split(": ")[1].strip())
-    assert (folder / "sortedcontainers" / "__init__.py").read_text() == "SortedList = sorted\n"
-    about = json.loads((folder / "profile.json").read_text())
-    assert (about["profile"], about["pins"]) == ("own", ["sortedcontainers==2.4.0"])
 
 
 @pytest.mark.parametrize(

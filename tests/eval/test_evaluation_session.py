@@ -29,7 +29,6 @@ from microcoder.eval.generation import ResponseRequest, ask_endpoint, build_aske
 from microcoder.eval.report import Sample, accuracy_grid, solved_from
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.prompts import instruct
 from microcoder.judge.core.types import Problem, TestCase
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
@@ -268,13 +267,9 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
     assert run(config, tmp_path / "again")["outcomes"] == results["outcomes"]
 
 
-def test_a_base_model_is_asked_in_plain_text_as_in_training(
+def test_a_base_model_is_asked_in_plain_text(
     tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from transformers import AutoTokenizer
-
-    from microcoder.train.run.weights import respond
-
     base = tmp_path / "base"
     shutil.copytree(tiny_checkpoint, base)
     (base / "chat_template.jinja").unlink()
@@ -282,19 +277,6 @@ def test_a_base_model_is_asked_in_plain_text_as_in_training(
     config = model_config(tmp_path, base, EASY[:2], **few)
     assert run(config, tmp_path / "run")["is_complete"]
     assert "has no chat template: prompts are plain text" in capsys.readouterr().err
-    # The template of this checkpoint only adds a separator: the same text with it is another question.
-    turn = {"role": "user", "content": instruct(EASY[0])}
-    tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
-    rendered = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
-
-    def ask(model: Path, text: object) -> Any:
-        chats = [[{"role": "user", "content": str(text)}]]
-        (found,) = respond(str(model), chats, seeds=[0], batch_size=1, temperature=0, top_p=1, max_tokens=24)
-        return found
-
-    assert ask(base, rendered) == ask(tiny_checkpoint, turn["content"])
-    sample = EvaluationFolder(tmp_path / "run").read_samples()[EASY[0].id, 0]
-    assert ask(base, turn["content"]).text == sample.completion
 
 
 FILTERED: Reply = (200, {}, b'{"choices": []}')

@@ -5,27 +5,13 @@ import json
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, SAMPLE, Pair, judged
+from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError, DataError
 from microcoder.integrations.trl import AsyncCodeReward, CodeReward
 
-FORMS = ("problem", "columns", "verl", "ground_truth", "input_output")
 TESTS = [{"input": "1 2", "output": "3"}, {"input": "3 4", "output": "7"}]
 HALF = "```python\nprint(3)\n```"
-
-
-def row_of(pair: Pair, form: str) -> dict[str, Any]:
-    """A pair's problem in the columns of one of the public forms, if that can say it."""
-    record = pair.problem.model_dump(mode="json", exclude_defaults=True)
-    tests = pair.as_input_output()
-    if form == "problem" or not pair.is_plain:
-        return {"prompt": "?", "problem": json.dumps(record)}
-    if form == "columns":
-        return {"prompt": "?", **record}
-    if form == "verl":
-        return {"data_source": "code", "reward_model": {"ground_truth": json.dumps(tests)}, "extra_info": {"index": 3}}
-    return {"prompt": "?", form: json.dumps(tests), "id": "x"}
 
 
 @pytest.mark.parametrize("pairs", AMOUNTS)
@@ -38,15 +24,6 @@ def test_rewards_are_those_of_the_judge(pairs: list[Pair]) -> None:
     prompts = ["?"] * len(pairs)
     assert CodeReward()(texts, prompts=prompts, problem=problems, trainer_state=None) == expected
     assert asyncio.run(AsyncCodeReward()(chats, prompts=prompts, problem=problems)) == expected
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_the_columns_of_public_forms_are_problems(form: str) -> None:
-    pairs = [pair for pair in SAMPLE if pair.is_plain and not pair.name.startswith("output")]
-    for pair, verdict in zip(pairs, judged(pairs), strict=True):
-        columns = {name: [value] for name, value in row_of(pair, form).items() if name != "prompt"}
-        (reward,) = CodeReward()([pair.response], prompts=["?"], **columns)
-        assert reward == float(verdict.is_accepted), pair.name
 
 
 def test_a_fraction_is_of_all_tests_and_figures_are_logged() -> None:

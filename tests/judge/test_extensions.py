@@ -80,21 +80,6 @@ def test_a_function_of_a_file_is_found_and_its_source_is_kept(own: Path) -> None
     assert edited.digest != record["digest"]
 
 
-def test_an_entry_point_is_found_by_its_name(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = own.parent / "own_package-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: own-package\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text("[microcoder.style]\nloud = own:shout\nlost = own:nothing\n")
-    monkeypatch.syspath_prepend(str(own.parent))
-    try:
-        assert load("loud")("ab") == "AB!"
-        assert load("loud").label == "loud"
-        assert "lost (own:nothing of own-package) cannot be imported" in refused("lost")
-        assert "did you mean loud?" in refused("louder")
-    finally:
-        sys.modules.pop("own", None)
-
-
 def test_what_is_wrong_with_a_file_is_said_with_its_line(own: Path) -> None:
     assert f"{own.parent}/none.py does not exist" in refused(f"{own.parent}/none.py:shout")
     assert "did you mean shout?" in refused(f"{own}:shoot")
@@ -144,26 +129,15 @@ def test_the_built_in_styles() -> None:
 def test_a_template_is_filled_in_and_other_braces_stay() -> None:
     ask = load_asker("template", {"text": "{statement}\nIn {language}, within {budget} tokens."})
     assert ask(PROBLEM).text == "Add two numbers, $\\frac{a}{b}$.\nIn python, within {budget} tokens."
-    for options, message in (
-        ({"text": "{statment}"}, r"did you mean \{statement\}"),
-        ({"text": "Solve it."}, r"does not hold \{statement\}"),
-        ({}, "needs the option 'text'"),
-    ):
+    for options, message in (({"text": "Solve it."}, r"does not hold \{statement\}"), ({}, "needs the option 'text'")):
         with pytest.raises(ConfigError, match=message):
             load_asker("template", options)(PROBLEM)
 
 
-def test_system_turn_and_examples_come_first() -> None:
-    ask = load_asker("bare", system="Be brief.", examples=[PROBLEM.model_copy(update={"id": "shown"})])
-    prompt = ask(PROBLEM.model_copy(update={"statement": "Q"}))
-    assert prompt.before == (
-        Turn("system", "Be brief."),
-        Turn("user", PROBLEM.statement),
-        Turn("assistant", "```python\nprint(3)\n```"),
-    )
-    assert prompt.as_chat()[-1] == {"role": "user", "content": "Q"}
-    with pytest.raises(ConfigError, match="problem 'add' has no reference"):
-        load_asker("bare", examples=[PROBLEM.model_copy(update={"reference": None})])
+def test_a_system_turn_comes_first() -> None:
+    prompt = load_asker("bare", system="Be brief.")(PROBLEM)
+    assert prompt.before == (Turn("system", "Be brief."),)
+    assert prompt.as_chat()[-1] == {"role": "user", "content": PROBLEM.statement}
 
 
 def test_a_function_of_the_users_own_returns_a_text_or_a_chat(tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ from safetensors.torch import load_file
 from small_runs import SMALL, build_trainer
 from test_chat import QWEN_LIKE
 
-from microcoder.data import write_problems
-from microcoder.data.micro import generate_problems
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, TrainingError
@@ -108,17 +106,14 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
 
 
 def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, own: Path, judge: Judge) -> None:
-    """System turn, examples and template options reach TRL's prompts as they reach verl's and evaluations'."""
+    """System turn and template options reach TRL's prompts as they reach verl's and evaluations'."""
     thinker = tmp_path / "thinker"
     shutil.copytree(tiny_checkpoint, thinker)
     (thinker / "chat_template.jinja").write_text(QWEN_LIKE)
     settings = json.loads((thinker / "tokenizer_config.json").read_text())
     settings.pop("chat_template", None)
     (thinker / "tokenizer_config.json").write_text(json.dumps(settings))
-    shown = tmp_path / "shown.jsonl"
-    (example,) = generate_problems(split="train", num_problems=1, seed=99, tiers=("easy",))
-    write_problems(shown, [example.model_copy(update={"id": "shown"})])
-    options = {"prompt.system": "Be brief.", "prompt.examples": str(shown), "model.dtype": "bfloat16"}
+    options = {"prompt.system": "Be brief.", "model.dtype": "bfloat16"}
     options["prompt.chat_template_options.enable_thinking"] = "false"
     config = recipe(thinker, own, **options)
     tasks, trainer = load_tasks(config), build_trainer(config, tmp_path / "run", judge)
@@ -128,7 +123,7 @@ def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, ow
     assert sorted(map(tuple, asked)) == sorted(map(tuple, expected))
     text = str(trainer.tokenizer.decode(expected[0]))
     assert text.rstrip().endswith("<think>\n\n</think>")
-    assert text.index("Be brief.") < text.index("```python") < text.index(tasks.train[0].problem.statement)
+    assert text.index("Be brief.") < text.index(tasks.train[0].problem.statement)
     assert not trainer.opens_thinking
     # Frozen weights in bfloat16, adapters and so their optimizer in float32.
     kinds = {(weight.requires_grad, weight.dtype) for weight in trainer.model.parameters()}  # type: ignore[union-attr]

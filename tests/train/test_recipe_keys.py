@@ -57,7 +57,6 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
     [
         ({"optimizer__schedule": "cosin"}, "optimizer.schedule = 'cosin'"),
         ({"optimizer__name": "adam8"}, "'adamw_8bit'"),
-        ({"optimizer__lr": "1e-5"}, "did you mean optimizer.learning_rate?"),
         ({"learning_rate": "1e-5"}, "optimizer.learning_rate?"),
         ({"trl__hub_token": "hf_secret"}, "hub_token is the recipe's to decide"),
         ({"trl__beta": "1"}, "[trl] beta is the recipe's to decide; look for its key"),

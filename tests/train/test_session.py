@@ -342,7 +342,6 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         ({"rewards": f"{own}:mine", "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
         (asks, ConfigError, r"line 8\) option ending = \[1\]"),
         ({"prompt.chat_template_options.enable_thinking": "false"}, ConfigError, "would change nothing"),
-        ({"prompt.examples": str(shown)}, DataError, "is also asked"),
         ({"trl.disable_droput": "true"}, ConfigError, "unexpected keyword argument 'disable_droput'"),
     ]
     for changes, error, message in mistakes:

@@ -53,7 +53,7 @@ USUAL_KEYS = {"train": (
     *("benchmark.path", "benchmark.release", "benchmark.start_date"),
     *(f'generation.kind = "{kind}"' for kind in ("endpoint", "file", "transformers")),
     *("generation.base_url", "generation.model", "generation.path", "generation.concurrency"),
-    *("sampling.num_samples", "sampling.temperature", "sampling.max_tokens", "pass_at", "prompt.style"),
+    *("sampling.num_samples", "sampling.temperature", "sampling.max_tokens", "prompt.style"),
     *("extractor.name", "judging.workers"),
 ), "data build": (
     *("name", "output", "sources.path", "sources.format", "sources.inside", "sources.licence", "benchmarks.path"),

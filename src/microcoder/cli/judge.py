@@ -117,7 +117,7 @@ def judge(
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         done = verdicts.done
-        judged = [Judged(one.tests, one.code, done[one.id]["verdict"]) for one in submissions if one.id in done]
+        judged = [Judged(one.code, done[one.id]["verdict"]) for one in submissions if one.id in done]
         summary["suspicions"] = find_suspicions(judged)
         if todo or not output.exists():
             verdicts.finish([submission.id for submission in submissions], summary)

@@ -81,8 +81,6 @@ class EvalConfig(Config):
     prompt: EvalPromptConfig = EvalPromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
     judging: SandboxConfig = SandboxConfig()
-    pass_at: tuple[int, ...] = ()
-    """Additional k of pass@k, besides 1 (mean accuracy) and the number of samples."""
 
     def _contradictions(self) -> Iterator[str]:
         for name in ("prompt", "sampling") if isinstance(self.generation, GenerationFile) else ():
@@ -93,18 +91,9 @@ class EvalConfig(Config):
                 f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
                 f"{self.benchmark.kind} does not support; leave it out, or use your own function"
             )
-        for k in self.pass_at:
-            if k < 1:
-                yield f"pass_at holds {k}; k is 1 or more"
-            if not isinstance(self.generation, GenerationFile) and k > self.sampling.num_samples:
-                yield (
-                    f"pass_at holds {k}, more than the {self.sampling.num_samples} samples; "
-                    f"pass --sampling.num_samples {k}"
-                )
 
 
 NEUTRAL_KEYS = (
-    "pass_at",
     *(f"judging.{name}" for name in ("workers", "nice", "unsafe_sandbox")),
     *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")),
 )

@@ -65,7 +65,7 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
     if text is None:
         return ask(question.problem).as_chat()
     system = ask.system or config.benchmark.system
-    before = (*((Turn("system", system),) if system else ()), *ask.examples)
+    before = (Turn("system", system),) if system else ()
     return Prompt(question.id, text, before).as_chat()
 
 

@@ -209,7 +209,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     counts = Counter(row["verdict"] for row in verdicts.values())
     num_samples = [len(values) for values in solved.values()]
     ks = sorted({1, min(num_samples), *pass_at})
-    judged = [Judged(key[0], samples[key].program, row["verdict"]) for key, row in verdicts.items()]
+    judged = [Judged(samples[key].program, row["verdict"]) for key, row in verdicts.items()]
     asks = manifest["config"]["generation"]["kind"] != "file"
     num_asked = len(questions) if asks else len({name for name, _ in samples})
     lengths = [sample.num_tokens for sample in samples.values() if sample.num_tokens is not None]

@@ -6,7 +6,6 @@ Generating and judging are two passes: each resumes from what the folder holds, 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ def run_evaluation(
         run.open_folder(command)
         run.collect_samples()
         run.judge_samples()
-        results = summarise(folder, pass_at=config.pass_at)
+        results = summarise(folder)
         write_json(folder.results, results)
         write_text(folder.report, f"# {results['name']}\n\n{render_results(results)}\n")
     return results
@@ -114,13 +113,12 @@ class Evaluation:
         """Write the manifest of a new evaluation, or check that an old one has the same problems."""
         folder, config, ask = self.folder, self.config, self.ask
         named, source = "\n".join(f"{q.id} {q.digest}" for q in self.questions), ask.style.source
-        asked = [source.digest if source else None, [[turn.role, turn.content] for turn in ask.examples]]
         generation = config.generation
         is_file = isinstance(generation, GenerationFile) and generation.path.is_file()
         origin = {
             "benchmark": {"num_problems": len(self.questions), "digest": _shorten_digest(named)},
             "generations": digest_input(generation.path) if is_file else None,
-            "prompt": {"digest": _shorten_digest(json.dumps(asked))},
+            "prompt": {"digest": source.digest if source else None},
             **self._digest_extensions(),
         }
         if folder.has_begun:

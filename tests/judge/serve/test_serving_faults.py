@@ -4,7 +4,6 @@ import concurrent.futures
 import json
 import signal
 import socket
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -13,7 +12,6 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet.http import JudgeClient
 
 from ..processes import wait_until  # pyrefly: ignore[missing-import]
@@ -166,14 +164,14 @@ def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: J
         assert wait_until(lambda: num_queued(running) == 0)
 
 
-def stick(judges: int) -> Callable[[int, list[Verdict]], list[Verdict | None]]:
-    """Judge so many requests, then only say to be there."""
-    return lambda number, found: list(found) if number <= judges else [None] * len(found)
+def stick(number: int, found: list[Verdict]) -> list[Verdict | None]:
+    """Judge nothing, and only say to be there."""
+    return [None] * len(found)
 
 
 def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
     # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
-    with stub_judge(judge, stick(0)) as (url, _):
+    with stub_judge(judge, stick) as (url, _):
         said = rf"no judge service gave a verdict for [\d.]+ s: {url}: .*alive, but without a verdict"
         client = JudgeClient(url, patience_seconds=_PATIENCE_SECONDS)
         with client, pytest.raises(EvaluatorFault, match=said):
@@ -187,29 +185,8 @@ def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> N
         assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
 
 
-def test_what_a_judge_sits_on_is_judged_by_an_idle_one(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(fleet, "LATE_SECONDS", 0.5)
-    with (
-        serving(judge, grace_seconds=0) as healthy,
-        stub_judge(judge, stick(1)) as (url, asked),
-        JudgeClient([healthy.url, url]) as client,
-    ):
-        # The healthy one may be done with all of a batch before the other is there.
-        for attempt in range(200):
-            judge_alternating(client, f"sat on {attempt}", 20)
-            if len(asked) > 1:
-                break
-        assert len(asked) > 1
-        assert wait_until(lambda: client.outages[url])
-        # What it is given again others judge as well.
-        judge_alternating(client, "after", 20)
-    assert f"the judge {url} is left out until it is there again: alive, but without a verdict" in caplog.text
-
-
 def test_who_cancels_what_a_judge_has_does_not_blame_the_judge(judge: Judge) -> None:
-    with stub_judge(judge, stick(0)) as (url, asked), JudgeClient(url) as client:
+    with stub_judge(judge, stick) as (url, asked), JudgeClient(url) as client:
         (service,) = client._places.values()
         future = client.submit(Program(ADD), PROBLEM)
         assert wait_until(lambda: len(asked) == 1 and len(service.held) == 1)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain, repeat
 
 from microcoder.judge.compare.text import WHITE_SPACE, Agree, agree_in_step, without_zero_fraction
-from microcoder.judge.compare.values import match_all
+from microcoder.judge.compare.values import find_unpaired
 
 MAX_DEPTH = 100
 QUOTES = ("'", '"')
@@ -211,10 +211,10 @@ def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
         return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key], numbers_agree) for key in theirs)
     mine = {_canonical(item): item for item in value.items}
     theirs = {_canonical(item): item for item in wanted.items}
-    rest = [mine[key] for key in mine.keys() - theirs.keys()]
-    missing = [theirs[key] for key in theirs.keys() - mine.keys()]
+    rest = [mine[key] for key in sorted(mine.keys() - theirs.keys())]
+    missing = [theirs[key] for key in sorted(theirs.keys() - mine.keys())]
     is_paired = len(rest) == len(missing)
-    return is_paired and match_all(rest, missing, lambda one, other: _same(one, other, numbers_agree)) is None
+    return is_paired and find_unpaired(rest, missing, lambda one, other: _same(one, other, numbers_agree)) is None
 
 
 def _canonical(value: Node) -> str:

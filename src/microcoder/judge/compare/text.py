@@ -216,13 +216,6 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
     return _is_near(number, expected, tolerance, is_integer=isinstance(value, int), decimals=decimals)
 
 
-def allowed_error(expected: float, tolerance: Tolerance) -> float:
-    """Return an upper bound of the absolute error that `values_agree` allows, to rule numbers out quickly."""
-    if not math.isfinite(expected):
-        return 0.0
-    return max(tolerance.absolute, tolerance.relative * abs(expected), 2 * math.ulp(expected))
-
-
 def _count_decimals(real: re.Match[str]) -> int | None:
     """Return the decimals of a number in fixed-point notation, None for one with an exponent."""
     return None if real[3] else len(real[1] or real[2] or "")

@@ -3,13 +3,12 @@
 Decoding rebuilds plain Python values from a typed JSON text, so a lying `__eq__` or `__str__` stays behind in the
 sandbox. The text itself is untrusted: anything malformed is an error of the program.
 
-Lists are compared in order, or in any order; with a tolerance `match_all` then pairs the items with the expected ones,
-exactly and within bounded work.
+Lists are compared in order, or in any order; with a tolerance `find_unpaired` then pairs items with expected ones, the
+smallest first.
 """
 
 import json
 import reprlib
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from itertools import chain
 from typing import Any, Self, TypeVar
 from zlib import crc32
 
-from microcoder.judge.compare.text import Tolerance, allowed_error, values_agree
+from microcoder.judge.compare.text import Tolerance, values_agree
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Checker
 
@@ -302,46 +301,33 @@ def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRul
 
 
 def _difference_within_tolerance(items: Sequence[object], expected: Sequence[object], inner: ValueRules) -> str:
-    def agree(mine: object, theirs: object) -> bool:
-        return not _difference(mine, theirs, inner)
+    def order(value: object) -> float:
+        return _total(value, is_nested=inner.is_nested)
 
-    wanted = sorted((_total(item, inner)[0], index) for index, item in enumerate(expected))
-    windows = []
-    for total, error in (_total(item, inner) for item in items):
-        low, high = bisect_left(wanted, (total - error, -1)), bisect_left(wanted, (total + error, len(wanted)))
-        windows.append([index for _, index in wanted[low:high]])
-    unpaired = match_all(items, expected, agree, windows.__getitem__)
-    return "" if unpaired is None else f", in any order: unexpected {show(items[unpaired])}"
+    by_size, wanted = sorted(items, key=order), sorted(expected, key=order)
+    unpaired = find_unpaired(by_size, wanted, lambda mine, theirs: not _difference(mine, theirs, inner))
+    return "" if unpaired is None else f", in any order: unexpected {show(by_size[unpaired])}"
 
 
 _LARGEST = 1e150
 """Beyond it, sums may overflow: the number is left out of the sum."""
-_SLACK = 1e-9
 _GOLDEN = 0.6180339887498949
 _MOST_OF_A_TEXT = 1_000_003
 
 
-def _total(value: object, rules: ValueRules) -> tuple[float, float]:
-    """Return a weighted sum over a value, and the largest difference to the sum of any value that agrees with it.
+def _total(value: object, *, is_nested: bool) -> float:
+    """Return a weighted sum over a value, by which those that nearly agree stand beside each other once sorted.
 
     Items of a list are weighted by index where order matters, so that permutations have different sums.
     """
     if isinstance(value, (list, tuple, ReturnedSet)):
-        is_ordered = not (rules.is_nested or isinstance(value, ReturnedSet))
-        total = error = 0.0
-        for index, item in enumerate(value.items if isinstance(value, ReturnedSet) else value):
-            weight = 1 + (index * _GOLDEN) % 1 if is_ordered else 1.0
-            part = _total(item, rules)
-            total, error = total + weight * part[0], error + weight * part[1]
-        return total, error
+        is_ordered = not (is_nested or isinstance(value, ReturnedSet))
+        items = value.items if isinstance(value, ReturnedSet) else value
+        weights = (1 + (index * _GOLDEN) % 1 if is_ordered else 1.0 for index in range(len(items)))
+        return sum(weight * _total(item, is_nested=is_nested) for weight, item in zip(weights, items, strict=True))
     if isinstance(value, str):
-        number = float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
-        return number, _SLACK * number
-    if not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
-        return 0.0, 0.0
-    # The tolerance is of the expected number, which may be larger than the one found.
-    error = allowed_error(float(value) / (1 - rules.tolerance.relative), rules.tolerance)
-    return float(value), error * (1 + rules.tolerance.relative) + _SLACK * abs(value)
+        return float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
+    return float(value) if isinstance(value, (int, float)) and abs(value) <= _LARGEST else 0.0
 
 
 def _has_real(value: object) -> bool:
@@ -375,70 +361,25 @@ def _key(value: object, is_nested: bool) -> str:
 
 Item = TypeVar("Item")
 
-MOST_CHECKS = 100_000
+_MOST_CHECKS = 100_000
 """Maximum number of compared pairs; an output that needs more is rejected."""
-_MOST_STEPS = 1_000_000
 
 
-def match_all(
-    found: Sequence[Item],
-    wanted: Sequence[Item],
-    agree: Callable[[Item, Item], bool],
-    near: Callable[[int], Iterable[int]] | None = None,
-) -> int | None:
-    """Pair every item found with a wanted one of its own that it agrees with.
+def find_unpaired(found: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]) -> int | None:
+    """Return the index of the first item found that agrees with no wanted one that is left; None if all are paired.
 
-    Agreement within a tolerance is not transitive, so neither sorting nor taking the first that agrees is enough:
-    these are augmenting paths in a bipartite graph.
-
-    Args:
-        found: as many items as wanted.
-        wanted: the items to be found.
-        agree: whether an item agrees with a wanted one.
-        near: returns, for the index of an item found, those of the wanted items it might agree with; None: all.
-
-    Returns:
-        The index of the first item found that cannot be paired, or None if all are.
+    Each takes the first that is left. Of numbers in order none loses its partner so, since what a number may be grows
+    with it; of lists one can, where two expected ones differ by no more than the tolerance in every place.
     """
-    near = near or (lambda _: range(len(wanted)))
-    known: dict[tuple[int, int], bool] = {}
-    found_of: dict[int, int] = {}
-    wanted_of: dict[int, int] = {}
-    num_steps = 0
-
-    def agrees(mine: int, theirs: int) -> bool:
-        nonlocal num_steps
-        num_steps += 1
-        if (mine, theirs) not in known:
-            if len(known) >= MOST_CHECKS:
-                return False
-            known[mine, theirs] = agree(found[mine], wanted[theirs])
-        return num_steps <= _MOST_STEPS and known[mine, theirs]
-
-    def find_path(start: int) -> tuple[int, dict[int, int]] | None:
-        """Return a free wanted item that a path from `start` reaches, and the item found before each wanted one."""
-        came_from: dict[int, int] = {}
-        queue = [start]
-        for mine in queue:
-            for theirs in near(mine):
-                if theirs in came_from or not agrees(mine, theirs):
-                    continue
-                came_from[theirs] = mine
-                if theirs not in found_of:
-                    return theirs, came_from
-                queue.append(found_of[theirs])
-        return None
-
-    for start in range(len(found)):
-        free = next((theirs for theirs in near(start) if theirs not in found_of and agrees(start, theirs)), None)
-        path = (free, {free: start}) if free is not None else find_path(start)
-        if path is None:
-            return start
-        theirs: int | None
-        theirs, came_from = path
-        # Each item on the way takes the next one's, up to the one that begins.
-        while theirs is not None:
-            mine = came_from[theirs]
-            before = wanted_of.get(mine)
-            found_of[theirs], wanted_of[mine], theirs = mine, theirs, before
+    left, num_checks = list(wanted), 0
+    for index, mine in enumerate(found):
+        for place, theirs in enumerate(left):
+            num_checks += 1
+            if num_checks > _MOST_CHECKS:
+                return index
+            if agree(mine, theirs):
+                del left[place]
+                break
+        else:
+            return index
     return None

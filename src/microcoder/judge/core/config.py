@@ -19,7 +19,7 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from microcoder.judge.core.errors import ConfigError, explain_fault, own_faults
+from microcoder.judge.core.errors import ConfigError, explain_fault, own_faults, suggest
 from microcoder.judge.core.records import nested_models
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Record
@@ -135,19 +135,15 @@ def _read_recipe(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise ConfigError(f"recipe {path} does not exist{_suggest_recipe(path)}") from None
+        names = [name for name in _recipe_names() if "/" not in name]
+        hint = (
+            suggest(str(path), names) or f"pass -c PATH to a TOML file, or a recipe of the package: {', '.join(names)}"
+        )
+        raise ConfigError(f"recipe {path} does not exist; {hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}); check the file") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {path} is not valid TOML: {error}") from None
-
-
-def _suggest_recipe(path: Path) -> str:
-    here = map(str, [*path.parent.glob("*.toml"), *Path("recipes").glob("**/*.toml")])
-    names = [name for name in _recipe_names() if "/" not in name]
-    if close := difflib.get_close_matches(str(path), [*here, *names], n=1, cutoff=0.4):
-        return f"; did you mean {close[0]}?"
-    return f"; pass -c PATH to an existing TOML file, or a recipe of the package: {', '.join(names)}"
 
 
 def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
@@ -216,23 +212,11 @@ def _suggest_key(key: str, known: Sequence[str]) -> str:
     if key in known:
         return f"it is an option of another {key.rpartition('.')[0]}.kind"
     # A key given without the table it is in, or misspelt.
-    inside = [name for name in known if name.endswith(f".{key}")] or _abbreviated(key, known)
+    inside = [name for name in known if name.endswith(f".{key}")]
     if close := inside or difflib.get_close_matches(key, known, n=1, cutoff=0.6):
         return f"did you mean {' or '.join(close[:3])}?"
     siblings = [name for name in known if name.rpartition(".")[0] == key.rpartition(".")[0]]
     return f"known keys: {', '.join(siblings or known)}"
-
-
-def _abbreviated(key: str, known: Sequence[str]) -> list[str]:
-    """Return the keys whose words begin with the letters of a short one: lr is a learning_rate."""
-    table, _, short = key.rpartition(".")
-    return [
-        name
-        for name in known
-        if "".join(word[0] for word in name.rpartition(".")[2].split("_") if word) == short
-        and len(short) > 1
-        and name.startswith(f"{table}." if table else "")
-    ]
 
 
 def dotted_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:

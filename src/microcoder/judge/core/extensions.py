@@ -4,8 +4,7 @@ A reference is one of
 
 - a built-in name: `all_tests`;
 - a function in a file: `my/rewards.py:brevity`;
-- an attribute of an installed module: `my_package.rewards:brevity`;
-- the name of an entry point that an installed package offers in the group `microcoder.NOUN`.
+- an attribute of an installed module: `my_package.rewards:brevity`.
 
 Options are the function's keyword-only parameters, checked by their annotations. Built-ins are loaded the same way.
 """
@@ -14,11 +13,10 @@ import hashlib
 import importlib
 import inspect
 import sys
+import traceback
 import typing
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,9 +24,6 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from microcoder.judge.core.errors import ConfigError, explain_fault, suggest
-
-GROUP = "microcoder."
-"""Prefix of the groups of entry points; the noun follows it: `microcoder.reward`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class Extension:
     noun: str
     reference: str
     label: str
-    """Its name in metrics: a built-in's or an entry point's name, or that of the function."""
+    """Its name in metrics: a built-in's name, or that of the function."""
     function: Callable[..., Any]
     """The function itself, without options; may have attributes."""
     options: Mapping[str, Any]
@@ -87,7 +82,7 @@ def load_extension(
     """Load the function that a reference names.
 
     Args:
-        noun: `reward`, `prompt`, ...: names the group of entry points, and is the word in messages.
+        noun: `reward`, `prompt`, ...: the word in messages.
         reference: see the module.
         builtins: the package's own functions, by name.
         options: values of the function's keyword-only parameters.
@@ -103,22 +98,21 @@ def load_extension(
         if where.endswith(".py"):
             module = _import_file(noun, where)
         else:
-            hint = "; install it, or name its file: path/to/file.py:function"
-            with _said_of(f"{noun} {reference}: module {where}", hint):
+            try:
                 module = importlib.import_module(where)
+            except Exception as error:  # it is the user's code: anything may go wrong in it
+                raise ConfigError(
+                    f"{noun} {reference}: module {where} cannot be imported: {type(error).__name__}: {error}; install "
+                    "it, or name its file: path/to/file.py:function"
+                ) from error
         if not hasattr(module, label):
             known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
             hint = suggest(label, known) or f"it has {', '.join(known) or 'no functions'}"
             raise ConfigError(f"{noun} {reference}: {module.__file__} has no {label!r}; {hint}")
         function = getattr(module, label)
-    elif offered := entry_points(group=GROUP + noun, name=reference):
-        label, entry = reference, next(iter(offered))
-        with _said_of(f"{noun} {entry.name} ({entry.value} of {entry.dist.name if entry.dist else 'a package'})"):
-            module, function = importlib.import_module(entry.module), entry.load()
     else:
-        known = [*builtins, *entry_points(group=GROUP + noun).names]
-        allowed = f"use one of {', '.join(known)}, or your own function as path/to/file.py:function"
-        raise ConfigError(f"unknown {noun} {reference!r}; {f'{suggest(reference, known)} {allowed}'.lstrip()}")
+        allowed = f"use one of {', '.join(builtins)}, or your own function as path/to/file.py:function"
+        raise ConfigError(f"unknown {noun} {reference!r}; {f'{suggest(reference, builtins)} {allowed}'.lstrip()}")
     if not callable(function):
         raise ConfigError(f"{noun} {reference} is of type {type(function).__name__}; name a function")
     source = None if module is None else _source_of(noun, reference, function, module)
@@ -149,14 +143,6 @@ def _import_file(noun: str, where: str) -> ModuleType:
             f"{noun}: {where} line {line or 1} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     return module
-
-
-@contextmanager
-def _said_of(what: str, hint: str = "") -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # it is the user's code: anything may go wrong in it
-        raise ConfigError(f"{what} cannot be imported: {type(error).__name__}: {error}{hint}") from error
 
 
 def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:
@@ -192,9 +178,5 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
 
 def _line_of(error: BaseException, file: str) -> int | None:
     """Return the innermost line of a file in an error's traceback; None if the file is not in it."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename).name == Path(file).name:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return next((frame.lineno for frame in frames if Path(frame.filename).name == Path(file).name), None)

@@ -6,12 +6,12 @@ built-in rule, in order:
 1. What comes before the end of the thinking (`</think>`, and the other marks of `_THINKING`) is a draft; thinking that
    is never closed means that the response ended in it: no program. A mark inside the program, or text about one,
    is ignored.
-2. Of the closed blocks (`find_blocks` reads them), the last one of the best kind is the program: `choose_block`.
+2. Of the closed blocks (`_Scan` reads them), the last one of the best kind is the program: `_choose_block`.
 3. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
    that ended by itself, a closed block before it still counts.)
 4. A response without a fence has no program.
 
-`find_blocks` reads fences as a human does: text may stand before an opening fence and behind a closing one, the
+`_Scan` reads fences as a human does: text may stand before an opening fence and behind a closing one, the
 indentation of a list or a quotation is undone, and a fence inside a docstring does not end a program that would not
 compile so.
 """
@@ -26,7 +26,7 @@ from typing import Any, Self
 
 from microcoder.judge.core.extensions import Extension, load_extension
 from microcoder.judge.core.syntax import try_parse
-from microcoder.judge.core.types import CodeBlock, Program
+from microcoder.judge.core.types import Program
 
 ALIASES = {
     "python": ("python", "py", "python3", "py3", "python2", "pypy", "pypy3", "sage"),
@@ -102,24 +102,27 @@ class _Fence:
         return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)
 
 
-def find_blocks(response: str, language: str = "python") -> tuple[tuple[CodeBlock, ...], bool]:
-    """Return the code blocks of a response, in order, and whether it ended while thinking."""
-    cut, is_thinking = _find_answer(response, language)
-    cut = len(response) if is_thinking else cut
-    drafts = [replace(block, is_draft=True) for block in _Scan(response[:cut], 0, "").blocks()]
-    return (*drafts, *_Scan(response[cut:], cut, language).blocks()), is_thinking
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A fenced block of a response, which may be its program."""
+
+    start: int
+    """Offset of its code in the response."""
+    end: int
+    tag: str
+    """The first word behind the opening fence, in small letters."""
+    code: str
+    """Its text, without quotation marks, indentation and escapes of the layout."""
+    is_closed: bool = True
+    compiles: bool | None = None
+    """Whether it compiles; None where not tried: in other languages, behind tags such as `text`."""
 
 
 def is_response(text: str, language: str) -> bool:
     """Whether a text given as a program is a whole response: it holds a fenced block and, if Python, does not parse."""
-    if not _MARK.search(text) or not find_blocks(text, language)[0]:
+    if not _MARK.search(text) or not any(_Scan(text, 0, "").blocks()):
         return False
     return language != "python" or try_parse(text) is None
-
-
-def read_block(response: str, block: CodeBlock) -> str:
-    """Return the code of a block, with the layout changes that `block.undone` lists undone."""
-    return _undo(response[block.start : block.end], block.undone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +210,7 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
     The mark that opened the thinking may be in the prompt. A mark inside the program, or text about one, is ignored.
     """
     cut, is_open = 0, False
-    blocks: dict[int, list[CodeBlock]] = {}
+    blocks: dict[int, list[_Block]] = {}
 
     def is_in_program(place: int, before: str) -> bool:
         if cut not in blocks:
@@ -239,7 +242,7 @@ class _Scan:
         self._fences = list(_find_fences(text))
         self._num_parses = 0
 
-    def blocks(self) -> Iterator[CodeBlock]:
+    def blocks(self) -> Iterator[_Block]:
         """Yield the blocks; one that is never closed ends with the text, or where the next one is opened by a tag."""
         place, fences = 0, self._fences
         while place < len(fences):
@@ -250,7 +253,7 @@ class _Scan:
             if block is not None:
                 yield block
 
-    def _close(self, opener: _Fence, place: int, ends: list[int]) -> tuple[CodeBlock | None, int]:
+    def _close(self, opener: _Fence, place: int, ends: list[int]) -> tuple[_Block | None, int]:
         """Return the block that a fence opens (None: it opens none), and the index of the next fence to read."""
         fences = self._fences
         is_compiled = self._language == "python" and opener.tag not in NO_PROGRAM
@@ -272,25 +275,22 @@ class _Scan:
             return replace(self._make(opener, len(self._text)), is_closed=False), len(fences)
         return self._make(opener, fences[first].code_end), first + 1
 
-    def _make(self, opener: _Fence, end: int) -> CodeBlock:
+    def _make(self, opener: _Fence, end: int) -> _Block:
         start = min(opener.end + 1, end)
         text = self._text[start:end]
-        block = CodeBlock(start + self._offset, end + self._offset, opener.tag)
-        layout: tuple[str, ...] = ("quotation",) if opener.is_quoted else ()
-        tries = [layout]
-        if _dedent(_undo(text, layout)) != text:
-            layout = (*layout, "indentation")
-            tries.append(layout)
+        plain = _QUOTED.sub("", text) if opener.is_quoted else text
+        tries = list(dict.fromkeys((plain, _dedent(plain))))
+        block = _Block(start + self._offset, end + self._offset, opener.tag, tries[-1])
         if self._language != "python" or opener.tag in NO_PROGRAM:
-            return replace(block, undone=layout)
+            return block
         if _ESCAPED.search(text):
-            tries += [(*steps, "escapes") for steps in tries]
+            tries += [html.unescape(code) for code in tries]
         if any(space in text for space in _ODD_SPACES):
-            tries += [(*steps, "spaces") for steps in tries]
-        for undone in tries:
-            if self._compiles(_undo(text, undone)):
-                return replace(block, compiles=True, undone=undone)
-        return replace(block, compiles=False, undone=layout)
+            tries += [code.translate(str.maketrans(_ODD_SPACES)) for code in tries]
+        for code in tries:
+            if self._compiles(code):
+                return replace(block, compiles=True, code=code)
+        return replace(block, compiles=False)
 
     def _compiles(self, code: str) -> bool:
         self._num_parses += 1
@@ -327,26 +327,11 @@ def _find_fences(text: str) -> Iterator[_Fence]:
             )
 
 
-def _undo(text: str, steps: tuple[str, ...]) -> str:
-    for step in steps:
-        text = _UNDO[step](text)
-    return text
-
-
 def _dedent(text: str) -> str:
     """Remove the first line's indentation from every line; a line with less loses all of its own."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     width = len(first) - len(first.lstrip(" \t"))
     return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE) if width else text
-
-
-_UNDO = {
-    "quotation": lambda text: _QUOTED.sub("", text),
-    "indentation": _dedent,
-    "escapes": html.unescape,
-    "spaces": lambda text: text.translate(str.maketrans(_ODD_SPACES)),
-}
-"""Changes that a layout makes to a block -> functions that undo them."""
 
 
 def extract_program(response: str | None, *, is_truncated: bool = False, language: str = "python") -> Program:
@@ -358,23 +343,22 @@ def extract_program(response: str | None, *, is_truncated: bool = False, languag
         language: the problem's language: blocks with its tags are preferred, and only Python blocks are compiled.
     """
     response = response or ""
-    blocks, is_thinking = find_blocks(response, language)
-    nothing = Program(None, language, is_incomplete=is_truncated, blocks=blocks)
+    cut, is_thinking = _find_answer(response, language)
+    nothing = Program(None, language, is_incomplete=is_truncated)
     if is_thinking:
         return replace(nothing, reason="no_answer_after_thinking")
-    answer = [block for block in blocks if not block.is_draft]
-    taken = choose_block(response, answer, language)
+    answer = list(_Scan(response[cut:], cut, language).blocks())
+    taken = _choose_block(answer, language)
     if answer and not answer[-1].is_closed and (is_truncated or taken is None):
         return replace(nothing, reason="unclosed_code_block")
     if taken is None:
         return replace(nothing, reason="empty_code_block" if answer else "no_code_block")
     last = [block for block in answer if block.is_closed][-1]
     reason = "last_closed_code_block" if taken is last else "earlier_code_block"
-    marked = tuple(replace(block, is_taken=block is taken) for block in blocks)
-    return Program(read_block(response, taken), language, reason, blocks=marked)
+    return Program(taken.code, language, reason)
 
 
-def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> CodeBlock | None:
+def _choose_block(blocks: Sequence[_Block], language: str) -> _Block | None:
     """Return the closed block that a human would take for the program; None if all are empty.
 
     The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads and
@@ -383,10 +367,10 @@ def choose_block(response: str, blocks: Sequence[CodeBlock], language: str) -> C
     languages than Python are not compiled: those with `{` or `;` count as code that does something, and whole programs
     come first.
     """
-    best: tuple[int, CodeBlock] | None = None
+    best: tuple[int, _Block] | None = None
     before = Sketch()
     for block in blocks:
-        code = read_block(response, block) if block.is_closed else ""
+        code = block.code if block.is_closed else ""
         if not code.strip():
             continue
         does = sketch(code, language) if block.compiles is not False else Sketch()
@@ -430,14 +414,12 @@ class Extractor:
         found = self.extension(response, is_truncated)
         if isinstance(found, Program):
             return replace(found, language=language)
-        blocks = find_blocks(response, language)[0]
         if found is not None and not isinstance(found, str):
             raise self.extension.fault(f"returned {found!r:.80}; return the program as a text, or None")
         label = self.extension.label
         if not found or not found.strip():
-            return Program(None, language, reason=f"nothing_by_{label}", is_incomplete=is_truncated, blocks=blocks)
-        marked = (replace(block, is_taken=read_block(response, block).strip() == found.strip()) for block in blocks)
-        return Program(found, language, reason=label, blocks=tuple(marked))
+            return Program(None, language, reason=f"nothing_by_{label}", is_incomplete=is_truncated)
+        return Program(found, language, reason=label)
 
 
 def load_extractor(name: str = DEFAULT, options: Mapping[str, Any] | None = None) -> Extractor:

@@ -3,7 +3,6 @@
 A prompt style is a pure function of a problem that returns the user's turn, or a whole chat.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ def bare(problem: Problem) -> str:
 def template(problem: Problem, *, text: str) -> str:
     """Return a text of the user's own with {statement}, {instruction}, {starter_code}, {fn_name}, {language} filled in.
 
-    Other words in braces, such as LaTeX's, are kept; one that resembles a placeholder's name is a ConfigError.
+    Other words in braces, such as LaTeX's, are kept.
     """
     values = {
         "statement": problem.statement.strip(),
@@ -40,9 +39,6 @@ def template(problem: Problem, *, text: str) -> str:
         "fn_name": problem.fn_name or "",
         "language": problem.language,
     }
-    for name in _PLACEHOLDER.findall(text):
-        if name not in values and (close := difflib.get_close_matches(name, values, n=1, cutoff=0.75)):
-            raise ConfigError(f"prompt.options.text has {{{name}}}; did you mean {{{close[0]}}}?")
     if "{statement}" not in text:
         raise ConfigError("prompt.options.text does not hold {statement}, so the model would not see the problem")
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
@@ -53,24 +49,17 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {"instruct": instruct, "bare": bare
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A prompt style with its system turn and few-shot examples."""
+    """A prompt style with its system turn."""
 
     style: Extension
     system: str | None = None
     """A system turn that comes first."""
-    examples: tuple[Turn, ...] = ()
-    """Questions and answers that come before the problem."""
 
     def __call__(self, problem: Problem) -> Prompt:
         """Return the prompt of a problem."""
         *before, last = self._turns(problem)
         system = (Turn("system", self.system),) if self.system is not None else ()
-        return Prompt(problem.id, last.content, (*system, *self.examples, *before))
-
-    def answered(self, problem: Problem) -> tuple[Turn, ...]:
-        """Return a few-shot example: the turns of a problem, then its reference as the assistant's turn."""
-        answer = f"```{problem.language}\n{(problem.reference or '').strip()}\n```"
-        return (*self._turns(problem), Turn("assistant", answer))
+        return Prompt(problem.id, last.content, (*system, *before))
 
     def _turns(self, problem: Problem) -> list[Turn]:
         made = self.style(problem)
@@ -87,25 +76,18 @@ class Asker:
         return turns
 
 
-def load_asker(
-    style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None, examples: Sequence[Problem] = ()
-) -> Asker:
-    """Return a prompt style with its system turn and few-shot examples.
+def load_asker(style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None) -> Asker:
+    """Return a prompt style with its system turn.
 
     Args:
         style: a built-in's name or a reference, see `extensions`.
         options: the style's keyword-only parameters.
         system: the system turn.
-        examples: problems with references that are shown, answered, before each question.
 
     Raises:
-        ConfigError: the style cannot be loaded, or an example has no reference.
+        ConfigError: the style cannot be loaded.
     """
-    asker = Asker(load_extension("prompt", style, builtins=BUILTINS, options=options), system)
-    if lacking := [problem.id for problem in examples if not problem.reference]:
-        raise ConfigError(f"prompt.examples: problem {lacking[0]!r} has no reference to answer with; add one")
-    shown = tuple(turn for problem in examples for turn in asker.answered(problem))
-    return Asker(asker.style, system, shown)
+    return Asker(load_extension("prompt", style, builtins=BUILTINS, options=options), system)
 
 
 def _read_chat(made: object) -> list[Turn]:

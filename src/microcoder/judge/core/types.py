@@ -284,27 +284,6 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeBlock:
-    """A fenced block of a response, which may be its program; with the response, all that a rule needs to choose."""
-
-    start: int
-    """Offset of its code in the response."""
-    end: int
-    """Offset of the end of its code."""
-    tag: str
-    """The first word behind the opening fence, in small letters."""
-    is_closed: bool = True
-    is_draft: bool = False
-    """It is inside the thinking."""
-    compiles: bool | None = None
-    """Whether it compiles; None where not tried: in thinking, in other languages, behind tags such as `text`."""
-    undone: tuple[str, ...] = ()
-    """Changes to its text that were undone: `quotation`, `indentation`, `escapes`, `spaces` (`extract.read_block`)."""
-    is_taken: bool = False
-    """It is the program."""
-
-
-@dataclass(frozen=True, slots=True)
 class Program:
     """Source code taken from a response, or the reason why there is none."""
 
@@ -314,8 +293,6 @@ class Program:
     """How the code was found, or why there is none (see `microcoder.judge.core.extract`)."""
     is_incomplete: bool = False
     """The response was cut off before the program was finished."""
-    blocks: tuple[CodeBlock, ...] = ()
-    """All code blocks of the response, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +340,7 @@ class Repeat(StrEnum):
     PROBE_DIFFERS = "probe_differs"
     """A probe that was not accepted again."""
     COPIED = "copied"
-    """The program was also sent to another machine, as it was late or lost; all its tests may have been run there."""
+    """The program was sent to another machine before, which was lost; all its tests may have been run there."""
 
 
 @dataclass(frozen=True, slots=True)

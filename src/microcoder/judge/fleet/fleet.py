@@ -8,7 +8,6 @@ available, when an answer has arrived and when a place is lost, and sends progra
 - The next program goes to the least loaded place, so all workers are busy before any place gets spares.
 - Programs of a lost place go back to the front of the queue. Those that were lost more than once wait apart, and a
   place has at most one of them: they may be what crashes places.
-- A program without an answer for long is given to an idle place too, if the transport asks; the first answer counts.
 """
 
 import heapq
@@ -22,9 +21,6 @@ from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.turns import most_workers
 from microcoder.judge.run.workers import Work
-
-LATE_SECONDS = 20.0
-"""A program without an answer for longer is given to an idle place as well."""
 
 
 class Queue:
@@ -92,11 +88,6 @@ class Place(ABC):
         return len(self.held) / self.workers
 
     @property
-    def num_free(self) -> int:
-        """How many more programs it could begin at once."""
-        return self.workers - len(self.held)
-
-    @property
     def most(self) -> int:
         """How many programs it may have: those that run, and spares for when these pause (`turns`) or end."""
         return most_workers(self.workers)
@@ -110,8 +101,6 @@ class Place(ABC):
     def take(self, batch: Sequence[Work]) -> None:
         """Record programs as given to this place."""
         for item in batch:
-            item.num_holders += 1
-            item.since = time.monotonic()
             self.held[item.number] = item
             self.latest = item.group
 
@@ -201,19 +190,18 @@ class Fleet(ABC, Generic[PlaceT]):
         with self._lock:
             if (item := place.held.pop(number, None)) is None:
                 return
-            if item.num_holders > 1 or item.num_losses:
-                answer = self._note_copies(answer)
-            item.num_holders -= 1
+            if item.num_losses:
+                answer = self._note_losses(answer)
             self._able[place] = None
         self._wake()
         item.finish(answer)
 
-    def _note_copies(self, answer: Any) -> Any:
-        """Return the answer on a program that several places were given; a transport may mark it."""
+    def _note_losses(self, answer: Any) -> Any:
+        """Return the answer on a program that another place was given before; a transport may mark it."""
         return answer
 
     def _lose(self, place: PlaceT, why: str, items: Sequence[Work] | None = None, *, is_counted: bool = True) -> None:
-        """Queue again the programs of a place, or these items of it, unless another place has them as well.
+        """Queue again the programs of a place, or these items of it.
 
         `is_counted`: the loss counts against the programs, since they may have caused it.
         """
@@ -223,12 +211,9 @@ class Fleet(ABC, Generic[PlaceT]):
             # In the order in which they were given: the first goes in front of all.
             for item in reversed(lost):
                 del place.held[item.number]
-                item.num_holders -= 1
                 if is_counted:
                     item.num_losses += 1
                     item.lost_since = item.lost_since or time.monotonic()
-                if item.num_holders:
-                    continue
                 if not item.is_wanted():
                     ended.append((item, None))
                 elif is_counted and (end := self._find_end(place, item, why)):
@@ -241,21 +226,6 @@ class Fleet(ABC, Generic[PlaceT]):
         for item, answer in ended:
             item.finish(answer)
         self._wake()
-
-    def _copy_late(self) -> None:
-        """Give programs without an answer for LATE_SECONDS to idle places as well: their own may hang."""
-        given: list[tuple[PlaceT, list[Work]]] = []
-        with self._lock:
-            before = time.monotonic() - LATE_SECONDS
-            places = list(self._places.values())
-            late = [(place, item) for place in places for item in place.held.values() if item.since < before]
-            for idle in places if late and not self._queue else ():
-                items = [i for place, i in late if place is not idle and i.num_holders == 1 and i.is_wanted()]
-                if batch := items[: max(0, idle.num_free)]:
-                    idle.take(batch)
-                    given.append((idle, batch))
-        for idle, batch in given:
-            idle.send([batch])
 
     def _answer(self, answer: Callable[[Work], None], *places: PlaceT) -> None:
         """Call `answer` for each program that waits, or that these places have: nobody will judge them."""

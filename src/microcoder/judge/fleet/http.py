@@ -9,7 +9,6 @@ Each service gets as many programs as it has workers, and some to wait there; it
 |                                                 | another service; one that is gone gets none until its        |
 |                                                 | `/v1/about` answers again                                    |
 | a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
-| verdicts that are late, another service idle    | nothing: it gets the programs too; the first verdict counts  |
 | no verdict for the patience, or no service left | `EvaluatorFault` that says what is wrong with each           |
 | 401, 403, 404                                   | `ConfigError`                                                |
 | any other 4xx                                   | `DataError` with the service's words                         |
@@ -33,7 +32,6 @@ from pydantic import TypeAdapter
 
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Problem
-from microcoder.judge.fleet import fleet
 from microcoder.judge.fleet.fleet import Place
 from microcoder.judge.fleet.remote import Failure, JudgeRequest, Landed, Load, ProgramMessage, RemoteJudge
 from microcoder.judge.run.executions import longest_wall_seconds
@@ -104,10 +102,6 @@ class _Service(Place):
     def most(self) -> int:
         most = self.workers * (1 + _WAITING_PER_WORKER) + _WAITING
         return int(min(most, self.limit("max_queued", most)))
-
-    @property
-    def num_free(self) -> int:
-        return 0 if self.rests_until > time.monotonic() else super().num_free
 
     def limit(self, name: str, default: float) -> float:
         """Return a limit from its `/v1/about`, else the default."""
@@ -243,11 +237,10 @@ class JudgeClient(RemoteJudge[_Service]):
         await self._http.aclose()
 
     async def _watch(self) -> None:
-        """Fail all programs when no verdict came for too long, and copy late programs to idle services."""
+        """Fail all programs when no verdict came for too long."""
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
             now = time.monotonic()
-            self._copy_late()
             services = list(self._places.values())
             # What is out may take its time.
             longest = [
@@ -291,12 +284,10 @@ class JudgeClient(RemoteJudge[_Service]):
                 async for line in lines:
                     self._note_line(service, items, line)
                     if isinstance(line, Load) and not any(item.is_wanted() for item in items):
-                        # Others have judged what it has, or nobody waits for it: it need not go on.
+                        # Nobody waits for what it has.
                         break
             if any(item.is_wanted() for item in items):
                 raise Unserved(0, "its answer ended before its end", was_taken=True)
-            if all(item.number in service.held and not item.waiting for item in items):
-                raise Unserved(0, f"alive, but without a verdict for {fleet.LATE_SECONDS:g} s on what others judged")
         except Unserved as refused:
             left = [item for item in items if item.is_wanted()]
             if refused.is_final and (half := len(left) // 2):
@@ -306,7 +297,6 @@ class JudgeClient(RemoteJudge[_Service]):
                 await self._ask_part(service, left[half:])
             else:
                 self._note_refusal(service, left, refused)
-        # What others have judged is not its own any more.
         self._lose(service, "", items, is_counted=False)
 
     def _note_line(self, service: _Service, items: Sequence[Work], line: Landed | Load) -> None:

@@ -187,7 +187,6 @@ class RayJudge(RemoteJudge[_Node]):
             while True:
                 await asyncio.sleep(_REFRESH_SECONDS)
                 self._start_nodes()
-                self._copy_late()
                 if self.nodes or not self._queue:
                     able = time.monotonic()
                 elif time.monotonic() - able > _START_SECONDS:

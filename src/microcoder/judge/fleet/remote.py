@@ -142,7 +142,7 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._thread.join(_JOIN_SECONDS)
         self._loop.close()
 
-    def _note_copies(self, answer: Answer) -> Answer:
+    def _note_losses(self, answer: Answer) -> Answer:
         if not isinstance(answer, Verdict):
             return answer
         return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))

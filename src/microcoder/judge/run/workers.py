@@ -112,10 +112,6 @@ class Work:
     """Number by which a place refers to this program in its answers."""
     num_losses: int = 0
     """How many places were lost while they had it."""
-    num_holders: int = 0
-    """How many places have it now."""
-    since: float = 0.0
-    """When it was last given to a place, by `time.monotonic`."""
     lost_since: float = 0.0
     """When a loss of it was first counted, by `time.monotonic`; 0 if never."""
 

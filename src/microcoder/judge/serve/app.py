@@ -111,7 +111,6 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = time.monotonic()
         status = 499
 
         async def note_and_send(message: Message) -> None:
@@ -127,7 +126,6 @@ class Guard:
             self._hold(body, -body.num_held)
             route = getattr(scope.get("route"), "path", "other")
             self._service.metrics.requests.labels(route, str(status)).inc()
-            self._service.metrics.request_seconds.labels(route).observe(time.monotonic() - started)
 
     async def _serve(self, body: _Body, scope: Scope, send: Send) -> None:
         try:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 from pydantic_core import ErrorDetails
@@ -27,7 +27,7 @@ from microcoder.judge.languages import find_language
 from microcoder.judge.run.timing import Statistics
 from microcoder.judge.serve.settings import ServiceSettings
 
-_MAX_RETRY_AFTER_SECONDS = 60.0
+_RETRY_AFTER_SECONDS = 2.0
 _SICK_AFTER_FAULTS = 20
 _MOST_VALUES, _MOST_LISTS = 1_000_000, 2_000_000
 """Most values in a function's test, and most lists in a request: reading a test, or a garbage collection of so many
@@ -36,7 +36,6 @@ _IN_TEST = re.compile(r", test (\d+)")
 BEAT_SECONDS = 10.0
 """After so long without a verdict a stream sends a line with the service's load, as a sign of life."""
 _MAX_FAULTS_SHOWN = 5
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
 class Refused(Exception):
@@ -95,16 +94,10 @@ class ServiceMetrics(Collector):
         self._judge = judge
         self.registry = CollectorRegistry()
         count, show = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
-        spread = partial(Histogram, buckets=_SECONDS, registry=self.registry)
         self.requests = count("microcoder_requests", "Requests by route and status", ("route", "status"))
-        self.request_seconds = spread(
-            "microcoder_request_seconds", "From a request's first byte to its answer", ("route",)
-        )
         self.outcomes = count("microcoder_outcomes", "Verdicts by outcome", ("outcome",))
         self.queued = show("microcoder_queued_programs", "Programs on their way")
         self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
-        self.run_seconds = spread("microcoder_run_seconds", "What a program's tests took on the clock")
-        self.wait_seconds = spread("microcoder_wait_seconds", "What a program waited besides")
         self.registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
@@ -127,7 +120,6 @@ class Service:
         self.metrics = ServiceMetrics(judge)
         self.is_draining = False
         self._num_queued = 0
-        self._seconds_per_program = 0.1
         self._faults_in_a_row = 0
         self._over = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -253,12 +245,8 @@ class Service:
         if num_programs > most:
             raise Refused(413, f"{num_programs} programs in one request; send at most {most}")
         if self._num_queued + num_programs > most:
-            seconds = self._num_queued * self._seconds_per_program / self.judge.workers
-            raise Refused(
-                429,
-                f"{self._num_queued} programs are on their way, at most {most} are taken; send it again later",
-                retry_after_seconds=min(max(1.0, seconds / 2), _MAX_RETRY_AFTER_SECONDS),
-            )
+            why = f"{self._num_queued} programs are on their way, at most {most} are taken; send it again later"
+            raise Refused(429, why, retry_after_seconds=_RETRY_AFTER_SECONDS)
         self._num_queued += num_programs
         self.metrics.queued.inc(num_programs)
         try:
@@ -268,16 +256,11 @@ class Service:
             self.metrics.queued.dec(num_programs)
 
     async def _judge(self, program: Program, problem: Problem) -> Verdict:
-        started = time.monotonic()
         verdict = await self.judge.judge_async(program, problem)
-        seconds = sum(test.wall_seconds for test in verdict.tests)
         self.metrics.outcomes.labels(verdict.outcome.value).inc()
-        self.metrics.run_seconds.observe(seconds)
-        self.metrics.wait_seconds.observe(max(0.0, time.monotonic() - started - seconds))
         # A checker that fails is the client's own: sending one must not end the service.
         is_ours = not verdict.is_scorable and not verdict.is_checker_fault
         self._faults_in_a_row = self._faults_in_a_row + 1 if is_ours else 0
-        self._seconds_per_program = 0.95 * self._seconds_per_program + 0.05 * seconds
         return verdict
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from microcoder.data import read_problems
 from microcoder.judge import JudgeOptions, StopRule
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.prompts import Asker, load_asker
@@ -83,20 +82,13 @@ class PromptConfig(Config):
     """Options of the style: `text` of `template`, keyword-only parameters of your own function."""
     system: str | None = None
     """A system turn."""
-    examples: Path | None = None
-    """Few-shot examples: a problem file whose problems, answered by their `reference`, precede every question."""
     chat_template_options: dict[str, JsonValue] = Field(default={})
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
     """Return the function from problems to prompts of a `[prompt]` table; `style` overrides the table's."""
-    return load_asker(style or config.style, config.options, system=config.system, examples=read_examples(config))
-
-
-def read_examples(config: PromptConfig) -> list[Problem]:
-    """Return the problems of the few-shot examples; empty without a file of them."""
-    return [] if config.examples is None else read_problems(config.examples)
+    return load_asker(style or config.style, config.options, system=config.system)
 
 
 def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:

@@ -19,7 +19,7 @@ from microcoder.data.release.problems import read_problems, read_published
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.judge import BatchJudge
-from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared, read_examples
+from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
@@ -61,7 +61,7 @@ class Tasks:
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return a config's problems with their prompts; DataError if training, held-out or few-shot ones coincide."""
+    """Return a config's problems with their prompts; DataError if training and held-out ones coincide."""
     train, heldout, left_out = _read_problems(config.problems)
     if shared := find_shared(heldout, train):
         raise DataError(
@@ -74,11 +74,6 @@ def load_tasks(config: TrainConfig) -> Tasks:
             "lower it or add problems"
         )
     ask = build_asker(config.prompt)
-    if given_away := find_shared(read_examples(config.prompt), [*train, *heldout]):
-        raise DataError(
-            f"prompt.examples: problem {given_away[0]!r} is also asked, so the prompt would hold its answer; remove it "
-            "from one of the two files"
-        )
     asked_train = [Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train]
     return Tasks(asked_train, [Task(problem, ask(problem)) for problem in heldout], left_out)
 
