@@ -136,28 +136,6 @@ def mbpp() -> tuple[Candidate, ...]:
     return tuple(make(f"mbpp/{row['task_id']}", "\n".join([row["text"], *row["test_list"]])) for row in rows(content))
 
 
-@cache
-def language_texts() -> tuple[tuple[str, str], ...]:
-    """Texts with their language: short ones of HumanEval-XL and ODEX, long ones of contests."""
-    codes = {"Arabic": "ar", "Chinese": "zh", "Dutch": "nl", "English": "en", "Estonian": "et", "Finnish": "fi"}
-    codes["Russian"] = "ru"
-    texts = [
-        (code, row["prompt"])
-        for name, content in members("humaneval_xl", r".*\.jsonl").items()
-        for code in [codes[Path(name).stem]]
-        for row in rows(content)
-    ]
-    texts += [
-        (Path(name).name[:2], row["intent"])
-        for name, content in members("odex", r".*\.jsonl").items()
-        for row in rows(content)
-    ]
-    for code in ("en", "zh"):
-        texts += [(code, one.statement_found) for one in (*deepseek(code), *doocs(code))]
-    texts += [(one.natural_language, one.statement_found) for one in kodsport() if one.natural_language in ("sv", "en")]
-    return tuple(texts)
-
-
 def make(name: str, text: str, **fields: Any) -> Candidate:
     return Candidate(
         id=name, dataset=name.partition("/")[0], statement_found=text, statement=clean(text).text, **fields
