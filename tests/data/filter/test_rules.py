@@ -240,7 +240,7 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
         done = subprocess.run(command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("['MIT', 'ISC']\n1 problems pushed to "), done.stderr
     assert "1 left out: no licence is stated" in done.stderr
-    ((_, files),) = hub.committed
+    (files,) = hub.committed
     assert set(files) == {"README.md", "croissant.json", "funnel.json", "manifest.json", "lineage-00000.parquet",
                           "problems-00000.parquet", "rejected-00000.parquet"}  # fmt: skip
     rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
