@@ -229,10 +229,6 @@ def test_real_statements_that_lost_their_powers_get_the_same_ones_back() -> None
     assert right > 30
 
 
-def flags_of(statement: str, **fields: object) -> tuple[str, ...]:
-    return find_flags(candidate(statement, **fields))
-
-
 CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
 
 
@@ -250,14 +246,14 @@ CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
     ids=lambda value: str(value)[:40],
 )
 def test_what_stands_in_the_way_is_flagged(text: str, fields: dict[str, Any], flags: tuple[str, ...]) -> None:
-    assert flags_of(text, **fields) == flags
+    assert find_flags(candidate(text, **fields)) == flags
 
 
 def test_samples_are_looked_for_in_the_tests() -> None:
     text = "Add.\n\nExample 1:\n\nInput: a = [1, 2]\nOutput: 3\n"
-    assert flags_of(text, tests=(TestCase(input="[1,2]", output="3"),)) == ()
-    assert flags_of(text, tests=(TestCase(input="[2,2]", output="4"),)) == ("samples_missing",)
-    assert flags_of(text, tests=(TestCase(input="[1,2]", output="4"),)) == ("samples_differ",)
+    assert find_flags(candidate(text, tests=(TestCase(input="[1,2]", output="3"),))) == ()
+    assert find_flags(candidate(text, tests=(TestCase(input="[2,2]", output="4"),))) == ("samples_missing",)
+    assert find_flags(candidate(text, tests=(TestCase(input="[1,2]", output="4"),))) == ("samples_differ",)
     # Brackets are values where there is nothing else, in quotes, and as a word of their own.
     for shown, *others in (("(())", "()", "()()"), ('s = "[]{}"', '"{}[]"'), ("4\n(())", "4\n()()"), ("[]", "[[]]")):
         text = f"Depth.\n\nExample 1:\n\nInput:\n{shown}\nOutput:\n1\n"
