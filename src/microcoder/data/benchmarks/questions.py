@@ -180,6 +180,8 @@ class LiveCodeBench(Benchmark):
         yield from ((row, None) for file in files for row in read_file(file, self.noun))
 
     def _holds(self, row: Row) -> bool:
+        for name in ("question_id", "question_content"):
+            row.statement(name)
         held = _read_date(row)
         return (self.start_date is None or datetime.combine(self.start_date, time()) <= held) and (
             self.end_date is None or held <= datetime.combine(self.end_date, time())

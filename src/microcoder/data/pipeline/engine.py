@@ -302,7 +302,7 @@ def run_on_nodes(
     try:
         while True:
             # Nodes that join are used.
-            most = len(find_nodes()) if step.runs == "alone" else _MOST_WAITING
+            most = len(find_nodes()) if step.runs == "alone" else len(given)
             # Where several nodes are lost at once, more shards are running than there are nodes left.
             for place, (one, path) in islice(waiting, max(0, max(1, most) - len(running))):
                 running[take.remote(known, one, path)] = place
@@ -326,8 +326,6 @@ def run_on_nodes(
                 ray.cancel(reference, force=True)
 
 
-_MOST_WAITING = 10_000
-"""Most shards that are submitted to Ray at a time."""
 Take = Callable[[Any, Path], Looks]
 """Writes the part of a shard, from its input to a path; for a barrier, returns the shard's looks instead."""
 _TAKES: dict[str, tuple[Take, ExitStack]] = {}
