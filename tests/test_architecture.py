@@ -34,7 +34,7 @@ BUDGETS = {
     "data/filter": 946,
     "data/tests": 945,
     "data/behaviour": 795,
-    "data/pipeline": 556,
+    "data/pipeline": 563,
     "data/release": 603,
     "data/benchmarks": 377,
     "data/build": 865,

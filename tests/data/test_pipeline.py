@@ -68,15 +68,25 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     assert [step_count.num_redone for step_count in step_counts] == [1, 1, 5, 5]
 
 
-def test_a_part_that_is_damaged_or_was_cut_off_is_named_wherever_it_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [3, -1])
+def test_a_part_that_was_cut_off_is_made_again(tmp_path: Path, length: int) -> None:
+    build(tmp_path, 2)
+    whole = contents(tmp_path)
+    for damaged in (*([name] for name in whole), list(whole)):
+        for name in damaged:
+            (tmp_path / name).write_bytes(whole[name][:length])
+        build(tmp_path, 2)
+        assert contents(tmp_path) == whole
+
+
+def test_a_part_damaged_in_its_middle_is_named_wherever_it_is_read(tmp_path: Path) -> None:
     parts, _ = build(tmp_path, 1)
     for part in (parts[0][0], parts[-1][0]):
         content = part.path.read_bytes()
-        for damaged in (b"PAR1" + bytes(len(content) - 8) + b"PAR1", content[:3], content[:-1]):
-            part.path.write_bytes(damaged)
-            said = f"{part.path.name} is damaged .*; delete it and type the same command again"
-            with pytest.raises(DataError, match=said):
-                build(tmp_path, 1)
+        part.path.write_bytes(b"PAR1" + bytes(len(content) - 8) + b"PAR1")
+        said = f"{part.path.name} is damaged .*; delete it and type the same command again"
+        with pytest.raises(DataError, match=said):
+            build(tmp_path, 1)
         part.path.write_bytes(content)
 
 

@@ -152,6 +152,8 @@ _SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa
 
 _GROUP_CHARACTERS = 4 << 20
 """Characters of rows from which on they are written as one row group of the Parquet file."""
+_MAGIC = b"PAR1"
+"""The last bytes of a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,13 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """Whether the part's file is there; it is renamed to this name when it is whole."""
-        return self.path.exists()
+        """Whether the part's file is there and complete; a crash of the machine may truncate it."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
+                return file.read() == _MAGIC
+        except FileNotFoundError:
+            return False
 
 
 def write_part(path: Path, rows: Iterable[Row]) -> None:
