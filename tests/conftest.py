@@ -131,8 +131,6 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
     cache.mkdir(exist_ok=True)
-    # For what loads in plain functions.
-    os.environ["MICROCODER_TEST_CACHE"] = str(cache)
     return cache
 
 

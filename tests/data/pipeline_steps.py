@@ -34,8 +34,9 @@ def collect_step() -> MapStep:
     return MapStep("collect", "collect", Settings(), open_collect, (__name__,))
 
 
-def map_step(modulus: int = 3, name: str = "thin") -> MapStep:
-    return MapStep(name, "filter", Settings(modulus=modulus), open_thin, (__name__,))
+def step(name: str, modulus: int = 3, *, called: str = "", **more: Any) -> MapStep:
+    """Return the step that `open_<name>` opens."""
+    return MapStep(called or name, "filter", Settings(modulus=modulus), globals()[f"open_{name}"], (__name__,), **more)
 
 
 def barrier_step() -> BarrierStep:
@@ -87,20 +88,14 @@ def open_alone(settings: AloneSettings, opened: ExitStack) -> Any:
     return work
 
 
-def losing_step() -> MapStep:
-    return MapStep("lose", "filter", Settings(), open_losing, (__name__,), runs="alone")
-
-
-def open_losing(settings: Settings, opened: ExitStack) -> Any:
+def open_lose(settings: Settings, opened: ExitStack) -> Any:
+    """Lose the first row."""
     return lambda candidates: iter([*candidates][1:])
 
 
-def refusing_step(modulus: int = 1) -> MapStep:
+def open_refuse(settings: Settings, opened: ExitStack) -> Any:
     """Refuse a row, or, with a modulus of 0, die."""
-    return MapStep("refuse", "filter", Settings(modulus=modulus), open_refusing, (__name__,))
 
-
-def open_refusing(settings: Settings, opened: ExitStack) -> Any:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         if not settings.modulus:
             # As the kernel does where memory runs out.
@@ -136,12 +131,9 @@ class Unique(Barrier):
         return candidate.change("filter", "merge", merged=tuple(rest), tags=tuple(others[r].statement for r in rest))
 
 
-def holding_step() -> MapStep:
+def open_hold(settings: Settings, opened: ExitStack) -> Any:
     """Refuse to hold rows that went through."""
-    return MapStep("hold", "filter", Settings(), open_holding, (__name__,), runs="alone")
 
-
-def open_holding(settings: Settings, opened: ExitStack) -> Any:
     def work(candidates: Collection[Candidate]) -> Iterator[Row]:
         given: list[weakref.ref[Candidate]] = []
         for candidate in candidates:

@@ -1,6 +1,5 @@
 """Steps over shards: what is done again and what is not; decisions over all rows."""
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
 ALONE = Runner(workers=1)
-REST: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(5, "thin_again")]
+REST: list[Step] = [steps.step("thin"), steps.barrier_step(), steps.step("thin", 5, called="thin_again")]
 
 
 def build(
@@ -59,10 +58,10 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     build(tmp_path, 4)
     _, step_counts = build(tmp_path, 4)
     assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 0]
-    changed: list[Step] = [steps.map_step(), steps.barrier_step(), steps.map_step(2, "thin_again")]
+    changed: list[Step] = [steps.step("thin"), steps.barrier_step(), steps.step("thin", 2, called="thin_again")]
     _, step_counts = build(tmp_path, 4, changed)
     assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 4]
-    changed[0] = steps.map_step(4)
+    changed[0] = steps.step("thin", 4)
     _, step_counts = build(tmp_path, 4, changed)
     assert [step_count.num_redone for step_count in step_counts] == [0, 4, 4, 4]
     _, step_counts = build(tmp_path, 5, changed)
@@ -94,14 +93,14 @@ def test_a_part_damaged_in_its_middle_is_named_wherever_it_is_read(tmp_path: Pat
 def test_an_error_of_ours_comes_out_of_a_worker_as_itself_and_one_that_is_killed_is_named(tmp_path: Path) -> None:
     build(tmp_path, 2, [])
     with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):
-        build(tmp_path, 2, [steps.refusing_step()], runner=Runner(workers=2))
+        build(tmp_path, 2, [steps.step("refuse")], runner=Runner(workers=2))
     with pytest.raises(EvaluatorFault, match=r"was killed.*--workers"):
-        build(tmp_path, 2, [steps.refusing_step(0)], runner=Runner(workers=2))
+        build(tmp_path, 2, [steps.step("refuse", 0)], runner=Runner(workers=2))
 
 
 def test_a_step_that_loses_a_row_is_named_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="lose lost, added or reordered rows"):
-        build(tmp_path, 1, [steps.losing_step()])
+        build(tmp_path, 1, [steps.step("lose", runs="alone")])
     assert not [path for path in (tmp_path / "lose").iterdir() if "parquet" in path.name]
 
 
@@ -135,11 +134,11 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_all_but_one(two_
     assert len(there) >= 3
     assert {row for of_process in there for row in of_process} == set(here[0])
     # An error of a step comes out of a node as itself.
-    refusing = dataclasses.replace(steps.refusing_step(), runs="alone")
+    refusing = steps.step("refuse", runs="alone")
     with pytest.raises(DataError, match=r"n/0 is refused; type something else|n/5 is refused"):
         build(work[1], 2, [refusing], runner=Runner(kind="ray"))
 
 
 def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
-    parts, _ = build(tmp_path, 2, [steps.holding_step()])
+    parts, _ = build(tmp_path, 2, [steps.step("hold", runs="alone")])
     assert [row.id for part in parts[1] for row in KeptRows(part.path)] == [f"n/{n}" for n in range(10)]

@@ -48,8 +48,6 @@ class EndpointSettings(EndpointConfig):
     """A model that answers questions about rows in JSON."""
 
     max_tokens: int = Field(default=8192, ge=1)
-    temperature: float = Field(default=0.0, ge=0)
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +149,14 @@ class Endpoint:
             "to resume"
         )
 
-    def ask(self, text: str, kind: type[Asked], *, seed: int | None = None, temperature: float | None = None) -> Asked:
+    def ask(self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0) -> Asked:
         """Return the model's reply to a prompt, a JSON object of this kind; raise BadReply if it is none."""
-        if not isinstance(self.settings, EndpointSettings):
-            raise TypeError("ask needs EndpointSettings: how many tokens, and how warm")
-        changed = {"seed": seed, "temperature": temperature}
-        settings = self.settings.model_copy(update={k: value for k, value in changed.items() if value is not None})
+        settings = self.settings
+        if not isinstance(settings, EndpointSettings):
+            raise TypeError("ask needs EndpointSettings: how many tokens")
         messages, schema = [{"role": "user", "content": text}], kind.model_json_schema()
         # All that decides a reply; where the model is reached is not among it.
-        asked = [settings.model, settings.temperature, settings.seed, settings.max_tokens, messages, schema]
+        asked = [settings.model, temperature, seed, settings.max_tokens, messages, schema]
         key = hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
         path = self._cache / key[:2] / f"{key}.json" if self._cache else None
         if path and path.exists():
@@ -168,8 +165,8 @@ class Endpoint:
             {
                 "model": settings.model,
                 "messages": messages,
-                "temperature": settings.temperature,
-                "seed": settings.seed,
+                "temperature": temperature,
+                "seed": seed,
                 "max_tokens": settings.max_tokens,
                 "response_format": {
                     "type": "json_schema",

@@ -4,15 +4,12 @@ from pathlib import Path
 
 import planted
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from published import find_archive
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.behaviour.outputs import ProgramRun, compare, run_programs, tokens_of_json, tokens_of_text
 from microcoder.data.build.steps import SourceSettings, read_benchmark_problems, unpack_sources
 from microcoder.data.formats.candidates import Candidate, Solution
-from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
 
@@ -25,30 +22,20 @@ RUNNING_TOTALS = """def f(numbers):
 """
 
 
-def benchmark(code: str, *tests: tuple[str, str], name: str = "bench/1") -> Candidate:
+def problem(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidate:
+    """A function is a benchmark's, a script somebody's story."""
+    is_call = "def f(" in code
     return Candidate(
-        id=name,
-        dataset="bench",
-        statement="Do it.",
-        fn_name="f",
-        tests=tuple(TestCase(input=given, output=output) for given, output in tests),
-        solutions=(Solution(code=code),),
-    )
-
-
-def story(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidate:
-    return Candidate(
-        id="story/1",
-        dataset="story",
+        id="bench/1" if is_call else "story/1",
+        dataset="any",
         statement="A miller weighs sacks.",
+        fn_name="f" if is_call else None,
         tests=tuple(TestCase(input=given, output=output) for given, output in tests),
         solutions=(Solution(code=code),) if solved else (),
     )
 
 
-TOTALS = benchmark(
-    RUNNING_TOTALS, ("[1, 2, 3]", "[1, 3, 6]"), ("[5]", "[5]"), ("[]", "[]"), ("[2, -2, 9]", "[2, 0, 9]")
-)
+TOTALS = problem(RUNNING_TOTALS, ("[1, 2, 3]", "[1, 3, 6]"), ("[5]", "[5]"), ("[]", "[]"), ("[2, -2, 9]", "[2, 0, 9]"))
 MILLER = "n = int(input())\nt = 0\nfor x in map(int, input().split()):\n    t += x\n    print(t)"
 SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n", "1\n2\n4\n12\n"),
          ("3\n7 7 30\n", "7\n14\n44\n"))  # fmt: skip
@@ -58,7 +45,7 @@ SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n
 def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evidence(
     judge: Judge, solved: bool
 ) -> None:
-    (hit,) = find_behaviour(story(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge)
+    (hit,) = find_behaviour(problem(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge)
     assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
     assert "its program gives 4 of 4 answers here" in hit.detail
     assert ("answers there" in hit.detail) is solved
@@ -67,16 +54,16 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evi
 def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(judge: Judge) -> None:
     more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
-    (hit,) = find_behaviour(story(MILLER, *SACKS), index_behaviour([bare]), judge)
+    (hit,) = find_behaviour(problem(MILLER, *SACKS), index_behaviour([bare]), judge)
     assert "the program here gives" in hit.detail
 
 
 def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(judge: Judge) -> None:
-    positives = benchmark(
+    positives = problem(
         "def f(v):\n    return sum(x for x in v if x % 100)", ("[1, 2, 3]", "6"), ("[50, 60]", "110"), ("[7]", "7"),
         ("[12, 13]", "25"), ("[99, 1]", "100"), ("[40, 41]", "81"),
     )  # fmt: skip
-    total = story(
+    total = problem(
         "n = int(input())\nprint(sum(map(int, input().split())) if n < 3 else max(map(int, input().split())))",
         ("2\n30 21\n", "51\n"), ("2\n11 88\n", "99\n"), ("2\n60 47\n", "107\n"), ("2\n300 1\n", "301\n"),
     )  # fmt: skip
@@ -85,14 +72,14 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
 
 def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judge: Judge) -> None:
     code = "def f(a, b):\n    return a % b == 0"
-    divides = benchmark(code, ("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
+    divides = problem(code, ("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
     pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 3), (35, 8), (44, 11), (50, 7), (64, 8), (71, 9), (5, 5), (8, 3)]
     pairs += [(3 * a, b + 1) for a, b in pairs]
     tests = [(f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n") for a, b in pairs]
     index = index_behaviour([divides])
-    (hit,) = find_behaviour(story("", *tests, solved=False), index, judge)
+    (hit,) = find_behaviour(problem("", *tests, solved=False), index, judge)
     assert "with other words" in hit.detail
-    assert find_behaviour(story("", *tests[:4], solved=False), index, judge) == []
+    assert find_behaviour(problem("", *tests[:4], solved=False), index, judge) == []
 
 
 def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(judge: Judge) -> None:
@@ -123,16 +110,6 @@ def test_outputs_are_compared_as_values() -> None:
     swapped = compare([("yes",), ("no",), ("yes",)], [("false",), ("true",), ("true",)])
     assert (swapped.agreed, swapped.how) == ((True, True, False), "with other words")
     assert sum(compare([("3",), ("8",)], [("4",), ("9",)]).agreed) == 0
-
-
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.lists(st.integers(0, 99), min_size=2, max_size=6).map(sorted), st.integers(1, 9)),
-                min_size=1, max_size=4))  # fmt: skip
-def test_varied_inputs_keep_what_all_inputs_have_in_common(inputs: list[tuple[list[int], int]]) -> None:
-    for numbers, other in vary(inputs, num=8, seed="s"):
-        assert numbers == sorted(numbers)
-        assert other >= min(one[1] for one in inputs)
-    assert vary(inputs, num=8, seed="s") == vary(inputs, num=8, seed="s")
 
 
 def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(judge: Judge, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from published import find_archive, write_rows
+from published_rows import ROWS
 
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
 from microcoder.data.formats.assertions import cut_assertion
@@ -22,36 +23,16 @@ FILES = {
     "mbpp": "mbpp.jsonl",
     "leetcodedataset": "LeetCodeDataset-v0.3.1-test.jsonl.gz",
 }
-PROMPT = 'import math\n\n\ndef half(x):\n    """Return half of x."""\n'
-TEST = (
-    "METADATA = {}\n\ndef check(candidate):\n    assert candidate(4) == 2, 'first'\n"
-    "    assert abs(candidate(3) - 1.5) < 1e-6\n    assert math.floor(half(5)) == 2 and candidate(0) == 0\n"
-)
+TEST = ROWS["humaneval"].row["test"]
 LOOP = (
     "def check(candidate):\n    import random\n    for _ in range(20):\n"
     "        x = random.randint(0, 10**6)\n        assert candidate(x) == x / 2\n"
 )
-HUMANEVAL: dict[str, Any] = {
-    "task_id": "HumanEval/900",
-    "prompt": PROMPT,
-    "entry_point": "half",
-    "canonical_solution": "    return x / 2\n",
-    "test": TEST,
-}
-MBPP = {
-    "task_id": 11,
-    "text": "Write a function to swap a pair.",
+HUMANEVAL = ROWS["humaneval"].row
+PLUS = ROWS["humaneval+, as released"].row | {"plus_input": [[7], [float("inf")], [1e9]]}
+MBPP = ROWS["mbpp"].row | {
     "code": "import sys\r\ndef swap(p):\r\n  a, b = p\r\n  return (b, a)",
-    "test_setup_code": "",
     "test_list": ["assert swap((1, 2)) == (2, 1)", "assert set(swap((3, sys.maxsize))) == {3, sys.maxsize}"],
-    "challenge_test_list": [],
-}
-PLUS: dict[str, Any] = {
-    **{key: HUMANEVAL[key] for key in ("task_id", "prompt", "entry_point", "canonical_solution")},
-    "base_input": [[4]],
-    "plus_input": [[7], [float("inf")], [1e9]],
-    "contract": "",
-    "atol": 0,
 }
 MBPP_PLUS = {
     "task_id": "Mbpp/11",
@@ -100,7 +81,7 @@ def test_what_only_the_test_knows_is_not_cut(source: str) -> None:
 
 def test_right_and_wrong_answers_are_told_apart(judge: Ask, tmp_path: Path) -> None:
     question = humaneval(tmp_path)
-    assert len(question.load().tests) == 3
+    assert len(question.load().tests) == 2
     outcomes = {
         "def half(x):\n    return x / 2": Outcome.ACCEPTED,
         "def half(x):\n    return x // 2": Outcome.WRONG_ANSWER,
@@ -146,10 +127,10 @@ def test_a_test_that_loops_is_run_whole_over_what_was_returned(judge: Ask, tmp_p
 
 def test_plus_inputs_are_judged_by_the_reference(judge: Ask, tmp_path: Path) -> None:
     question = humaneval(tmp_path, plus=PLUS)
-    assert len(question.load().tests) == 4
+    assert len(question.load().tests) == 3
     verdicts = judge(question, "def half(x): return x / 2", "def half(x): return x / 2 if x < 6 else 0")
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
-    assert verdicts[1].tests_passed == 3
+    assert verdicts[1].tests_passed == 2
     with pytest.raises(DataError, match=r"plus\.jsonl shares no task with .*he\.jsonl; are both of the same benchmark"):
         humaneval(tmp_path, plus=PLUS | {"task_id": "HumanEval/901"})
 

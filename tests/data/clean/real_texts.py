@@ -1,15 +1,11 @@
 """Real public problems for tests: read from the archives where they are, from nowhere else."""
 
-import fcntl
 import gzip
 import json
-import os
-import pickle
 import re
 import tarfile
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from published import find_archive
@@ -36,25 +32,7 @@ def rows(content: bytes) -> Iterator[Any]:
             yield json.loads(line)
 
 
-def shared(load: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """Keep what is loaded, for the other processes of a test session too: cleaning a set takes seconds."""
-
-    @cache
-    def loaded(*arguments: str | int) -> tuple[Any, ...]:
-        folder = os.environ.get("MICROCODER_TEST_CACHE")
-        if folder is None:
-            return load(*arguments)
-        path = Path(folder, "-".join(map(str, (load.__name__, *arguments))))
-        with open(f"{path}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not path.exists():
-                path.write_bytes(pickle.dumps(load(*arguments)))
-        return pickle.loads(path.read_bytes())
-
-    return loaded
-
-
-@shared
+@cache
 def livecodebench() -> tuple[Candidate, ...]:
     (content,) = members("lcb_eval", r".*O1-Mini.*").values()
     return tuple(
@@ -70,7 +48,7 @@ def livecodebench() -> tuple[Candidate, ...]:
     )
 
 
-@shared
+@cache
 def deepseek(language: str) -> tuple[Candidate, ...]:
     """180 LeetCode contest problems, without tests."""
     (content,) = members("deepseek_leetcode", rf".*Jul{'-zh' if language == 'zh' else ''}\.jsonl").values()
@@ -88,7 +66,7 @@ def deepseek(language: str) -> tuple[Candidate, ...]:
     )
 
 
-@shared
+@cache
 def kodsport(every: int = 14) -> tuple[Candidate, ...]:
     """One candidate a statement, in Swedish and English, with its samples as tests; of every fourteenth statement.
 
@@ -110,7 +88,7 @@ def kodsport(every: int = 14) -> tuple[Candidate, ...]:
     return tuple(problems)
 
 
-@shared
+@cache
 def doocs(language: str) -> tuple[Candidate, ...]:
     """Every sixth problem; cleaning all of them takes a minute."""
     found = members("doocs", rf".*/README{'_EN' if language == 'en' else ''}\.md")
@@ -124,38 +102,16 @@ def doocs(language: str) -> tuple[Candidate, ...]:
     return tuple(problems)
 
 
-@shared
+@cache
 def codecontests() -> tuple[Candidate, ...]:
     (content,) = members("codecontests_test", r".*\.jsonl").values()
     return tuple(make(f"codecontests/{n}", row["prompt"]) for n, row in enumerate(rows(content)))
 
 
-@shared
+@cache
 def mbpp() -> tuple[Candidate, ...]:
     (content,) = members("mbpp", r".*\.jsonl").values()
     return tuple(make(f"mbpp/{row['task_id']}", "\n".join([row["text"], *row["test_list"]])) for row in rows(content))
-
-
-@cache
-def language_texts() -> tuple[tuple[str, str], ...]:
-    """Texts with their language: short ones of HumanEval-XL and ODEX, long ones of contests."""
-    codes = {"Arabic": "ar", "Chinese": "zh", "Dutch": "nl", "English": "en", "Estonian": "et", "Finnish": "fi"}
-    codes["Russian"] = "ru"
-    texts = [
-        (code, row["prompt"])
-        for name, content in members("humaneval_xl", r".*\.jsonl").items()
-        for code in [codes[Path(name).stem]]
-        for row in rows(content)
-    ]
-    texts += [
-        (Path(name).name[:2], row["intent"])
-        for name, content in members("odex", r".*\.jsonl").items()
-        for row in rows(content)
-    ]
-    for code in ("en", "zh"):
-        texts += [(code, one.statement_found) for one in (*deepseek(code), *doocs(code))]
-    texts += [(one.natural_language, one.statement_found) for one in kodsport() if one.natural_language in ("sv", "en")]
-    return tuple(texts)
 
 
 def make(name: str, text: str, **fields: Any) -> Candidate:

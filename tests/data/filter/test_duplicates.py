@@ -27,9 +27,10 @@ STORY = (
     "many loaves as he likes at a price of its own, which is known before he leaves. Find the least that he pays for a "
     "walk on which he never goes hungry, and print it on a line of its own."
 )
-OTHER = (
-    "A gardener plants flowers in a circle of m beds so that no two neighbours have one colour. Count the plantings "
-    "that differ in at least one bed, and print the count modulo the prime on the last line of the input."
+FLOWERS = (
+    "A gardener plants flowers in a circle of m beds so that no two neighbours have one colour, and waters them each "
+    "day with as little water as the weather allows. Count the plantings that differ in at least one bed, and print "
+    "the count modulo the prime that is given on the last line of the input.\n"
 )
 
 
@@ -51,11 +52,11 @@ CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://code
 @pytest.mark.parametrize(
     ("one", "other", "why"),
     [
-        ({}, {"statement": OTHER}, None),
+        ({}, {"statement": FLOWERS}, None),
         ({}, {"statement": f"**{STORY.upper()}**\n"}, "text"),
         ({}, {"statement": STORY.replace("Find the least", "Compute the least")}, "similarity 0."),
         # One source is one problem in any words.
-        ({"url": f"{CONTEST}/A"}, {"statement": OTHER, "url": PROBLEMSET}, "source"),
+        ({"url": f"{CONTEST}/A"}, {"statement": FLOWERS, "url": PROBLEMSET}, "source"),
         # Two problems told alike stay apart.
         ({"url": f"{CONTEST}/A"}, {"url": f"{CONTEST}/B"}, None),
         ({"statement": f"{STORY} 1 <= n <= 100"}, {"statement": f"{STORY} 1 <= n <= 100000"}, None),
@@ -182,11 +183,6 @@ BREAD = (
     "pays to reach the last city.\n\n## Example 1\n\nInput:\n\n```\n5 3\n17 4 23 42 8\n```\n\nOutput:\n\n```\n29\n```\n"
     "\n## Example 2\n\nInput:\n\n```\n4 2\n31 16 55 91\n```\n\nOutput:\n\n```\n78\n```\n\n## Example 3\n\n"
     "Input:\n\n```\n6 1\n12 9 77 81 64 10\n```\n\nOutput:\n\n```\n243\n```\n"
-)
-FLOWERS = (
-    "A gardener plants flowers in a circle of m beds so that no two neighbours have one colour, and waters them each "
-    "day with as little water as the weather allows. Count the plantings that differ in at least one bed, and print "
-    "the count modulo the prime that is given on the last line of the input.\n"
 )
 BENCHMARK = Candidate(
     id="bench/bread-for-the-road",

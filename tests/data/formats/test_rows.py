@@ -139,15 +139,6 @@ def test_a_message_about_a_set_is_the_same_in_every_process() -> None:
 PAGE = (Path(__file__).parents[3] / "docs" / "rows.md").read_text(encoding="utf-8")
 
 
-def test_the_three_lines_judge_a_row() -> None:
-    lines = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert lines is not None
-    assert len(list(filter(None, lines[1].splitlines()))) == 3
-    names = {"row": ROWS["apps"].row, "code": ROWS["apps"].right}
-    exec(lines[1], names)
-    assert names["verdict"].is_accepted  # type: ignore[attr-defined]  # pyrefly: ignore[missing-attribute]
-
-
 def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> None:
     tests, limits = {"inputs": ["1"], "outputs": ["1"]}, {"time_limit": "500 ms", "memory_limit": 64}
     for row in (

@@ -36,8 +36,6 @@ _GRAM_LENGTH = 5
 _NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
 """Length of a signature, for a standard error of 0.045 at most; bands of 5 find a pair of similarity 0.75 in 99.9 % of
 cases."""
-_GRAMS_AT_ONCE = 1 << 14
-"""Few enough for the processor's cache; text by text takes half as long again."""
 _LARGE_BUCKET = 64
 
 
@@ -49,17 +47,10 @@ def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     """
     signatures = np.empty((len(texts), _NUM_PERMUTATIONS), dtype=np.uint32)
     factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
-    start = 0
-    while start < len(texts):
-        grams: list[NDArray[np.uint64]] = []
-        while start + len(grams) < len(texts) and sum(map(len, grams)) < _GRAMS_AT_ONCE:
-            tokens = texts[start + len(grams)] or [""]
-            grams.append(gram_hashes(tokens, min(_GRAM_LENGTH, len(tokens))))
-        flat, places = np.concatenate(grams), np.cumsum([0, *(len(found) for found in grams[:-1])])
-        for number in range(_NUM_PERMUTATIONS):
-            permuted = ((flat * factors[number] + offsets[number]) >> np.uint64(32)).astype(np.uint32)
-            signatures[start : start + len(grams), number] = np.minimum.reduceat(permuted, places)
-        start += len(grams)
+    for place, tokens in enumerate(texts):
+        grams = gram_hashes(tokens or [""], min(_GRAM_LENGTH, len(tokens) or 1))
+        permuted = (factors[:, None] * grams + offsets[:, None]) >> np.uint64(32)
+        signatures[place] = permuted.min(axis=1)
     return signatures
 
 

@@ -387,15 +387,7 @@ def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
     return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
 
 
-_XML_TAKES = (
-    "problem.xml",
-    "statements/**",
-    "statement-sections/**",
-    "tests/**",
-    "files/**",
-    "solutions/**",
-    "check.cpp",
-)
+_XML_TAKES = ("problem.xml", "statements/**", "tests/**", "files/**", "solutions/**", "check.cpp")
 _OF_TAG: dict[str, Known] = {
     "main": "accepted",
     "accepted": "accepted",
@@ -408,20 +400,16 @@ _OF_TAG: dict[str, Known] = {
 """Verdicts by tag; others, such as `rejected` or `time-limit-exceeded-or-accepted`, give none."""
 _SECTIONS = (("legend", ""), ("input", "Input"), ("output", "Output"), ("interaction", "Interaction"),
              ("scoring", "Scoring"), ("notes", "Note"))  # fmt: skip
-_STATEMENTS = (
-    r"statements/(?P<language>\w+)/problem-properties\.json",
-    r"statement-sections/(?P<language>\w+)/legend\.tex",
-    r"statements/(?P<language>\w+)/problem\.tex",
-    r"statements/\.html/(?P<language>\w+)/problem\.html",
-)
+_PROPERTIES = r"statements/(?P<language>\w+)/problem-properties\.json"
+"""The statement in parts, which every package has; the same in TeX and HTML is not read."""
 _MAX_XML = 5_000_000
 
 
 def read_polygon(row: Row) -> Candidate:
     """Read a Polygon package into a candidate; Malformed if it cannot be read."""
-    package = Package.open(row, texts=r"problem\.xml|files/.*\.(cpp|h)|statement.*/english/.*\.(tex|json)")
+    package = Package.open(row, texts=r"problem\.xml|files/.*\.(cpp|h)|statements/english/.*\.json")
     root = _read_xml(package.files)
-    path = package.find_statement(_STATEMENTS)
+    path = package.find_statement((_PROPERTIES,))
     statement, title = _read_statement(path, package.files)
     if not statement.strip():
         raise Malformed("no_statement", f"{path} says nothing")
@@ -444,7 +432,7 @@ def read_polygon(row: Row) -> Candidate:
         or root.get("short-name")
         or row.name("name"),
         tags=tuple(tag.get("value") or "" for tag in root.iterfind("tags/tag") if tag.get("value")),
-        natural_language=language_code(path.split("/")[2 if ".html" in path else 1]),
+        natural_language=language_code(path.split("/")[1]),
         kit=_read_kit(root, package.files),
         checker=checker,
         time_limit_seconds=milliseconds / 1000 if milliseconds else None,
@@ -466,25 +454,17 @@ def _read_xml(files: Mapping[str, str]) -> ElementTree.Element:
 
 
 def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
-    if path.endswith(".json"):
-        try:
-            parts = json.loads(files[path])
-        except (ValueError, RecursionError) as error:
-            raise Malformed("bad_encoding", f"{path}: {error}") from None
-        if not isinstance(parts, dict):
-            raise Malformed("wrong_type", f"{path} holds {type(parts).__name__}, not an object")
-        texts = {name: text for name, text in parts.items() if isinstance(text, str)}
-        return _join(texts), str(parts.get("name") or "")
-    if path.endswith("legend.tex"):
-        folder = path.rpartition("/")[0]
-        parts = {name: files.get(f"{folder}/{name}.tex", "") for name, _ in _SECTIONS}
-        return _join(parts), files.get(f"{folder}/name.tex", "").strip()
-    return files[path], ""
-
-
-def _join(parts: Mapping[str, str]) -> str:
-    texts = [(heading, parts.get(name, "").strip()) for name, heading in _SECTIONS]
-    return "\n\n".join(f"\\section*{{{heading}}}\n\n{text}" if heading else text for heading, text in texts if text)
+    """Return statement and title."""
+    try:
+        parts = json.loads(files[path])
+    except (ValueError, RecursionError) as error:
+        raise Malformed("bad_encoding", f"{path}: {error}") from None
+    if not isinstance(parts, dict):
+        raise Malformed("wrong_type", f"{path} holds {type(parts).__name__}, not an object")
+    said = {name: text.strip() for name, text in parts.items() if isinstance(text, str)}
+    texts = [(heading, said.get(name, "")) for name, heading in _SECTIONS]
+    written = (f"\\section*{{{heading}}}\n\n{text}" if heading else text for heading, text in texts if text)
+    return "\n\n".join(written), str(parts.get("name") or "")
 
 
 def _list_tests(root: ElementTree.Element) -> Iterator[tuple[str, str, str]]:

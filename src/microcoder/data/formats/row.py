@@ -57,9 +57,9 @@ def text_of(completion: str | Sequence[Mapping[str, Any]] | None) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Return the value of a JSON text (NaN and Infinity allowed); ValueError if it is invalid or repeats a key."""
+    """Return the value of a JSON text (NaN and Infinity allowed); ValueError if it is invalid."""
     try:
-        return _DECODER.decode(text)
+        return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -183,18 +183,6 @@ def _spell(value: object) -> str:
     return repr(value)
 
 
-def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"duplicate key {shorten(twice)!r}")
-    return values
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_read_pairs)
-
-
 _MAX_NAME = 1e30
 """Larger numbers are not taken as names."""
 _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
@@ -202,7 +190,7 @@ _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 REASONS: Mapping[str, str] = {
     "unreadable_file": "the file ends early, is damaged, or is not what its name says",
     "not_utf8": "bytes that are no UTF-8",
-    "not_json": "a line or item that is not JSON, names a key twice, or is nested too deeply",
+    "not_json": "a line or item that is not JSON, or is nested too deeply",
     "not_an_object": "JSON, but no object",
     "missing_field": "a field that every row of the format has",
     "wrong_type": "a field of another type than the format's",

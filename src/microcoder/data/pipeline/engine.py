@@ -166,7 +166,7 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """Whether the part's file is there and complete; a truncated one is not."""
+        """Whether the part's file is there and complete; a crash of the machine may truncate it."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
@@ -309,7 +309,7 @@ def run_on_nodes(
     try:
         while True:
             # Nodes that join are used.
-            most = len(find_nodes()) if step.runs == "alone" else _MOST_WAITING
+            most = len(find_nodes()) if step.runs == "alone" else len(given)
             # Where several nodes are lost at once, more shards are running than there are nodes left.
             for place, (one, path) in islice(waiting, max(0, max(1, most) - len(running))):
                 running[take.remote(known, one, path)] = place
@@ -333,8 +333,6 @@ def run_on_nodes(
                 ray.cancel(reference, force=True)
 
 
-_MOST_WAITING = 10_000
-"""Most shards that are submitted to Ray at a time."""
 Take = Callable[[Any, Path], Looks]
 """Writes the part of a shard, from its input to a path; for a barrier, returns the shard's looks instead."""
 _TAKES: dict[str, tuple[Take, ExitStack]] = {}

@@ -30,7 +30,7 @@ from microcoder.data.pipeline.engine import StepCounts, cut
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import write_json, write_parquet, write_text
+from microcoder.judge.core.files import read_json, write_json, write_parquet, write_text
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem
 
@@ -293,10 +293,10 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     text = re.sub(r"^license: .*$", f"license: {licence}", text, count=1, flags=re.MULTILINE)
     said = f"Not published: {num_left_out} problems of which no licence is stated, and the contents of rejected rows."
     write_text(target / CARD, f"{text.rstrip()}\n\n{said}\n")
-    record = _read(corpus / CROISSANT)
+    record = read_json(corpus / CROISSANT, what="metadata")
     sources = [{key: text for key, text in one.items() if key != "@type"} for one in record["isBasedOn"]]
     write_croissant(target, name=record["name"], licence=licence, sources=sources)
-    write_json(target / MARKER, {**_read(corpus / MARKER), "num_problems": num_copied})
+    write_json(target / MARKER, {**read_json(corpus / MARKER, what="manifest"), "num_problems": num_copied})
     return num_copied, num_left_out
 
 
@@ -332,10 +332,3 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
             f"{repo} cannot be pushed ({said}); type `hf auth login`, or check the name and the network"
         ) from None
     return Pushed(str(address), num_problems, num_left_out)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise DataError(f"{path} is missing or damaged; type the same `microcoder data build` again") from None

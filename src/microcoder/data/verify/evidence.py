@@ -102,7 +102,6 @@ class Trial(Record):
 
     name: str
     role: Role
-    language: str
     outcome: Outcome
     """Under the problem's limits; of an accepted program that did not pass every run, the first that failed."""
     failed: tuple[int, ...] = ()
@@ -283,27 +282,24 @@ class Rate(Record):
         return self.right / self.total
 
 
-_Tests = Literal["chosen_without", "all", "released"]
-_COUNTED: Mapping[str, tuple[Role, _Tests]] = {
-    "true_positive": ("accepted", "chosen_without"),
-    "true_negative": ("wrong", "chosen_without"),
-    "true_negative_slow": ("slow", "chosen_without"),
-    "true_negative_partial": ("partial", "chosen_without"),
-    "true_negative_all_tests": ("wrong", "all"),
-    "true_negative_released": ("wrong", "released"),
+_COUNTED: Mapping[str, tuple[Role, bool]] = {
+    "true_positive": ("accepted", False),
+    "true_negative": ("wrong", False),
+    "true_negative_slow": ("slow", False),
+    "true_negative_partial": ("partial", False),
+    "true_negative_released": ("wrong", True),
 }
-"""Rate -> the programs that it counts, and by which tests.
+"""Rate -> the programs that it counts, and whether the tests were chosen knowing them.
 
 `true_positive` is the share of accepted programs that pass the chosen tests, the others are those of programs that
 fail: of known-wrong ones (wrong answers and crashes), of those too slow or too large under limits derived here, of
-those known to solve a part only; then of the known-wrong by all tests of the source, before the choice, and by the
-released tests, which were chosen knowing them.
+those known to solve a part only; then of the known-wrong by the released tests.
 """
 
 
 def count_right(item: Evidence, settings: VerifySettings) -> dict[str, tuple[int, int]]:
     """Return, by rate, how many of one problem's programs are judged right, and of how many."""
-    return {name: _count(item, role, settings, by=by) for name, (role, by) in _COUNTED.items()}
+    return {name: _count(item, role, settings, is_known=is_known) for name, (role, is_known) in _COUNTED.items()}
 
 
 def combine_counts(counts: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, Rate | None]:
@@ -311,10 +307,10 @@ def combine_counts(counts: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str,
     return {name: rate_with_interval([count[name] for count in counts if count[name][1]]) for name in _COUNTED}
 
 
-def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) -> tuple[int, int]:
+def _count(item: Evidence, role: Role, settings: VerifySettings, *, is_known: bool) -> tuple[int, int]:
     right = total = 0
     for trial in item.tried_as(role):
-        known = None if by == "released" else trial
+        known = None if is_known else trial
         others = tuple(other for other in item.trials if other is not known)
         has_reference = any(other.role == "accepted" for other in others)
         if not (has_reference and find_fault(item.model_copy(update={"trials": others})) is None):
@@ -323,8 +319,7 @@ def _count(item: Evidence, role: Role, settings: VerifySettings, *, by: _Tests) 
         if role == "accepted":
             right += trial.outcome is Outcome.ACCEPTED
         else:
-            kept = range(len(item.candidate.tests)) if by == "all" else chosen_tests(item, settings, without=known)
-            right += bool(set(trial.failed) & set(kept))
+            right += bool(set(trial.failed) & set(chosen_tests(item, settings, without=known)))
     return right, total
 
 

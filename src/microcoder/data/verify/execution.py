@@ -441,7 +441,6 @@ def _trial(attempt: Attempt, num_tests: int) -> Trial:
     return Trial(
         name=attempt.name,
         role=attempt.role,
-        language=attempt.program.language,
         outcome=verdict.outcome,
         failed=tuple(sorted(failed)),
         over_limit=over_limit,
