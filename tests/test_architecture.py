@@ -48,7 +48,7 @@ BUDGETS = {
     "lab/studies": 2395,
     "lab/yardstick": 885,
     "eval": 960,
-    "view": 1630,
+    "view": 1595,
     "integrations": 875,
     "integrations/lm_eval_tasks": 5,
     "cli": 1860,

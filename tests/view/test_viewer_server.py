@@ -42,18 +42,12 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
 
 
-def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
+def test_texts_are_found_and_what_matches_is_told(server: ViewerServer) -> None:
     status, found, _ = ask(server, "/api/search?run=one&text=both%3E%20numbers")
     bits = np.unpackbits(np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little")
     assert (status, found["num"], bits.sum()) == (200, 264, 264)
     _, none, _ = ask(server, "/api/search?run=one&text=nowhere")
     assert not any(base64.b64decode(none["bits"]))
-    _, quoted, _ = ask(server, "/api/quotes?run=one&text=BOTH%5CS&regex=yes&places=1,2")
-    assert quoted == {"quotes": [None, None]}  # A capital letter is meant.
-    _, quoted, _ = ask(server, "/api/quotes?run=one&text=both%5CS&regex=yes&places=1")
-    quote = quoted["quotes"][0]
-    assert (quote["field"], quote["before"], quote["found"]) == ("response", "We add <", "both>")
-    assert quote["after"].startswith(" numbers & print.")
     _, shown, _ = ask(server, "/api/rollout?run=one&id=train/1/0&text=n%5Bmu%5D&regex=yes")
     assert shown["matches"] == ["nu"]
 
@@ -64,7 +58,6 @@ def test_texts_are_found_and_quoted(server: ViewerServer) -> None:
         "/api/index?run=nobody",
         "/api/search?run=one&text=(&regex=yes",
         "/api/search?run=one&text=x&field=nothing",
-        "/api/quotes?run=one&text=x&field=nothing&places=0",
         "/api/search?run=one&text=" + "x" * 600,
         "/api/test?run=one&problem=train/001&test=-1",
         "/api/rollout?run=one&id=train/1/999",
