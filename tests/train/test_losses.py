@@ -119,7 +119,6 @@ def sample_step(trainer: MicroCoderTrainer, exact: Any, checkpoint: Path, algori
 CASES = {
     "cispo": ("baseline", 0.04, 0.05),
     "dapo": ("denominator", 0.04, 0.05),
-    "dapo, dual clip": ("gradient", 0.0, 0.05),
     "dr_grpo": ("gradient", 0.0, 0.0),
     "grpo": ("gradient", 0.04, 0.0),
     "gspo": ("gradient", 0.0, 0.0),

@@ -97,7 +97,6 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
          "can make zero or negative"),
         ({"algorithm__loss": "gspo", "algorithm__masking": '{kind = "all", leave_out_of = "denominator"}'},
          'with loss = "gspo"'),
-        ({"algorithm__loss": '{kind = "dapo", dual_clip = 1.1}'}, "allows 1 + clip_high = 1.28; try 4"),
     ],
 )  # fmt: skip
 def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None:

@@ -17,7 +17,7 @@ from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
 from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss, TwoSidedLoss
+from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
@@ -250,7 +250,7 @@ class CheckpointConfig(Config):
 
 
 _TRL_NAMES = """
-    adam_beta2 beta bf16 fp16 chat_template_kwargs epsilon epsilon_high delta loss_type importance_sampling_level
+    adam_beta2 beta bf16 fp16 chat_template_kwargs epsilon epsilon_high loss_type importance_sampling_level
     sapo_temperature_neg sapo_temperature_pos scale_rewards use_bias_correction_kl mask_truncated_completions
     multi_objective_aggregation reward_weights generation_batch_size gradient_accumulation_steps num_iterations
     per_device_train_batch_size per_device_eval_batch_size steps_per_generation auto_find_batch_size
@@ -336,7 +336,7 @@ class TrainConfig(Config):
             )
         loss, is_one_update = self.algorithm.loss, batch.train_batch_size == batch.ppo_mini_batch_size
         if is_one_update and loss.rests_on_ratios and self.num_steps > 1:
-            plain = f".clip-high {loss.clip_low:g}" if isinstance(loss, TwoSidedLoss) else " grpo"
+            plain = f".clip-high {loss.clip_low:g}" if isinstance(loss, ClippedLoss) else " grpo"
             yield (
                 f"algorithm.loss {loss.kind} cannot act with one update a step (train_batch_size = ppo_mini_batch_size "
                 f"= {batch.train_batch_size}): every ratio is 1; try batch.ppo_mini_batch_size="

@@ -9,7 +9,6 @@ from microcoder.train.algorithm.config import (
     GspoLoss,
     LuspoLoss,
     SapoLoss,
-    TwoSidedLoss,
 )
 
 
@@ -23,8 +22,6 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
     }
     if isinstance(loss, ClippedLoss):
         arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}
-    if isinstance(loss, TwoSidedLoss):
-        arguments |= {"delta": loss.dual_clip}
     if isinstance(loss, CispoLoss):
         arguments |= {"epsilon_high": loss.max_ratio}
     if isinstance(loss, SapoLoss):
