@@ -326,7 +326,6 @@ QUESTIONS = (
     *("/api/rollout?run=one&id=train/1/0", "/api/rollout?run=one&id=train/8/3", "/api/rollout?run=one&id=heldout/4/2"),
     *("/api/rollout?run=two&id=train/1/0", "/api/rollout?run=eval&id=../../x", "/api/rollout?run=one&id=train/1/999"),
     *("/api/test?run=one&problem=train/001&test=0", "/api/test?run=one&problem=train/001&test=-1"),
-    "/api/text?run=one&id=train/1/0&field=__class__",
 )
 
 

@@ -62,7 +62,6 @@ def test_texts_are_found_and_what_matches_is_told(server: ViewerServer) -> None:
         "/api/test?run=one&problem=train/001&test=-1",
         "/api/rollout?run=one&id=train/1/999",
         "/api/rollout?run=one&id=../../x",
-        "/api/text?run=one&id=train/1/0&field=__class__",
         "/api/runs?" + "&".join(f"a{n}=1" for n in range(100)),
     ],
 )

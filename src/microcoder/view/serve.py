@@ -191,8 +191,8 @@ def _write_piece(folder: Path, name: str, value: Any) -> int:
     return len(body)
 
 
-LONGEST_TEXT = 50_000
-"""Characters shown of a text unless the whole is asked for."""
+LONGEST_TEXT = 200_000
+"""Characters shown of a text."""
 _TEXTS = ("prompt", "completion", "program")
 _OF_TEST = {"input": "input", "expected": "output"}
 """Texts of a test by the names that the page has for them."""
@@ -283,24 +283,6 @@ def describe_test(test: Mapping[str, str], longest: int) -> Row:
     return {**shown, "cut": cut}
 
 
-def show_text(collection: Collection, words: Words) -> Row:
-    """Return one text whole: a rollout's, a test's `input` or `expected`, or the `actual` output of a test."""
-    source, record = _find(collection, words)
-    field, number = words.get("field", ""), _read_number(words, "test")
-    text: object = None
-    if field in _TEXTS:
-        text = source.read(record).get(field)
-    elif field == "actual":
-        tests = source.read(record).get("tests") or []
-        text = tests[number].get("output") if number < len(tests) else None
-    elif field in _OF_TEST:
-        asked = source.tests.find(record["problem_id"])
-        text = asked.tests[number][_OF_TEST[field]] if asked and number < len(asked.tests) else None
-    if not isinstance(text, str):
-        raise DataError(f"field={field!r} of {words.get('id')!r} is not in the files")
-    return {"text": text}
-
-
 def finite(value: Any) -> Any:
     """Return a JSON value in which NaN and infinities are replaced by None."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -319,7 +301,6 @@ ANSWERS: dict[str, Answer] = {
     "/api/search": search_texts,
     "/api/rollout": show_rollout,
     "/api/test": show_test,
-    "/api/text": show_text,
 }
 """Path of a request -> the function that answers it."""
 

@@ -2,14 +2,7 @@
 
 from typing import Any
 
-from microcoder.train.algorithm.config import (
-    AlgorithmConfig,
-    CispoLoss,
-    ClippedLoss,
-    GspoLoss,
-    LuspoLoss,
-    SapoLoss,
-)
+from microcoder.train.algorithm.config import AlgorithmConfig, CispoLoss, ClippedLoss, GspoLoss, LuspoLoss, SapoLoss
 
 
 def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:

@@ -40,6 +40,5 @@ viewer.serverSource = (() => {
     search,
     rollout: (run, id, words) => ask("rollout", { run, id, ...words }),
     test: (run, problem, test) => ask("test", { run, problem, test }),
-    text: async (run, id, field, test) => (await ask("text", { run, id, field, test: test ?? 0 })).text,
   };
 })();
