@@ -153,7 +153,7 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A text or regular expression to search for; it ignores case unless it has a capital letter."""
+    """A text or regular expression to search for, whatever its case."""
 
     text: str
     is_regex: bool = False
@@ -173,11 +173,6 @@ class Needle:
                 f"{self.text!r} is not a regular expression of RE2 ({str(error).rpartition(': ')[2]}); escape its "
                 "special characters, or search for plain text"
             ) from None
-
-    @property
-    def ignores_case(self) -> bool:
-        """Whether case is ignored: there is no capital letter, not counting those of escapes such as `\\S`."""
-        return not re.search(r"[A-Z]", re.sub(r"\\.", "", self.text) if self.is_regex else self.text)
 
     @property
     def pattern(self) -> str:
@@ -222,7 +217,7 @@ def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
 def _matches(texts: Any, needle: Needle) -> NDArray[np.bool_]:
     values = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
     # Of plain text, too: RE2 looks for it ten times as fast as Arrow's own search does.
-    found = pc.match_substring_regex(values, needle.pattern, ignore_case=needle.ignores_case).fill_null(False)
+    found = pc.match_substring_regex(values, needle.pattern, ignore_case=True).fill_null(False)
     if pa.types.is_dictionary(texts.type):
         found = found.take(texts.indices).fill_null(False)
     return found.to_numpy(zero_copy_only=False)
@@ -234,7 +229,6 @@ def _whole(text: str) -> str:
 
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
-    flags = "(?i)" if needle.ignores_case else ""
-    pattern = rf"{flags}\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
+    pattern = rf"(?i)\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
     hit = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
     return None if hit is None else (len(hit["before"]), len(hit["before"]) + len(hit["found"]))
