@@ -117,10 +117,6 @@ def test_what_is_masked_and_why(
 ) -> None:
     rule = ConditionalMasking(rho=0.3, repeat_window_tokens=8)
     assert rule.why_masked(rollout, program, verdict, draw=draw) == reason
-    # Where correct ones alone are masked, incomplete ones stay in the loss.
-    correct_only = ConditionalMasking(rho=0.3, repeat_window_tokens=8, non_incorrect="correct")
-    expected = None if verdict is NO_CODE else reason
-    assert correct_only.why_masked(rollout, program, verdict, draw=draw) == expected
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))

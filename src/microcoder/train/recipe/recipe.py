@@ -33,7 +33,7 @@ MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
 class WarmStartConfig(Config):
     """Settings of a micro checkpoint."""
 
-    hidden_size: int = Field(default=128, ge=8)
+    hidden_size: int = Field(default=128, ge=8, multiple_of=2 * MICRO_HEADS)
     num_layers: int = Field(default=2, ge=1)
     vocab_size: int = Field(default=1024, ge=300)
     num_demonstrations: int = Field(default=40_000, ge=1)
@@ -45,13 +45,6 @@ class WarmStartConfig(Config):
     seed: int = 0
     thinking: ThinkingShares = ThinkingShares()
     """Thinking in the demonstrations."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.hidden_size % (2 * MICRO_HEADS):
-            yield (
-                f"hidden_size={self.hidden_size} must be {MICRO_HEADS} heads times an even number; "
-                f"try hidden_size={MICRO_HEADS * 32}"
-            )
 
 
 class MicroModel(Config):
@@ -181,10 +174,6 @@ class RewardConfig(Config):
     """Negative for a penalty."""
     options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.weight == 0:
-            yield "weight = 0 leaves the reward out; remove it from the list"
 
 
 def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
