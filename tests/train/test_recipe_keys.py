@@ -105,10 +105,8 @@ def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None
     assert "\n" not in str(error.value)
 
 
-def test_trl_is_told_its_own_options_and_what_its_log_of_advantages_divides_by() -> None:
+def test_trl_is_told_its_own_options() -> None:
     assert arguments(trl__disable_dropout="true", trl__torch_empty_cache_steps="4").torch_empty_cache_steps == 4
-    assert arguments().scale_rewards == "group"
-    assert arguments(algorithm__advantage="dr_grpo").scale_rewards == "none"
 
 
 def test_every_name_that_is_refused_is_one_of_trls() -> None:

@@ -127,8 +127,8 @@ class StepMetrics:
     """Mean age, in steps behind the newest, of the (oldest) weights that a response was sampled from; above 0 only
     where sampling runs ahead of training."""
     mismatch: Mapping[str, float] = field(default_factory=dict)
-    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
-    responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
+    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference` and `weight` (means over responses,
+    see `SamplerMismatch`), `dropped_share`."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
     optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
@@ -347,8 +347,6 @@ def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
         return {}
     return {
         "logp_difference": fmean(row.logp_difference for row in seen),
-        "ratio": fmean(row.ratio for row in seen),
-        "ratio_max": max(row.ratio_max for row in seen),
         "weight": fmean(row.weight for row in seen),
         "dropped_share": fmean(row.weight == 0 for row in seen),
     }
