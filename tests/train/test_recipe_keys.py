@@ -64,7 +64,6 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         ({"trl__use_bias_correction_kl": "1"}, "the recipe's to decide"),
         ({"trl__top_p": "1"}, "top_p would sample from another policy"),
         ({"trl__zzzz": "1"}, "unexpected keyword argument 'zzzz'"),
-        ({"rewards": "fraction"}, "add --evaluator.stop never"),
         ({"rewards": "[]"}, "rewards is empty"),
         # Options of one engine are refused with another, before anything is loaded.
         ({"verl__trainer__balance_batch": "false"}, "add --engine verl"),

@@ -340,6 +340,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         ({"batch.train_batch_size": "16"}, ConfigError, "more than problems.num_train"),
         ({"rewards": f"{own}:nothing"}, ConfigError, "it has mine, ask"),
         ({"rewards": f"{own}:mine", "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
+        ({"rewards": "fraction", "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
         (asks, ConfigError, r"line 8\) option ending = \[1\]"),
         ({"prompt.chat_template_options.enable_thinking": "false"}, ConfigError, "would change nothing"),
         ({"prompt.examples": str(shown)}, DataError, "is also asked"),

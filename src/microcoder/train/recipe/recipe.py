@@ -16,7 +16,7 @@ from microcoder.data.micro import ThinkingShares
 from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
-from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
+from microcoder.judge.core.rewards import RewardSum, load_rewards
 from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature, VllmConfig
@@ -314,9 +314,6 @@ class TrainConfig(Config):
         yield from self._of_the_other_engine()
         if not self.rewards:
             yield 'rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]'
-        for reward in self.rewards:
-            if getattr(BUILTINS.get(reward.name), "needs_all_tests", False) and self.evaluator.stop != "never":
-                yield self.describe_early_stop(reward.name)
         batch, problems, num_samples = self.batch, self.problems, self.rollout.num_samples
         if isinstance(problems, MicroProblems) and batch.train_batch_size > problems.num_train:
             yield (
@@ -367,13 +364,6 @@ class TrainConfig(Config):
                 f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" has not; add '
                 "--engine verl, or start `microcoder serve` and use --evaluator.backend http"
             )
-
-    def describe_early_stop(self, reward: str) -> str:
-        """Return why a reward that looks at every test contradicts a judge that stops at the first failing one."""
-        return (
-            f'reward {reward} looks at every test, but evaluator.stop = "{self.evaluator.stop}" leaves out those '
-            "after a failing one; add --evaluator.stop never (judging then takes longer)"
-        )
 
 
 def largest_divisor(number: int, at_most: int) -> int:
