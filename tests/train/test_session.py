@@ -329,7 +329,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
     asks = {"prompt.style": f"{own}:ask", "prompt.options.ending": "[1]"}
     mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
         ({"model.path": str(empty)}, DataError, "has no weights.*--model.path"),
-        ({"model.path": str(broken)}, DataError, "is a file"),
+        ({"model.path": str(broken)}, DataError, "is no folder here"),
         ({"model.path": str(partial)}, DataError, r"lacks 1 weights.*model\.norm\.weight"),
         ({"model.path": str(cut)}, DataError, "cannot load model"),
         ({"model.attn_implementation": "flash_attention_2"}, DataError, "cannot load model.*[Aa]ttention"),

@@ -128,14 +128,13 @@ def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
             "base model needs a warm start, and truncated responses need room",
         )
     if metrics.zero_variance_share >= FLAT_SHARE:
-        solved = metrics.sampled_accuracy
-        cause, fix = "nearly all samples are wrong", "train on easier problems, or look at no_code and truncated first"
-        if solved is not None and solved > 0.5:
-            cause, fix = "nearly all samples are right", "train on harder problems"
+        is_right = (metrics.sampled_accuracy or 0.0) > 0.5
         yield Alarm(
             "all_groups_flat",
-            f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: {cause}",
-            f"{fix}; more rollout.num_samples or algorithm.group_filtering dynamic find the few that differ",
+            f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: nearly "
+            f"all are {'right' if is_right else 'wrong'}",
+            f"train on {'harder' if is_right else 'easier'} problems; more rollout.num_samples or "
+            "algorithm.group_filtering dynamic find the few that differ",
         )
 
 

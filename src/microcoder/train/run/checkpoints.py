@@ -111,10 +111,8 @@ def model_folder(name: str) -> Path | None:
 
 def check_model_folder(path: Path) -> None:
     """Raise DataError unless a folder holds the files of a causal language model and its tokenizer."""
-    if path.is_file():
-        raise DataError(f"model {path} is a file; use its folder")
     if not path.is_dir():
-        raise DataError(f"model {path} does not exist; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
+        raise DataError(f"model {path} is no folder here; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
     parts = {
         "config.json": ("config.json",),
         "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,

@@ -159,8 +159,8 @@ def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
     algorithm, rewards = config.algorithm, build_rewards(config.rewards)
     if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
         raise ConfigError(
-            f'reward {needy} looks at every test, but evaluator.stop = "{config.evaluator.stop}" leaves out those after a '
-            "failing one; add --evaluator.stop never (judging then takes longer)"
+            f'reward {needy} looks at every test, but evaluator.stop = "{config.evaluator.stop}" leaves out those '
+            "after a failing one; add --evaluator.stop never (judging then takes longer)"
         )
     used = [
         *(extension for extension, _ in rewards.parts),
