@@ -318,7 +318,6 @@ QUESTIONS = (
     *(f"/api/index?run={run}" for run in ("one", "two", "eval", "judged", "nobody")),
     *("/api/search?run=one&text=both%3E%20numbers", "/api/search?run=one&text=n%5Bmu%5D&regex=yes"),
     *("/api/search?run=one&text=(&regex=yes", "/api/search?run=one&text=x&field=nothing"),
-    *("/api/quotes?run=one&text=both%5CS&regex=yes&places=1,2", "/api/text?run=one&id=train/1/0&field=__class__"),
     *("/api/rollout?run=one&id=train/1/0", "/api/rollout?run=one&id=train/8/3", "/api/rollout?run=one&id=heldout/4/2"),
     *("/api/rollout?run=two&id=train/1/0", "/api/rollout?run=eval&id=../../x", "/api/rollout?run=one&id=train/1/999"),
     *("/api/test?run=one&problem=train/001&test=0", "/api/test?run=one&problem=train/001&test=-1"),

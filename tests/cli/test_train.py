@@ -66,7 +66,11 @@ def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest
 
 @pytest.mark.parametrize(
     ("loss", "way_out"),
-    [("dapo", "--algorithm.loss.clip-high 0.2"), ("cispo", "--algorithm.loss grpo"), ("gspo", "--algorithm.loss grpo")],
+    [
+        ("dapo", "--algorithm.loss.clip-high 0.2"),
+        ("cispo", "--algorithm.loss grpo"),
+        ("gspo", "--algorithm.loss.clip-high 0.0003"),
+    ],
 )
 def test_a_loss_that_rests_on_ratios_is_refused_with_one_update_a_step(loss: str, way_out: str) -> None:
     keys = {"batch.ppo_mini_batch_size": "64", "algorithm.loss": loss}

@@ -79,14 +79,6 @@ def test_none_or_all_solved_is_not_certainty(is_solved: bool, value: float) -> N
     assert (five.value, five.high - five.low) == (value, pytest.approx(0.5218, abs=1e-4))
 
 
-def test_a_problem_without_a_scored_sample_is_left_out_whole() -> None:
-    estimate = estimate_accuracy({"a": [True, False], "b": [None, None], "c": []})
-    assert estimate is not None
-    assert (estimate.value, estimate.num_problems) == (0.5, 1)
-    assert estimate_accuracy({}) is None
-    assert estimate_difference({"a": [True]}, {"b": [True]}) is None
-
-
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
 @settings(deadline=None)
 def test_pass_at_k_is_the_share_of_subsets_with_a_correct_sample(case: tuple[int, int, int]) -> None:

@@ -15,12 +15,10 @@ from microcoder.train.algorithm.config import (
     Loss,
     LuspoLoss,
     SapoLoss,
-    TwoSidedLoss,
 )
 
 LOSSES: dict[str, Loss] = {
     "dapo": DapoLoss(),
-    "dapo, dual clip": DapoLoss(dual_clip=1.7),
     "grpo": GrpoLoss(kind="grpo"),
     "dr_grpo": DrGrpoLoss(kind="dr_grpo"),
     # The published clips are so narrow that nearly all made-up ratios would be outside.
@@ -94,10 +92,7 @@ def token_losses(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: f
 
 def _clip(loss: ClippedLoss, ratios: torch.Tensor, advantage: float) -> torch.Tensor:
     clipped = ratios.clamp(1 - loss.clip_low, 1 + loss.clip_high)
-    losses = torch.maximum(-ratios * advantage, -clipped * advantage)
-    if isinstance(loss, TwoSidedLoss) and loss.dual_clip is not None and advantage < 0:
-        losses = torch.minimum(losses, torch.full_like(losses, -advantage * loss.dual_clip))
-    return losses
+    return torch.maximum(-ratios * advantage, -clipped * advantage)
 
 
 Rows = list[torch.Tensor]

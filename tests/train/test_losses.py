@@ -27,7 +27,7 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import ConditionalMasking, MaskAll, NoMasking
 from microcoder.train.algorithm.scoring import build_rules
-from microcoder.train.trl.loss import translate_loss
+from microcoder.train.trl.engine import translate_loss
 from microcoder.train.trl.sampling import set_sampling
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -119,7 +119,6 @@ def sample_step(trainer: MicroCoderTrainer, exact: Any, checkpoint: Path, algori
 CASES = {
     "cispo": ("baseline", 0.04, 0.05),
     "dapo": ("denominator", 0.04, 0.05),
-    "dapo, dual clip": ("gradient", 0.0, 0.05),
     "dr_grpo": ("gradient", 0.0, 0.0),
     "grpo": ("gradient", 0.04, 0.0),
     "gspo": ("gradient", 0.0, 0.0),

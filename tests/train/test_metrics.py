@@ -87,7 +87,7 @@ def names(diversities: tuple[float, ...] = (0.7,), **changes: Any) -> list[str]:
 def test_each_alarm_by_what_it_is_for() -> None:
     # Clocks, neighbours and memory explain these repeats, also where the program was judged anew.
     explained = {Repeat.SHARED_LOST, Repeat.SHARED_OVER, Repeat.NEIGHBOURS, Repeat.SANDBOX_DIED, Repeat.JUDGED_ANEW}
-    seen = {"logp_difference": 0.01, "ratio": 1.0, "ratio_max": 1.4, "weight": 1.0, "dropped_share": 0.0}
+    seen = {"logp_difference": 0.01, "weight": 1.0, "dropped_share": 0.0}
     rings: list[tuple[dict[str, Any], list[str]]] = [
         ({"no_code_share": 0.05, "zero_variance_share": 0.3, "unscored_share": 0.01}, []),
         ({"truncated_share": 0.95}, ["everything_truncated"]),

@@ -48,8 +48,6 @@ def test_every_rule_is_its_equation_a_response_at_a_time(
             assert near_bound or weight == pytest.approx(ratio if inside else bound)
         assert seen.weight == pytest.approx(sum(given_weights[: len(row)]) / len(row))
         assert seen.logp_difference == pytest.approx(sum(map(abs, row)) / len(row))
-        ratios = list(map(math.exp, logs))
-        assert (seen.ratio, seen.ratio_max) == pytest.approx((sum(ratios) / len(ratios), max(ratios)))
 
 
 def test_what_the_sampler_did_not_report_counts_once() -> None:
@@ -57,19 +55,19 @@ def test_what_the_sampler_did_not_report_counts_once() -> None:
     trainer = torch.tensor([[-0.5, -1.0, -2.9]])
     corrected = correct_mismatch(trainer, sampler, torch.ones_like(sampler), settings=MismatchConfig())
     assert float(corrected.weights[0, 1]) == 1.0
-    assert corrected.rows[0].ratio_max < 2
+    assert corrected.rows[0].weight < 2
 
 
 def test_a_response_of_which_nothing_is_left_is_masked() -> None:
     one, cut = scored(advantage=0.7), scored(masked_why="truncated")
-    rows = [SamplerMismatch(0.1, 1.1, 1.5, weight) for weight in (1.1, 0.0, 0.0)]
+    rows = [SamplerMismatch(0.1, weight) for weight in (1.1, 0.0, 0.0)]
     (kept, dropped), (masked,) = note_mismatch([[one, one], [cut]], rows)
     assert (kept.advantage, kept.masked_why) == (0.7, "")
     assert (dropped.advantage, dropped.masked_why) == (0.0, "sampler_mismatch")
     assert masked.masked_why == "truncated"
     figures = summarise_mismatch([kept, dropped, masked])
     assert figures["dropped_share"] == pytest.approx(2 / 3)
-    assert figures["ratio_max"] == 1.5
+    assert figures["weight"] == pytest.approx(1.1 / 3)
     assert summarise_mismatch([replace(kept, mismatch=None)]) == {}
 
 

@@ -117,10 +117,6 @@ def test_what_is_masked_and_why(
 ) -> None:
     rule = ConditionalMasking(rho=0.3, repeat_window_tokens=8)
     assert rule.why_masked(rollout, program, verdict, draw=draw) == reason
-    # Where correct ones alone are masked, incomplete ones stay in the loss.
-    correct_only = ConditionalMasking(rho=0.3, repeat_window_tokens=8, non_incorrect="correct")
-    expected = None if verdict is NO_CODE else reason
-    assert correct_only.why_masked(rollout, program, verdict, draw=draw) == expected
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))
@@ -250,7 +246,7 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     flat = score(judge, mask_all, [GROUP[1]] * 3)
     row = summarise_step([scored, flat], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
     assert (row.masked_share, row.masked_effective_share) == (5 / 7, 2 / 7)
-    seen = [SamplerMismatch(0, 1, 1, weight) for weight in (0.5, 0)]
+    seen = [SamplerMismatch(0, weight) for weight in (0.5, 0)]
     ((half, whole),) = note_mismatch([[scored[0], scored[2]]], seen)
     assert (half.lost, whole.lost, half.masked_why) == ({"mismatch": 0.25}, {"mismatch": -0.5}, "")
     assert measure_doses([half, whole]) == {"mismatch_negative": 0.5, "mismatch_positive": 0.25}

@@ -329,10 +329,10 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
     asks = {"prompt.style": f"{own}:ask", "prompt.options.ending": "[1]"}
     mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
         ({"model.path": str(empty)}, DataError, "has no weights.*--model.path"),
-        ({"model.path": str(broken)}, DataError, "is a file"),
+        ({"model.path": str(broken)}, DataError, "is no folder here"),
         ({"model.path": str(partial)}, DataError, r"lacks 1 weights.*model\.norm\.weight"),
         ({"model.path": str(cut)}, DataError, "cannot load model"),
-        ({"model.attn_implementation": "flash_attention_2"}, ConfigError, "is not available here"),
+        ({"model.attn_implementation": "flash_attention_2"}, DataError, "cannot load model.*[Aa]ttention"),
         ({"rollout.backend": "vllm"}, ConfigError, "vLLM is not installed"),
         ({**files, "problems.train": str(calls)}, DataError, r"calls\.jsonl: .*a"),
         ({**files, "problems.train": str(broken)}, DataError, r"broken\.jsonl line 2 is not JSON"),
@@ -340,6 +340,7 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         ({"batch.train_batch_size": "16"}, ConfigError, "more than problems.num_train"),
         ({"rewards": f"{own}:nothing"}, ConfigError, "it has mine, ask"),
         ({"rewards": f"{own}:mine", "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
+        ({"rewards": "fraction", "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
         (asks, ConfigError, r"line 8\) option ending = \[1\]"),
         ({"prompt.chat_template_options.enable_thinking": "false"}, ConfigError, "would change nothing"),
         ({"trl.disable_droput": "true"}, ConfigError, "unexpected keyword argument 'disable_droput'"),

@@ -15,7 +15,7 @@ from microcoder.lab.studies.features import read_series
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory, read_history
 from microcoder.view import Collection, open_collection
-from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test, show_text
+from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test
 
 
 @pytest.fixture
@@ -149,16 +149,11 @@ def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> No
     assert "--problems" in list_runs(alone, {})[0]["notices"][0]
 
 
-def test_long_texts_are_cut_with_their_length_and_had_whole_on_request(tmp_path: Path) -> None:
+def test_long_texts_are_cut_with_their_length(tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=1)
-    edit_rollouts(run, 1, lambda row: {**row, "completion": "x" * 60_000})
-    collection = open_collection([run])
-    words = {"run": "demo", "id": "train/1/0"}
-    shown = show_rollout(collection, words)
-    assert (len(shown["completion"]), shown["cut"]) == (50_000, {"completion": 60_000})
-    assert len(show_text(collection, {**words, "field": "completion"})["text"]) == 60_000
-    with pytest.raises(DataError, match="not in the files"):
-        show_text(collection, {**words, "field": "advantage"})
+    edit_rollouts(run, 1, lambda row: {**row, "completion": "x" * 260_000})
+    shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
+    assert (len(shown["completion"]), shown["cut"]) == (200_000, {"completion": 260_000})
 
 
 def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:

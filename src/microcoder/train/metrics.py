@@ -67,7 +67,6 @@ class StepMetrics:
         "Response length (tokens)", "count", chart="length", line="length {:.0f} of {max_response_tokens}"
     )
     """Mean response tokens."""
-    length_max: int
     max_response_tokens: int = metric("Limit of response tokens", "count", chart="length", label="limit")
     truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
     diversity: float | None = metric("Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}")
@@ -121,18 +120,15 @@ class StepMetrics:
         "Age of the sampler's weights (steps)",
         "number",
         chart="staleness",
-        line="weights {:.1f} steps old (at most {staleness_max})",
+        line="weights {:.1f} steps old",
         is_rare=True,
         default=0.0,
     )
     """Mean age, in steps behind the newest, of the (oldest) weights that a response was sampled from; above 0 only
     where sampling runs ahead of training."""
-    staleness_max: int = metric(
-        "Age of the sampler's weights (steps)", "number", chart="staleness", label="oldest", is_rare=True, default=0
-    )
     mismatch: Mapping[str, float] = field(default_factory=dict)
-    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference`, `ratio` and `weight` (means over
-    responses, see `SamplerMismatch`), `ratio_max`, `dropped_share`."""
+    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference` and `weight` (means over responses,
+    see `SamplerMismatch`), `dropped_share`."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
     optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
@@ -234,7 +230,6 @@ def summarise_step(
         step=step,
         reward_mean=fmean(rewards) if rewards else None,
         accuracy_by_tier=summarise_accuracy(samples)[1],
-        length_max=max(len(sample.rollout.token_ids) for sample in samples),
         temperature=temperature,
         max_response_tokens=max_response_tokens,
         masked_share=len(masked) / len(samples),
@@ -247,7 +242,6 @@ def summarise_step(
         optimizer=dict(optimizer),
         seconds=dict(seconds),
         staleness_mean=fmean(sample.staleness for sample in samples),
-        staleness_max=max(sample.staleness for sample in samples),
         mismatch=summarise_mismatch(samples),
         filtered_groups=len(filtered_P_G) + num_filtered,
         sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
@@ -353,8 +347,6 @@ def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
         return {}
     return {
         "logp_difference": fmean(row.logp_difference for row in seen),
-        "ratio": fmean(row.ratio for row in seen),
-        "ratio_max": max(row.ratio_max for row in seen),
         "weight": fmean(row.weight for row in seen),
         "dropped_share": fmean(row.weight == 0 for row in seen),
     }

@@ -63,9 +63,6 @@ class SamplerMismatch:
 
     logp_difference: float
     """Mean over its tokens of the absolute difference."""
-    ratio: float
-    """Mean over its tokens of exp(trainer's - sampler's); the response's one ratio if it is corrected as a whole."""
-    ratio_max: float
     weight: float
     """Factor on its loss, mean over its tokens: the bounded ratio; 0 if all of it is dropped."""
 

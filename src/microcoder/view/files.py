@@ -32,14 +32,10 @@ def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
     try:
         with pq.ParquetFile(path) as file:
             left = row
-            for group in range(file.metadata.num_row_groups):
-                num_rows = file.metadata.row_group(group).num_rows
-                if left < num_rows:
-                    for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=present(file, names)):
-                        if left < batch.num_rows:
-                            return batch.slice(left, 1).to_pylist()[0]
-                        left -= batch.num_rows
-                left -= num_rows
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, names)):
+                if left < batch.num_rows:
+                    return batch.slice(left, 1).to_pylist()[0]
+                left -= batch.num_rows
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
     raise DataError(f"{path} has no row {row} any more; reload the page")

@@ -10,7 +10,6 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,6 @@ class IndexBuilder:
 
 
 FIELDS = ("prompt", "response", "program", "errors")
-_AROUND = 60
 _MOST_MATCHES = 60
 _LONGEST_NEEDLE = 500
 _GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
@@ -155,7 +153,7 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A text or regular expression to search for; it ignores case unless it has a capital letter."""
+    """A text or regular expression to search for, whatever its case."""
 
     text: str
     is_regex: bool = False
@@ -175,11 +173,6 @@ class Needle:
                 f"{self.text!r} is not a regular expression of RE2 ({str(error).rpartition(': ')[2]}); escape its "
                 "special characters, or search for plain text"
             ) from None
-
-    @property
-    def ignores_case(self) -> bool:
-        """Whether case is ignored: there is no capital letter, not counting those of escapes such as `\\S`."""
-        return not re.search(r"[A-Z]", re.sub(r"\\.", "", self.text) if self.is_regex else self.text)
 
     @property
     def pattern(self) -> str:
@@ -206,18 +199,6 @@ def _find_in(part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
     return mask
 
 
-def quote_texts(parts: Sequence[IndexPart], needle: Needle, places: Sequence[int]) -> list[dict[str, str] | None]:
-    """Return the first hit in the rollout at each of `places`, with the text around it; None if there is none."""
-    ends = np.cumsum([part.num_rows for part in parts])
-    read = cache(lambda number: parts[number].read())
-    quotes = []
-    for place in places:
-        number = int(np.searchsorted(ends, place, side="right"))
-        row = place - int(ends[number]) + parts[number].num_rows if number < len(parts) else 0
-        quotes.append(_quote(read(number), row, needle) if number < len(parts) else None)
-    return quotes
-
-
 def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
     """Return the distinct strings of texts that a needle matches, in order, to be highlighted."""
     found: dict[str, None] = {}
@@ -236,21 +217,10 @@ def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
 def _matches(texts: Any, needle: Needle) -> NDArray[np.bool_]:
     values = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
     # Of plain text, too: RE2 looks for it ten times as fast as Arrow's own search does.
-    found = pc.match_substring_regex(values, needle.pattern, ignore_case=needle.ignores_case).fill_null(False)
+    found = pc.match_substring_regex(values, needle.pattern, ignore_case=True).fill_null(False)
     if pa.types.is_dictionary(texts.type):
         found = found.take(texts.indices).fill_null(False)
     return found.to_numpy(zero_copy_only=False)
-
-
-def _quote(texts: Texts, row: int, needle: Needle) -> dict[str, str] | None:
-    for field in FIELDS:
-        if field in texts and needle.field in ("", field) and (text := texts[field][row].as_py()) is not None:
-            hit = _first(_whole(text), needle)
-            if hit is not None:
-                begin, end = hit[0], min(hit[1], hit[0] + 4 * _AROUND)
-                before, after = text[max(0, begin - _AROUND) : begin], text[end : end + _AROUND]
-                return {"field": field, "before": before, "found": text[begin:end], "after": after}
-    return None
 
 
 def _whole(text: str) -> str:
@@ -259,7 +229,6 @@ def _whole(text: str) -> str:
 
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
-    flags = "(?i)" if needle.ignores_case else ""
-    pattern = rf"{flags}\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
+    pattern = rf"(?i)\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
     hit = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
     return None if hit is None else (len(hit["before"]), len(hit["before"]) + len(hit["found"]))

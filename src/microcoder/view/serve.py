@@ -42,7 +42,7 @@ from microcoder.judge.core.files import cut_pieces, read_json
 from microcoder.lab.studies.report import check_alike, describe_report
 from microcoder.train.runs import read_history
 from microcoder.view.files import ProblemTests, tests_of_files
-from microcoder.view.index import Index, Needle, find_texts, list_matches, quote_texts
+from microcoder.view.index import Index, Needle, find_texts, list_matches
 from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
@@ -191,12 +191,11 @@ def _write_piece(folder: Path, name: str, value: Any) -> int:
     return len(body)
 
 
-LONGEST_TEXT = 50_000
-"""Characters shown of a text unless the whole is asked for."""
+LONGEST_TEXT = 200_000
+"""Characters shown of a text."""
 _TEXTS = ("prompt", "completion", "program")
 _OF_TEST = {"input": "input", "expected": "output"}
 """Texts of a test by the names that the page has for them."""
-_MOST_QUOTES = 200
 Words = Mapping[str, str]
 
 
@@ -238,13 +237,6 @@ def search_texts(collection: Collection, words: Words) -> Row:
     mask = find_texts(source.parts(index), _read_needle(words))
     bits = base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
     return {"version": index.version, "num": len(mask), "bits": bits}
-
-
-def show_quotes(collection: Collection, words: Words) -> Row:
-    """Return the first hit of the query `text` in each rollout of `places` (index positions, at most 200) of `run`."""
-    source = collection[words.get("run", "")]
-    places = [int(place) for place in re.findall(r"\d{1,9}", words.get("places", ""))][:_MOST_QUOTES]
-    return {"quotes": quote_texts(source.parts(source.index()), _read_needle(words), places)}
 
 
 def show_rollout(collection: Collection, words: Words) -> Row:
@@ -291,24 +283,6 @@ def describe_test(test: Mapping[str, str], longest: int) -> Row:
     return {**shown, "cut": cut}
 
 
-def show_text(collection: Collection, words: Words) -> Row:
-    """Return one text whole: a rollout's, a test's `input` or `expected`, or the `actual` output of a test."""
-    source, record = _find(collection, words)
-    field, number = words.get("field", ""), _read_number(words, "test")
-    text: object = None
-    if field in _TEXTS:
-        text = source.read(record).get(field)
-    elif field == "actual":
-        tests = source.read(record).get("tests") or []
-        text = tests[number].get("output") if number < len(tests) else None
-    elif field in _OF_TEST:
-        asked = source.tests.find(record["problem_id"])
-        text = asked.tests[number][_OF_TEST[field]] if asked and number < len(asked.tests) else None
-    if not isinstance(text, str):
-        raise DataError(f"field={field!r} of {words.get('id')!r} is not in the files")
-    return {"text": text}
-
-
 def finite(value: Any) -> Any:
     """Return a JSON value in which NaN and infinities are replaced by None."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -325,10 +299,8 @@ ANSWERS: dict[str, Answer] = {
     "/api/pulse": show_pulse,
     "/api/index": send_index,
     "/api/search": search_texts,
-    "/api/quotes": show_quotes,
     "/api/rollout": show_rollout,
     "/api/test": show_test,
-    "/api/text": show_text,
 }
 """Path of a request -> the function that answers it."""
 

@@ -62,7 +62,7 @@ class TrainingSource(RunSource):
         return [part for _, part in sorted(found, key=lambda pair: pair[0])]
 
     def read(self, record: Row) -> Row:
-        """Return a rollout's texts and tests; only its row group is read."""
+        """Return a rollout's texts and tests."""
         return _with_facts(read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY))
 
     def read_all(self, index: Index) -> Iterator[Row]:

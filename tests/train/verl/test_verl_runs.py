@@ -49,15 +49,13 @@ def test_a_run_directory_holds_the_whole_story(runs: Runs, tiny_checkpoint: Path
     assert [row["temperature"] for row in rows] == [0.4, 1.2, 1.2]
     assert [row["max_response_tokens"] for row in rows] == [28, 32, 32]
     assert all({"loss", "grad_norm", "entropy"} <= row["optimizer"].keys() for row in rows)
-    assert rows[1]["length_max"] > 28, (
-        "no response was longer than the first limit: the stage did not reach the sampler"
-    )
     evaluations = finished.read_evaluations()
     assert [row["step"] for row in evaluations] == [0, 3]
     assert finished.read_summary() is not None
     assert (finished.root / "report" / "index.html").exists()
     rollouts = [row for step in (1, 2, 3) for row in comparable_rollouts(finished.rollout_file(step))]
     assert len(rollouts) == 3 * 8 * 4
+    assert any(row["num_tokens"] > 28 for row in rollouts), "the stage did not reach the sampler"
     assert all(row["tests"] for row in rollouts if row["program"] is not None and row["verdict"] != "compile_error")
     masked = [row for row in rollouts if row["masked_why"]]
     assert masked, "nothing was masked, so the test shows nothing about masking"
@@ -87,14 +85,13 @@ def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> Non
     assert all(trained[name] <= 4 * offered[name] for name in trained), "a prompt was trained on twice"
     assert re.findall(r"Restored (\d+) training prompt groups", log) == ["8"]
     # Some were sampled from older weights than the newest, and each is cut by one of the two limits.
-    assert max(row["staleness_max"] for row in rows) >= 1
-    assert all(0 <= row["staleness_mean"] <= row["staleness_max"] for row in rows)
+    assert max(row["staleness_mean"] for row in rows) > 0
     assert {row["num_tokens"] for row in rollouts if row["is_truncated"]} <= {28, 32}
     # Handed over to new weights, and not cut by it.
     spans = [float(span) for span in re.findall(r"trajectory_spans/max:(?:np\.\w+\()?(\d+)", log)]
     assert max(spans) > 1, "no response went on with other weights"
     assert all(not row["masked_why"] for row in rollouts if not row["is_truncated"])
-    assert all({"ratio", "weight"} <= row["mismatch"].keys() for row in rows)
+    assert all({"weight"} <= row["mismatch"].keys() for row in rows)
     assert (ahead.model / "model.safetensors").exists()
 
 

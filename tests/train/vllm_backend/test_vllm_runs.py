@@ -26,7 +26,8 @@ def test_a_run_follows_its_stages_and_records_the_mismatch(finished: RunDirector
     metrics = finished.read_metrics()
     assert [row["temperature"] for row in metrics] == [0.8, 0.8, 1.2, 1.2]
     assert [row["max_response_tokens"] for row in metrics] == [24, 24, 28, 28]
-    assert [row["length_max"] for row in metrics] == [24, 24, 28, 28]
+    rollouts = [read_rollouts(finished.rollout_file(step), columns=["num_tokens"]) for step in (1, 2, 3, 4)]
+    assert [max(row["num_tokens"] for row in rows) for rows in rollouts] == [24, 24, 28, 28]
     assert all(row["optimizer"]["grad_norm"] > 0 for row in metrics)
     for row in metrics:
         assert row["mismatch"]["logp_difference"] < 1e-4

@@ -21,14 +21,6 @@ Cell = str | list[str]
 _DASH = "–"  # noqa: RUF001
 _NEUTRAL = ("evaluator.", "checkpoint.", "logging.")
 """Prefixes of keys that do not count as a difference between arms."""
-_ADVANTAGES = {"grpo": "", "dr_grpo": "Dr. GRPO's advantage", "rloo": "RLOO's advantage", "maxrl": "MaxRL's advantage"}
-_MASKS = {
-    "none": "",
-    "conditional": "conditional truncation mask",
-    "all": "all truncated masked",
-    "soft_penalty": "soft length penalty",
-    "stop_properly": "stop-properly penalty",
-}
 
 
 class BeforeAfter(NamedTuple):
@@ -286,22 +278,22 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
         return ""
     usual = (("loss", "dapo"), ("masking", "none"))
     loss, masking = ({"kind": kind, **(config.get(key) or {})} for key, kind in usual)
-    advantage = config.get("advantage", "grpo")
-    kind, limits, has_kl = loss["kind"], masking["kind"], bool(config.get("kl_coefficient"))
-    name, out_of = kind.upper().replace("DR_GRPO", "Dr. GRPO"), masking.get("leave_out_of", "gradient")
-    mask = _MASKS.get(limits, f"mask {masking.get('name', limits)}")
-    if (kind, limits, advantage, has_kl) == ("dapo", "conditional", "grpo", False):
-        name, mask = "MicroCoder-GRPO", ""
+    advantage, has_kl = config.get("advantage", "grpo"), bool(config.get("kl_coefficient"))
+    kind, mask = loss["kind"], masking.get("name", masking["kind"])
+    out_of = masking.get("leave_out_of", "gradient")
+    name = kind.upper().replace("DR_GRPO", "Dr. GRPO")
+    if (kind, mask, advantage, has_kl) == ("dapo", "conditional", "grpo", False):
+        name, mask = "MicroCoder-GRPO", "none"
     departures = {
-        _ADVANTAGES.get(advantage, f"advantage {advantage}"): kind != "dr_grpo" or advantage != "dr_grpo",
-        mask if out_of == "gradient" else f"{mask} (out of the {out_of})": mask,
+        f"advantage {advantage}": advantage not in ("grpo", kind),
+        f"masking {mask}": mask != "none",
+        f"left out of the {out_of}": out_of != "gradient",
         "symmetric clip": kind == "dapo" and loss.get("clip_low") == loss.get("clip_high") is not None,
         # GRPO's own recipe has a KL term; the others have none.
-        "no KL": kind == "grpo" and not has_kl,
-        "KL": kind != "grpo" and has_kl,
+        "KL" if has_kl else "no KL": has_kl != (kind == "grpo"),
         "dynamic sampling": config.get("group_filtering") == "dynamic",
     }
-    return ", ".join([name, *(text for text, holds in departures.items() if text and holds)])
+    return ", ".join([name, *(text for text, holds in departures.items() if holds)])
 
 
 # ----- Cells.

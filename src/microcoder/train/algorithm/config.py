@@ -38,27 +38,13 @@ class ClippedLoss(Loss):
     clip_high: float = Field(default=0.2, gt=0)
     """Set it equal to `clip_low` for the symmetric clip of PPO and GRPO."""
 
-
-class TwoSidedLoss(ClippedLoss):
-    """A clipped loss whose ratio can also be bounded where the advantage is negative."""
-
-    dual_clip: float | None = Field(default=None, gt=1)
-    """Bound on the ratio at negative advantages (INTELLECT-2's delta, PPO's dual clip); none: no bound."""
-
     @property
     def rests_on_ratios(self) -> bool:
-        """Whether the clip is asymmetric or dual; a symmetric one is a usual safeguard, even where it never acts."""
-        return self.clip_low != self.clip_high or self.dual_clip is not None
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.dual_clip is not None and self.dual_clip < 1 + self.clip_high:
-            yield (
-                f"dual_clip={self.dual_clip} is inside the clip, which allows 1 + clip_high = {1 + self.clip_high:g}; "
-                f"try {max(4.0, 1 + self.clip_high):g}"
-            )
+        """Whether the clip is asymmetric; a symmetric one is a usual safeguard, even where it never acts."""
+        return self.clip_low != self.clip_high
 
 
-class DapoLoss(TwoSidedLoss):
+class DapoLoss(ClippedLoss):
     """DAPO (arXiv 2503.14476): divided by all tokens, high clip."""
 
     kind: Literal["dapo"] = "dapo"
@@ -66,14 +52,14 @@ class DapoLoss(TwoSidedLoss):
     """Set it equal to `clip_low` for the symmetric clip of PPO and GRPO."""
 
 
-class GrpoLoss(TwoSidedLoss):
+class GrpoLoss(ClippedLoss):
     """GRPO (arXiv 2402.03300): each response's mean over its tokens, then the mean over responses."""
 
     divides_by: ClassVar[Denominator] = "responses"
     kind: Literal["grpo"]
 
 
-class DrGrpoLoss(TwoSidedLoss):
+class DrGrpoLoss(ClippedLoss):
     """Dr. GRPO (arXiv 2503.20783): the sum over tokens, divided by responses x L_max; also sets `advantage`."""
 
     divides_by: ClassVar[Denominator] = "responses"
@@ -153,7 +139,7 @@ class AlgorithmConfig(Config):
 
     @property
     def ideas(self) -> tuple[str, ...]:
-        """Mechanisms that should have an effect in a run: `clip` (high, dual, or another use of ratios), `mask`,
+        """Mechanisms that should have an effect in a run: `clip` (high, or another use of ratios), `mask`,
         `penalty`."""
         masking = self.masking
         has_penalty = isinstance(masking, SoftPenalty | StopProperly)

@@ -92,8 +92,6 @@ class ConditionalMasking(_Mask):
     """Share of the eligible truncated responses that is masked."""
     repeat_window_tokens: int = Field(default=128, ge=1)
     """m: a response whose last m tokens equal the m before them is not eligible."""
-    non_incorrect: Literal["correct_or_incomplete", "correct"] = "correct_or_incomplete"
-    """`correct_or_incomplete` as in equation 2; `correct` as on the paper's project page."""
 
     def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
         """Return the `MaskReason` of a rollout that is eligible (equation 2), if `draw` is below rho; else None."""
@@ -103,8 +101,7 @@ class ConditionalMasking(_Mask):
             return None
         if verdict.is_accepted:
             return MaskReason.TRUNCATED_CORRECT
-        is_unfinished = program.is_incomplete and self.non_incorrect == "correct_or_incomplete"
-        return MaskReason.TRUNCATED_INCOMPLETE if is_unfinished else None
+        return MaskReason.TRUNCATED_INCOMPLETE if program.is_incomplete else None
 
 
 class OwnMasking(_Mask):

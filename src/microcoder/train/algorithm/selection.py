@@ -48,13 +48,7 @@ def count_passes(rows: Iterable[Mapping[str, Any]], *, step: int) -> list[PassCo
 
 
 def choose_problems(
-    problem_ids: Sequence[str],
-    counts: Iterable[PassCount],
-    *,
-    number: int,
-    seed: int,
-    step: int,
-    half_life_steps: float = HALF_LIFE_STEPS,
+    problem_ids: Sequence[str], counts: Iterable[PassCount], *, number: int, seed: int, step: int
 ) -> list[str]:
     """Return the problems that a step samples, each once: those whose drawn pass rate is nearest to one half.
 
@@ -67,12 +61,11 @@ def choose_problems(
         number: how many to choose.
         seed: the run's seed.
         step: the training step, from 1.
-        half_life_steps: age at which a sample counts half.
     """
     solved: dict[str, float] = defaultdict(float)
     failed: dict[str, float] = defaultdict(float)
     for count in counts:
-        weight = 0.5 ** ((step - count.step) / half_life_steps)
+        weight = 0.5 ** ((step - count.step) / HALF_LIFE_STEPS)
         solved[count.problem_id] += weight * count.solved
         failed[count.problem_id] += weight * count.failed
 

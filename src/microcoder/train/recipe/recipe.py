@@ -16,8 +16,8 @@ from microcoder.data.micro import ThinkingShares
 from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
-from microcoder.judge.core.rewards import BUILTINS, RewardSum, load_rewards
-from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss, TwoSidedLoss
+from microcoder.judge.core.rewards import RewardSum, load_rewards
+from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
@@ -33,7 +33,7 @@ MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
 class WarmStartConfig(Config):
     """Settings of a micro checkpoint."""
 
-    hidden_size: int = Field(default=128, ge=8)
+    hidden_size: int = Field(default=128, ge=8, multiple_of=2 * MICRO_HEADS)
     num_layers: int = Field(default=2, ge=1)
     vocab_size: int = Field(default=1024, ge=300)
     num_demonstrations: int = Field(default=40_000, ge=1)
@@ -45,13 +45,6 @@ class WarmStartConfig(Config):
     seed: int = 0
     thinking: ThinkingShares = ThinkingShares()
     """Thinking in the demonstrations."""
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.hidden_size % (2 * MICRO_HEADS):
-            yield (
-                f"hidden_size={self.hidden_size} must be {MICRO_HEADS} heads times an even number; "
-                f"try hidden_size={MICRO_HEADS * 32}"
-            )
 
 
 class MicroModel(Config):
@@ -182,10 +175,6 @@ class RewardConfig(Config):
     options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
 
-    def _contradictions(self) -> Iterator[str]:
-        if self.weight == 0:
-            yield "weight = 0 leaves the reward out; remove it from the list"
-
 
 def build_rewards(rewards: tuple[RewardConfig, ...]) -> RewardSum:
     """Return a recipe's rewards as one function, their weighted sum."""
@@ -250,7 +239,7 @@ class CheckpointConfig(Config):
 
 
 _TRL_NAMES = """
-    adam_beta2 beta bf16 fp16 chat_template_kwargs epsilon epsilon_high delta loss_type importance_sampling_level
+    adam_beta2 beta bf16 fp16 chat_template_kwargs epsilon epsilon_high loss_type importance_sampling_level
     sapo_temperature_neg sapo_temperature_pos scale_rewards use_bias_correction_kl mask_truncated_completions
     multi_objective_aggregation reward_weights generation_batch_size gradient_accumulation_steps num_iterations
     per_device_train_batch_size per_device_eval_batch_size steps_per_generation auto_find_batch_size
@@ -325,9 +314,6 @@ class TrainConfig(Config):
         yield from self._of_the_other_engine()
         if not self.rewards:
             yield 'rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]'
-        for reward in self.rewards:
-            if getattr(BUILTINS.get(reward.name), "needs_all_tests", False) and self.evaluator.stop != "never":
-                yield self.describe_early_stop(reward.name)
         batch, problems, num_samples = self.batch, self.problems, self.rollout.num_samples
         if isinstance(problems, MicroProblems) and batch.train_batch_size > problems.num_train:
             yield (
@@ -336,7 +322,7 @@ class TrainConfig(Config):
             )
         loss, is_one_update = self.algorithm.loss, batch.train_batch_size == batch.ppo_mini_batch_size
         if is_one_update and loss.rests_on_ratios and self.num_steps > 1:
-            plain = f".clip-high {loss.clip_low:g}" if isinstance(loss, TwoSidedLoss) else " grpo"
+            plain = f".clip-high {loss.clip_low:g}" if isinstance(loss, ClippedLoss) else " grpo"
             yield (
                 f"algorithm.loss {loss.kind} cannot act with one update a step (train_batch_size = ppo_mini_batch_size "
                 f"= {batch.train_batch_size}): every ratio is 1; try batch.ppo_mini_batch_size="
@@ -378,13 +364,6 @@ class TrainConfig(Config):
                 f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" has not; add '
                 "--engine verl, or start `microcoder serve` and use --evaluator.backend http"
             )
-
-    def describe_early_stop(self, reward: str) -> str:
-        """Return why a reward that looks at every test contradicts a judge that stops at the first failing one."""
-        return (
-            f'reward {reward} looks at every test, but evaluator.stop = "{self.evaluator.stop}" leaves out those '
-            "after a failing one; add --evaluator.stop never (judging then takes longer)"
-        )
 
 
 def largest_divisor(number: int, at_most: int) -> int:

@@ -1,10 +1,8 @@
 """Early warnings: the most frequent problems of a run, each with its cause and its fix."""
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import correlation, linear_regression
-from typing import NamedTuple
 
 from microcoder.judge.core.types import Repeat
 from microcoder.train.metrics import StepMetrics
@@ -68,8 +66,8 @@ def find_alarms(
         alarms.append(
             Alarm(
                 "diversity_falling",
-                f"diversity fell steadily from {decline.start:.3f} to {decline.end:.3f} in {window_steps} steps; "
-                f"at this rate it halves in {decline.steps_to_half}, and runs fail that way",
+                f"diversity fell steadily from {decline[0]:.3f} to {decline[1]:.3f} in {window_steps} steps; runs fail "
+                "that way",
                 'train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "diversity")',
             )
         )
@@ -86,23 +84,10 @@ def find_alarms(
     return [*alarms, *_of_machine(metrics)]
 
 
-class Decline(NamedTuple):
-    """A falling regression line through the last steps."""
+def find_decline(diversities: Sequence[float | None], *, window_steps: int) -> tuple[float, float] | None:
+    """Return the ends of a line that falls steadily through the last values, or None; failure follows (section 3.2).
 
-    start: float
-    """The line at the window's first step."""
-    end: float
-    """The line at the window's last step."""
-    steps_to_half: int
-    """Steps until half of `end` at this rate."""
-
-
-def find_decline(
-    diversities: Sequence[float | None], *, window_steps: int, min_drop: float = MIN_DROP
-) -> Decline | None:
-    """Return the steady decline over the last `window_steps` values, or None; it precedes failure (section 3.2).
-
-    Steady: a least-squares line loses at least `min_drop` of its level, and follows the values closely (correlation
+    Steady: a least-squares line loses at least `MIN_DROP` of its level, and follows the values closely (correlation
     below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
     must have one.
     """
@@ -116,9 +101,7 @@ def find_decline(
         return None
     slope, start = linear_regression(xs, ys)
     end = start + slope * (window_steps - 1)
-    if start - end < min_drop * start:
-        return None
-    return Decline(start=start, end=max(0.0, end), steps_to_half=math.ceil(max(0.0, end) / 2 / -slope))
+    return None if start - end < MIN_DROP * start else (start, end)
 
 
 def _acts(idea: str, step: StepMetrics) -> bool:
@@ -145,14 +128,13 @@ def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
             "base model needs a warm start, and truncated responses need room",
         )
     if metrics.zero_variance_share >= FLAT_SHARE:
-        solved = metrics.sampled_accuracy
-        cause, fix = "nearly all samples are wrong", "train on easier problems, or look at no_code and truncated first"
-        if solved is not None and solved > 0.5:
-            cause, fix = "nearly all samples are right", "train on harder problems"
+        is_right = (metrics.sampled_accuracy or 0.0) > 0.5
         yield Alarm(
             "all_groups_flat",
-            f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: {cause}",
-            f"{fix}; more rollout.num_samples or algorithm.group_filtering dynamic find the few that differ",
+            f"in {metrics.zero_variance_share:.0%} of the problems all samples got one reward, so no gradient: nearly "
+            f"all are {'right' if is_right else 'wrong'}",
+            f"train on {'harder' if is_right else 'easier'} problems; more rollout.num_samples or "
+            "algorithm.group_filtering dynamic find the few that differ",
         )
 
 

@@ -111,15 +111,8 @@ def model_folder(name: str) -> Path | None:
 
 def check_model_folder(path: Path) -> None:
     """Raise DataError unless a folder holds the files of a causal language model and its tokenizer."""
-    if path.is_file():
-        raise DataError(f"model {path} is a file; use its folder")
     if not path.is_dir():
-        raise DataError(f"model {path} does not exist; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
-    if (path / "adapter_config.json").is_file():
-        raise DataError(
-            f"checkpoint folder {path} holds a LoRA adapter, not a model; merge it into its base model first "
-            "(peft's merge_and_unload), and use that folder"
-        )
+        raise DataError(f"model {path} is no folder here; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
     parts = {
         "config.json": ("config.json",),
         "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,

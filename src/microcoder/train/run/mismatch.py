@@ -39,8 +39,7 @@ def correct_mismatch(
     differences = torch.nan_to_num(torch.where(used, trainer_logps - sampler_logps, 0.0), nan=0.0)
     # A row of padding alone, which a sampler never gives, would divide by zero.
     num_tokens = used.sum(1).clamp(min=1)
-    by_response = settings.correction != "token"
-    logs = differences.sum(1, keepdim=True) if by_response else differences
+    logs = differences if settings.correction == "token" else differences.sum(1, keepdim=True)
     ratios = torch.exp(logs / num_tokens[:, None] if settings.correction == "geometric" else logs)
     lower, upper = settings.lower_threshold, settings.threshold
     if settings.mode == "truncate":
@@ -49,14 +48,7 @@ def correct_mismatch(
         weights = ratios.masked_fill((ratios < lower) | (ratios > upper), 0.0)
 
     def mean_over_tokens(values: torch.Tensor) -> list[float]:
-        if by_response and values.size(1) == 1:
-            return values[:, 0].tolist()
         return (torch.where(used, values, 0.0).sum(1) / num_tokens).tolist()
 
-    columns = (
-        mean_over_tokens(differences.abs()),
-        mean_over_tokens(ratios),
-        (ratios if by_response else torch.where(used, ratios, 0.0)).amax(1).tolist(),
-        mean_over_tokens(weights),
-    )
+    columns = (mean_over_tokens(differences.abs()), mean_over_tokens(weights))
     return Correction(weights, [SamplerMismatch(*row) for row in zip(*columns, strict=True)])

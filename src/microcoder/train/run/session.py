@@ -158,7 +158,10 @@ def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
     """Load a recipe's user-defined functions and languages, check their options, and return their manifest records."""
     algorithm, rewards = config.algorithm, build_rewards(config.rewards)
     if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
-        raise ConfigError(config.describe_early_stop(needy))
+        raise ConfigError(
+            f'reward {needy} looks at every test, but evaluator.stop = "{config.evaluator.stop}" leaves out those '
+            "after a failing one; add --evaluator.stop never (judging then takes longer)"
+        )
     used = [
         *(extension for extension, _ in rewards.parts),
         build_asker(config.prompt).style,

@@ -32,7 +32,7 @@ def model_source(name: str) -> str:
 def load_checkpoint(
     source: str, *, revision: str | None, dtype: str, attn_implementation: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load weights and tokenizer from a folder or the hub; raises DataError, or ConfigError for the attention."""
+    """Load weights and tokenizer from a folder or the hub; raises DataError."""
     silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
@@ -47,11 +47,6 @@ def load_checkpoint(
         if is_disk_full(error):
             raise
         reason = str(error).strip().split("\n")[0]
-        if attn_implementation is not None and "attention" in str(error).lower():
-            raise ConfigError(
-                f'model.attn_implementation = "{attn_implementation}" is not available here: {reason}; use "sdpa", or '
-                "leave it out"
-            ) from None
         raise DataError(
             f"cannot load model {source!r}: {type(error).__name__}: {reason}; check the name and the files, or "
             "download it and pass --model.path FOLDER (of `microcoder eval`: --generation.model FOLDER)"

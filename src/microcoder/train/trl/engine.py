@@ -15,12 +15,12 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.files import new_folder
+from microcoder.train.algorithm.config import AlgorithmConfig, CispoLoss, ClippedLoss, GspoLoss, LuspoLoss, SapoLoss
 from microcoder.train.recipe.recipe import Batches, TrainConfig, cut_batches, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
-from microcoder.train.trl.loss import translate_loss
 from microcoder.train.trl.sampling import require_vllm, vllm_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer
 
@@ -160,8 +160,6 @@ def build_arguments(
         # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
         use_bias_correction_kl=False,
         **translate_loss(algorithm),
-        # TRL's advantages are replaced by ours; set all the same, so that those in TRL's log are of this kind.
-        scale_rewards="group" if algorithm.advantage == "grpo" else "none",
         learning_rate=optimizer.learning_rate,
         optim=optimizer.name,
         lr_scheduler_type=optimizer.schedule,
@@ -182,3 +180,23 @@ def build_arguments(
         return GRPOConfig(**decided, **options)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"TRL refuses this recipe: {str(error).strip().splitlines()[0]}") from None
+
+
+def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
+    """Return the arguments of `GRPOConfig` that select a recipe's loss."""
+    loss = algorithm.loss
+    # GSPO is GRPO's loss with the ratio of the whole response.
+    arguments: dict[str, Any] = {
+        "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
+        "importance_sampling_level": "sequence" if isinstance(loss, GspoLoss | LuspoLoss) else "token",
+    }
+    if isinstance(loss, ClippedLoss):
+        arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}
+    if isinstance(loss, CispoLoss):
+        arguments |= {"epsilon_high": loss.max_ratio}
+    if isinstance(loss, SapoLoss):
+        arguments |= {
+            "sapo_temperature_pos": loss.temperature_positive,
+            "sapo_temperature_neg": loss.temperature_negative,
+        }
+    return arguments

@@ -15,7 +15,7 @@ from typing import Any
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.advantages import ADVANTAGES
-from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, DrGrpoLoss, SapoLoss, TwoSidedLoss
+from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, DrGrpoLoss, SapoLoss
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
@@ -69,6 +69,8 @@ CHOSEN: Mapping[str, Any] = {
     # Logits are never whole: log-probs and entropy come out of a fused kernel, over responses without padding.
     f"{MODEL}.use_fused_kernels": True,
     f"{ACTOR}.use_torch_compile": True,
+    # verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not.
+    f"{ACTOR}.clip_ratio_c": 1e9,
     f"{ACTOR}.strategy": "fsdp2",
     f"{ACTOR}.fsdp_config.strategy": "fsdp2",
     f"{ACTOR}.use_dynamic_bsz": True,
@@ -81,7 +83,7 @@ CHOSEN: Mapping[str, Any] = {
     "hydra.output_subdir": None,
     "+ray_kwargs.ray_init.include_dashboard": False,
 }
-"""Options of verl whose defaults do not fit and that change no result; `[verl]` may override them."""
+"""Options of verl whose defaults do not fit; `[verl]` may override them."""
 WITHOUT_EFFECT = {
     "algorithm.gamma": "nothing: a response has one reward",
     "algorithm.lam": "nothing: a response has one reward",
@@ -94,8 +96,6 @@ WITHOUT_EFFECT = {
     "reward.sandbox_fusion": "[evaluator]",
 }
 """Options of verl that have no effect with our advantages and judge -> what to use instead."""
-NO_DUAL_CLIP = 1e9
-"""verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not."""
 FUNCTIONS = {"dapo": "vanilla", "grpo": "vanilla", "dr_grpo": "vanilla", "luspo": "gspo"}
 """Our name of a loss -> verl's; all others have the same name."""
 SUMS = {
@@ -240,7 +240,6 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
         "clip_ratio": low,
         "clip_ratio_low": low,
         "clip_ratio_high": high,
-        "clip_ratio_c": (loss.dual_clip if isinstance(loss, TwoSidedLoss) else None) or NO_DUAL_CLIP,
         "policy_loss.loss_mode": FUNCTIONS.get(loss.kind, loss.kind),
         "loss_agg_mode": SUMS.get(loss.kind, "token-mean"),
         "loss_scale_factor": config.rollout.max_response_tokens if isinstance(loss, DrGrpoLoss) else None,

@@ -99,7 +99,6 @@ viewer.list = (() => {
         { href: viewer.state.link({ ...state, at: row.id, from: "" }), "data-id": row.id, "aria-current": row.id === state.at ? "true" : null },
         make("span", { class: "row-head" }, make("span", { class: `verdict v-${kind(row.verdict)}` }, words(row.verdict)), make("span", { class: "problem" }, shown(row.problem_id)), make("span", { class: "soft" }, `#${row.sample_index ?? "?"}`)),
         make("span", { class: "row-foot soft" }, row.split === "train" || row.split === "heldout" ? `step ${row.step}${row.split === "heldout" ? " held out" : ""} · ` : "", numbers.filter(Boolean).join(" · "), marks.map((mark) => make("b", { class: "mark" }, mark))),
-        make("span", { class: "quote soft", "data-quote": row.place }),
       ),
     );
   }
@@ -137,18 +136,6 @@ viewer.list = (() => {
     return next < 0 || next >= total ? null : viewer.columns.record(index, places[next]);
   }
 
-  // With a search, what stands around the first hit of each row; it comes after the list.
-  async function quote(place, source, state) {
-    const search = viewer.state.search(state);
-    if (!search || !answer.rows.length || answer.quoted === answer.from) return;
-    answer.quoted = answer.from;
-    const quotes = await source.quotes(state.run, search, answer.rows.map((row) => row.place)).catch(() => []);
-    answer.rows.forEach((row, i) => {
-      const line = place.querySelector(`[data-quote="${row.place}"]`);
-      if (line && quotes[i]) replace(line, `${quotes[i].field}: `, shown(quotes[i].before).slice(-24), make("mark", { class: "hit" }, shown(quotes[i].found)), shown(quotes[i].after));
-    });
-  }
-
   // The filtered list as a file, made here: light columns; the texts are in the run's files.
   function save(state) {
     const { index, places } = answer;
@@ -169,5 +156,5 @@ viewer.list = (() => {
     return here < 0 ? "" : `${count(here + 1)} of ${count(answer.total)}`;
   }
 
-  return { load, forget, render, mark, turn, neighbour, quote, standing, kind, signed };
+  return { load, forget, render, mark, turn, neighbour, standing, kind, signed };
 })();

@@ -80,7 +80,6 @@
     viewer.list.mark(places.list, current());
     const standing = document.getElementById("standing");
     if (standing) standing.textContent = viewer.list.standing(current());
-    await viewer.list.quote(places.list, source, current());
   }
 
   async function showSample(state, index) {

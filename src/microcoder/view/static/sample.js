@@ -156,7 +156,7 @@ viewer.sample = (() => {
       "details",
       { class: "text", open },
       make("summary", {}, title, make("span", { class: "soft" }, ` ${note || `${count(text.length)} characters`}`)),
-      length ? viewer.tests.cutNote(body, length, source.text && (() => source.text(run, rollout.id, field))) : null,
+      length ? viewer.tests.cutNote(length) : null,
       body,
     );
   }

@@ -38,9 +38,7 @@ viewer.serverSource = (() => {
     forget: (run) => indexes.delete(run),
     index,
     search,
-    quotes: async (run, words, places) => (await ask("quotes", { run, ...words, places: places.join(",") })).quotes,
     rollout: (run, id, words) => ask("rollout", { run, id, ...words }),
     test: (run, problem, test) => ask("test", { run, problem, test }),
-    text: async (run, id, field, test) => (await ask("text", { run, id, field, test: test ?? 0 })).text,
   };
 })();

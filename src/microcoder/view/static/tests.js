@@ -57,16 +57,15 @@ viewer.tests = (() => {
     if (known.error) return [make("p", { class: "notice" }, shown(known.error.message))];
     const changed = known.is_known && rollout.tests_total !== null && known.num_tests !== rollout.tests_total;
     const isOther = known.is_known && rollout.split === "train" && rollout.prompt && known.statement && !rollout.prompt.includes(known.statement.trim().slice(0, 2000));
-    const whole = (field) => source.text && (() => source.text(run, rollout.id, field, number));
     const lengths = { ...known.cut, actual: rollout.cut[`${number}/actual`] };
     const missing = "Not in these files; microcoder view RUN --problems FILE shows it.";
     const actual = typeof test.output === "string" ? test.output : null;
     const expected = known.is_known ? known.expected : null;
     const compared = test.verdict === "wrong_answer" && actual !== null && expected !== null;
     const panes = [
-      pane("Input", known.is_known ? text(known.input) : soft(missing), lengths.input, whole("input")),
-      pane("Expected", expected === null ? soft(missing) : compared ? lined(expected, actual) : text(expected), lengths.expected, whole("expected")),
-      test.verdict === "given" ? null : pane("Actual", actual === null ? unrecorded(test) : compared ? lined(actual, expected) : text(actual), lengths.actual, whole("actual")),
+      pane("Input", known.is_known ? text(known.input) : soft(missing), lengths.input),
+      pane("Expected", expected === null ? soft(missing) : compared ? lined(expected, actual) : text(expected), lengths.expected),
+      test.verdict === "given" ? null : pane("Actual", actual === null ? unrecorded(test) : compared ? lined(actual, expected) : text(actual), lengths.actual),
     ];
     const how = test.verdict === "given" ? "" : test.method ? `Accepted by the comparison “${shown(test.method)}”.` : test.verdict === "wrong_answer" ? "No comparison accepted this output." : `Ended by ${words(test.verdict)}; no output was compared.`;
     return [
@@ -98,26 +97,13 @@ viewer.tests = (() => {
     return make("pre", { tabindex: 0 }, lines.map((line, i) => (line === others[i] ? `${line}\n` : make("mark", {}, `${line || " "}\n`))));
   }
 
-  // A titled text; a cut one says so, and can be had whole where a server is.
-  function pane(title, body, length, whole) {
-    const place = make("section", { class: "pane", "aria-label": title }, make("h4", {}, title), body);
-    if (length) place.append(cutNote(body, length, whole));
-    return place;
+  // A titled text; a cut one says so.
+  function pane(title, body, length) {
+    return make("section", { class: "pane", "aria-label": title }, make("h4", {}, title), body, length ? cutNote(length) : null);
   }
 
-  function cutNote(body, length, whole) {
-    const note = make("p", { class: "soft small" }, `Cut; the whole has ${count(length)} characters. `);
-    const show = async (event) => {
-      event.target.disabled = true;
-      try {
-        body.replaceChildren(shown(await whole()));
-        note.remove();
-      } catch (error) {
-        viewer.page.alarm(error);
-      }
-    };
-    if (whole) note.append(make("button", { type: "button", click: show }, "Show all"));
-    return note;
+  function cutNote(length) {
+    return make("p", { class: "soft small" }, `Cut; the whole has ${count(length)} characters.`);
   }
 
   return { render, cutNote };
