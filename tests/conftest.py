@@ -2,7 +2,6 @@
 
 import gc
 import os
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,70 +45,6 @@ LONGEST = (
     "test_tutorials.py",
 )
 """Files that begin first, so that none of them is left alone on a processor at the end."""
-APART = (
-    "integrations/test_integrations_page.py",
-    "judge/test_busy.py",
-    "judge/test_containers.py",
-    "judge/test_hostile.py",
-    "judge/test_reference.py",
-    "judge/test_second_tries.py",
-    "judge/test_waiting.py",
-)
-"""Files of long tests that share nothing made once a file: each test function may have another worker."""
-
-
-TRAINS = re.compile(
-    r"\btiny_checkpoint\b|importorskip\(.verl|"
-    r"^(import|from) (torch|transformers|trl|microcoder\.train\.(trl|run\.mismatch))\b",
-    re.M,
-)
-"""Text of a file whose tests train: to import what they need takes a worker many seconds, so that two do it for all."""
-NUM_TRAINING_WORKERS = 2
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Say which workers leave out what trains; one that is started in place of another takes everything."""
-    is_first = int(node.gateway.id.removeprefix("gw")) in range(NUM_TRAINING_WORKERS, node.workerinput["workercount"])
-    node.workerinput["leaves_out_training"] = is_first and node.config.getvalue("dist") == "loadfile"
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    is_light = getattr(config, "workerinput", {}).get("leaves_out_training")
-    is_left_out = is_light and collection_path.match("test_*.py") and TRAINS.search(collection_path.read_text("utf-8"))
-    return True if is_left_out else None
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give a worker a file at a time, so that its fixtures are made once, or a test function of those `APART`."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class ByWhatIsCollected(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file, _, name = nodeid.partition("::")
-            return f"{file}::{name.partition('[')[0]}" if file.endswith(APART) else file
-
-        def _check_nodes_have_same_collection(self) -> bool:
-            """Have what is to be done be what the first workers collected."""
-            by_size = sorted(self.registered_collections.items(), key=lambda pair: len(pair[1]), reverse=True)
-            self.registered_collections = dict(by_size)
-            is_whole = all({*tests} <= {*by_size[0][1]} for _, tests in by_size)
-            return is_whole or super()._check_nodes_have_same_collection()
-
-        def _assign_work_unit(self, node: Any) -> None:
-            """Give a worker what it alone can do, else what comes first; let it end where there is nothing for it."""
-            known = [{*tests} for tests in self.registered_collections.values()]
-            own = {*self.registered_collections[node]}
-            can_do = {scope: tests for scope, tests in self.workqueue.items() if own.issuperset(tests)}
-            alone = [scope for scope, tests in can_do.items() if not all(some.issuperset(tests) for some in known)]
-            if can_do:
-                self.workqueue.move_to_end([*alone, *can_do][0], last=False)
-                super()._assign_work_unit(node)
-            else:
-                node.shutdown()
-
-    return ByWhatIsCollected(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

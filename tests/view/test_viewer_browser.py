@@ -12,7 +12,6 @@ from viewer_runs import HOSTILE, edit_rollouts, make_hostile, serving, write_tra
 from microcoder.lab.studies.report import describe_report
 from microcoder.train.runs import read_history
 from microcoder.view import open_collection, write_bundle, write_report
-from microcoder.view.serve import read_static
 
 VIEWS = (
     "#view=overview",
@@ -290,30 +289,3 @@ def test_every_view_fits_its_window_and_everything_to_press_is_large_enough_and_
         assert [node["role"] for node in used if not node.get("name", {}).get("value")] == []
     paper = page.run("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(255, 255, 255)" if theme == "light" else "rgb(20, 23, 27)")
-
-
-def test_the_colours_of_text_have_contrast() -> None:
-    css = read_static()["page.css"].decode()
-    pairs = {name: both for name, *both in re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", css)}
-    for ground in ("paper", "wash", "notice", "chosen", "differs"):
-        texts = ("ink",) if ground == "differs" else ("ink", "soft", "link", "good", "bad", "odd", "none")
-        for text in texts:
-            for theme in (0, 1):
-                ratio = contrast(pairs[text][theme], pairs[ground][theme])
-                assert ratio >= 4.5, (text, ground, theme, ratio)
-    shades = re.findall(r"background: light-dark\((#\w{6}), (#\w{6})\)", read_static()["texts.css"].decode())
-    assert len(shades) >= 6
-    for shade in shades:
-        assert all(contrast(pairs["ink"][theme], shade[theme]) >= 4.5 for theme in (0, 1)), shade
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2's ratio of relative luminances."""
-    low, high = sorted(luminance(colour) for colour in (one, other))
-    return (high + 0.05) / (low + 0.05)
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
