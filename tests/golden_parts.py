@@ -2,10 +2,7 @@
 
 import io
 import json
-import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cache
 from importlib.util import find_spec
@@ -15,35 +12,18 @@ from typing import Any
 import httpx
 import pyarrow.parquet
 
-from golden_values import ROOT, Skipped, Values, digest, flatten, say_verdict, shorten, steady, without_measures
-from microcoder import Checker, Problem, Program, Verdict, extract_program
+from golden_values import ROOT, Skipped, Values, digest, flatten, shorten, steady, without_measures
+from microcoder import Checker, Problem, extract_program
 from microcoder.cli import main
 from microcoder.data.formats.candidates import Rejection
 from microcoder.data.formats.rows import FORMATS
-from microcoder.judge import Invocation, Judge, compare_output
+from microcoder.judge import compare_output
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.types import Outcome
 from microcoder.lab.studies.design import find_studies
 from microcoder.lab.studies.work import plan_work
 from microcoder.lab.yardstick.cases import STORED, load_suite
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.view import open_collection
-
-# ----- The judge.
-
-
-def each(tasks: Mapping[str, Callable[[Judge], str]]) -> Values:
-    """Do every task, two at a time, since programs of one call would set limits for each other.
-
-    By a judge of which every answer is its own: nothing kept, every test run, limits as written.
-    """
-    with Judge(workers=2, cache_size=0, stop="never", time_scale=1.0) as judge, ThreadPoolExecutor(2) as threads:
-        return dict(zip(tasks, threads.map(lambda task: task(judge), tasks.values()), strict=True))
-
-
-def judged(program: Program, problem: Problem, say: Callable[[Verdict], str] = say_verdict) -> Callable[[Judge], str]:
-    """Return a task: judge one program."""
-    return lambda judge: say(judge.judge([program], [problem])[0])
 
 
 def compare_pairs(_: Path) -> Values:
@@ -62,91 +42,10 @@ def compare_pairs(_: Path) -> Values:
     return found
 
 
-ABOUT_THE_MACHINE = re.compile(
-    r"argument|environment|platform|interpreter|user and|uname|own source|source of|call stack|caller|traced|trace|"
-    r"line of an|recursion|stack|random of|import of main|linecache|glob|temporary|file|memory|dis and|set order|"
-    r"time|locale|zone|subprocess|malloc|digits|peak|module|warning|names of|\bdate|numpy prints|hundreds"
-)
-"""In the name of a program: what it prints is of the interpreter or the machine rather than of the input."""
-
-
-def run_fidelity(_: Path) -> Values:
-    """Right programs of unusual form: what they print and how they end."""
-    from judge.conftest import make_problem  # pyrefly: ignore[missing-import]
-    from judge.fidelity_programs import CALLS, INPUT, PROGRAMS  # pyrefly: ignore[missing-import]
-
-    def run(name: str, code: str) -> Callable[[Judge], str]:
-        def task(judge: Judge) -> str:
-            found = judge.run(Invocation(Program(code), stdin=INPUT, cpu_seconds=20.0, memory_limit_mib=1024))
-            printed = "" if ABOUT_THE_MACHINE.search(name) else f" {digest(found.stdout)}"
-            return f"{found.failure or 'ended'} {found.exit_code}{printed}"
-
-        return task
-
-    calls = make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve", time_limit_seconds=20.0)
-    tasks = {name: run(name, code) for name, code in PROGRAMS.items()}
-    tasks |= {f"call: {name}": judged(Program(code), calls) for name, code in CALLS.items()}
-    return each(tasks)
-
-
-def judge_hostile(_: Path) -> Values:
-    """Programs that try to do harm: the outcome, where it is certain."""
-    from judge.safety_suites import HOSTILE, hostile_case  # pyrefly: ignore[missing-import]
-
-    def say(allowed: Sequence[Outcome]) -> Callable[[Verdict], str]:
-        either = "|".join(sorted(allowed))
-        return lambda verdict: either if verdict.outcome in allowed else f"{verdict.outcome}: {verdict.detail}"
-
-    tasks = {}
-    for name, (allowed, _code) in HOSTILE.items():
-        case = hostile_case(name)
-        tasks[name] = judged(case.attempt, case.problem, say(allowed))
-    return each(tasks)
-
-
-def judge_forging(_: Path) -> Values:
-    """Programs that try to be accepted: the verdict on each test."""
-    from judge.safety_suites import _ENDLESS_FORGERIES, FORGERIES, KINDS, can_be_judged, forging_case  # pyrefly: ignore[missing-import]
-
-    cases = {name: forging_case(name) for name in FORGERIES}
-    if not all(map(can_be_judged, cases.values())):
-        raise Skipped("there is no compiler for C++")
-
-    def refused(verdict: Verdict) -> str:
-        return "accepted" if verdict.is_accepted else "refused" if verdict.is_scorable else verdict.detail
-
-    tasks = {
-        name: judged(
-            case.attempt,
-            case.problem,
-            refused if name in (*_ENDLESS_FORGERIES, "a thread left behind") else say_verdict,
-        )
-        for name, case in cases.items()
-    }
-    tasks |= {f"honest {name}": judged(kind.honest, kind.problem) for name, kind in KINDS.items()}
-    return each(tasks)
-
-
-def judge_stateful(_: Path) -> Values:
-    """Programs that carry something from test to test, and usual ones, where tests share a process."""
-    from judge.stateful_programs import RESET, SCREENED  # pyrefly: ignore[missing-import]
-    from judge.test_sharing import ALLOWED, EXPECTED, _problem  # pyrefly: ignore[missing-import]
-
-    tasks = {}
-    for kind, programs in (("screened", SCREENED), ("reset", RESET), ("allowed", ALLOWED)):
-        for name, code in programs.items():
-            for place, outputs in enumerate(EXPECTED):
-                tasks[f"{kind}: {name}, outputs {place}"] = judged(Program(code), _problem(outputs))
-    return each(tasks)
-
-
 def list_yardstick(_: Path) -> Values:
     """The cases of `microcoder audit-judge`; what those of fidelity do is a part of its own."""
     cases = [case for suite in STORED if suite != "fidelity" for case in load_suite(suite)]
     return {f"{case.suite} {case.title}": digest(repr(case)) for case in cases}
-
-
-# ----- Responses and rows.
 
 
 def extract_layouts(_: Path) -> Values:
@@ -219,8 +118,6 @@ def build_corpus(folder: Path) -> Values:
             found |= {f"{name} line {n}": digest(line) for n, line in enumerate(path.read_text().splitlines(), 1)}
     return found
 
-
-# ----- Training, evaluation, pages.
 
 SMALL = {
     "num_steps": "4",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from microcoder import Verdict, __version__
+from microcoder import __version__
 
 ROOT = Path(__file__).parents[1]
 Values = dict[str, str]
@@ -58,14 +58,6 @@ def flatten(value: Any, name: str) -> Values:
     if isinstance(value, Mapping) and value:
         return {key: leaf for part in value for key, leaf in flatten(value[part], f"{name}.{part}").items()}
     return {name: shorten(json.dumps(value, sort_keys=True, default=str))}
-
-
-def say_verdict(verdict: Verdict) -> str:
-    """Return the outcome and those of the tests, with their details but for what memory was measured."""
-    tests = [
-        (test.verdict, test.method, re.sub(r"\d+ (?=MiB of|bytes)", "", steady(test.detail))) for test in verdict.tests
-    ]
-    return f"{verdict.outcome} {verdict.tests_passed}/{verdict.tests_total} {digest(tests)}"
 
 
 def compare_packs(old: Mapping[str, Values], new: Mapping[str, Values]) -> list[str]:

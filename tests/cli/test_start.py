@@ -37,14 +37,6 @@ def test_the_package_imports_nothing_before_a_name_is_asked_for() -> None:
     assert "pydantic" in modules_after("from microcoder import Problem")
 
 
-def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:
-    import microcoder
-
-    with pytest.raises(AttributeError, match="no attribute 'Problems'"):
-        microcoder.Problems  # noqa: B018  # pyrefly: ignore
-    assert set(microcoder.__all__) <= set(dir(microcoder))
-
-
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]], ids=" ".join)
 def test_the_list_of_verbs_imports_no_verb(arguments: list[str]) -> None:
     modules = modules_of_command(*arguments)

@@ -75,20 +75,14 @@ def test_usual_programs_may_share_a_process() -> None:
 
 OTHER_THREADS = (
     "threading.Thread(target=main).start()\nmain()",
-    "t = threading.Thread(target=main)\nt.start()\nmain()\nt.join()",
     "threading.Thread(target=main, daemon=True).start()",
     "threading.Thread(target=lambda: print(threading.current_thread())).start()",
     "T = threading.Thread\nthreading.Thread(target=main).start()",
     "print(threading.stack_size(2**26))\nthreading.Thread(target=main).start()",
     "threading.stack_size(int(input()))\nthreading.Thread(target=main).start()",
     "def go():\n    threading.Thread(target=main).start()\ngo()",
-    "from threading import Thread as T, active_count\nT(target=main).start()",
-    "from threading import Thread as T\nprint(T)\nT(target=main).start()",
     "import threading as t\nt.Timer(1, main).start()",
-    "t = threading.Thread(target=main)\nt.start()\nt.join(timeout=hash(main))",
-    "t = threading.Thread(target=main)\nt.start(**vars())\nt.join()",
     "threading.Thread(target=main).start(**vars())",
-    "def own(): print(t.name)\nt = threading.Thread(target=own)\nt.start()\nt.join()",
     "class threading:\n    class Thread:\n        def __init__(self, target): print(target)\n"
     "        def start(self): pass\nthreading.Thread(target=main).start()",
     "def main(): print(2)\nthreading.Thread(target=main).start()",

@@ -108,6 +108,12 @@ def codecontests() -> tuple[Candidate, ...]:
     return tuple(make(f"codecontests/{n}", row["prompt"]) for n, row in enumerate(rows(content)))
 
 
+@cache
+def mbpp() -> tuple[Candidate, ...]:
+    (content,) = members("mbpp", r".*\.jsonl").values()
+    return tuple(make(f"mbpp/{row['task_id']}", "\n".join([row["text"], *row["test_list"]])) for row in rows(content))
+
+
 def make(name: str, text: str, **fields: Any) -> Candidate:
     return Candidate(
         id=name, dataset=name.partition("/")[0], statement_found=text, statement=clean(text).text, **fields
