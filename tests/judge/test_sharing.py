@@ -90,7 +90,7 @@ OTHER_THREADS = (
     "from math import gcd as main\nthreading.Thread(target=main).start()",
     "def f(threading): pass\nthreading.Thread(target=main).start()",
     "def f(): import math as threading\nthreading.Thread(target=main).start()",
-    "from os.path import *\nthreading.Thread(target=main).start()\nthreading.Thread(target=main).start()",
+    "import threading as t\nprint(t.get_ident())\nraise SystemExit\nthreading.Thread(target=main).start()",
     "def f():\n    global main\n    from math import gcd\n    main = gcd\nthreading.Thread(target=main).start()",
     "from math import *\nthreading.Thread(target=gcd).start()",
     "def gcd(): print(1)\nfrom math import *\nthreading.Thread(target=gcd).start()",

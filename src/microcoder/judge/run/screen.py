@@ -151,7 +151,9 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
         block = block[-1].body
     found = _THREAD.fullmatch(ast.unparse(block[-1])) if block else None
     imports = [node for node in tree.body if isinstance(node, ast.Import)]
-    threading = [(node, alias) for node in imports for alias in node.names if alias.name == "threading"]
+    threading = [
+        (node, alias) for node in imports for alias in node.names if (alias.name, alias.asname) == ("threading", None)
+    ]
     if found is None or not threading or iskeyword(target := found[1]):
         return
     for place in (tree.body, block):
