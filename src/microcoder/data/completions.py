@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,6 +148,15 @@ class Endpoint:
             f"{self._url} failed {attempt} times, last: {failure}; check that it is up and type the same command again "
             "to resume"
         )
+
+    def ask_again(
+        self, text: str, kind: type[Asked], *, seeds: Iterable[int], temperature: float = 0.0
+    ) -> Asked | None:
+        """Return the first reply, under these seeds in turn, that is what was asked for; None if none is."""
+        for seed in seeds:
+            with suppress(BadReply):
+                return self.ask(text, kind, seed=seed, temperature=temperature)
+        return None
 
     def ask(self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0) -> Asked:
         """Return the model's reply to a prompt, a JSON object of this kind; raise BadReply if it is none."""

@@ -12,13 +12,12 @@ A pass rate is the share of a model's attempts that passed: judged by our evalua
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from microcoder.data.completions import BadReply, Endpoint
+from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Difficulty
 from microcoder.data.formats.row import Malformed
 from microcoder.data.rowfiles import placed, read_file
@@ -82,13 +81,11 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     answers: list[dict[str, int]] = []
     for time in range(TIMES):
         # Asked again under other seeds where it does not follow the schema.
-        for seed in range(time, TIMES * _ATTEMPTS, TIMES):
-            with suppress(BadReply):
-                scores = model.ask(f"{_PROMPT}{statement}\n", Scores, seed=seed, temperature=_TEMPERATURE)
-                answers.append(scores.model_dump())
-                break
-        else:
+        seeds = range(time, TIMES * _ATTEMPTS, TIMES)
+        scores = model.ask_again(f"{_PROMPT}{statement}\n", Scores, seeds=seeds, temperature=_TEMPERATURE)
+        if scores is None:
             return candidate
+        answers.append(scores.model_dump())
     means = {name: sum(answer[name] for answer in answers) / TIMES for name in DIMENSIONS}
     score = sum(weight * means[name] for name, (weight, _) in DIMENSIONS.items())
     name = f"{model.settings.model} {hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]}"

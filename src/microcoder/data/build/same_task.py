@@ -10,11 +10,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
 
-from microcoder.data.completions import Asked, BadReply, Endpoint, EndpointSettings
+from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.filter.contamination import Hit, words
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.config import Config
@@ -22,7 +21,8 @@ from microcoder.judge.core.types import Record
 
 NUM_NEAREST = 20
 """Benchmark problems that a problem is compared with."""
-_ATTEMPTS = 3
+_SEEDS = range(3)
+"""Under these a question is asked in turn, while replies do not follow the schema."""
 _MOST_CHARACTERS = 12_000
 """Of a statement: more is a table or a long example."""
 _RESTATE = """State the task of the programming problem below in one to three plain English sentences, as a textbook
@@ -100,7 +100,7 @@ def _weigh(text: str, rarity: dict[str, float]) -> dict[str, float]:
 
 def restate(problem: Candidate, model: Endpoint) -> str:
     """Return a problem's task without its story; the statement itself where the model does not follow the schema."""
-    reply = _ask(model, f"{_RESTATE}{problem.statement[:_MOST_CHARACTERS]}\n", Restatement)
+    reply = model.ask_again(f"{_RESTATE}{problem.statement[:_MOST_CHARACTERS]}\n", Restatement, seeds=_SEEDS)
     return reply.task if reply else problem.statement
 
 
@@ -109,17 +109,10 @@ def find_same_task(candidate: Candidate, index: TaskIndex, model: Endpoint) -> t
     num_unanswered = 0
     for other in index.find_nearest(restate(candidate, model)):
         first, second = other.statement[:_MOST_CHARACTERS], candidate.statement[:_MOST_CHARACTERS]
-        reply = _ask(model, f"{_COMPARE}\nFirst problem:\n{first}\n\nSecond problem:\n{second}\n", Comparison)
+        texts = f"{_COMPARE}\nFirst problem:\n{first}\n\nSecond problem:\n{second}\n"
+        reply = model.ask_again(texts, Comparison, seeds=_SEEDS)
         if reply is None:
             num_unanswered += 1
         elif reply.is_same:
             return [Hit(other.id, "model", 1.0, f"{model.settings.model}: {reply.reason}")], num_unanswered
     return [], num_unanswered
-
-
-def _ask(model: Endpoint, text: str, kind: type[Asked]) -> Asked | None:
-    """Return a reply; None where no attempt follows the schema."""
-    for seed in range(_ATTEMPTS):
-        with suppress(BadReply):
-            return model.ask(text, kind, seed=seed)
-    return None
