@@ -22,7 +22,7 @@ BUDGETS = {
     "judge/compare": 1130,
     "judge/languages": 845,
     "judge/run": 4710,
-    "judge/fleet": 1840,
+    "judge/fleet": 1860,
     "judge/serve": 845,
     "judge": 60,
     "data/formats": 4425,

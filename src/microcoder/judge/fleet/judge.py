@@ -43,10 +43,20 @@ class BatchJudge(Protocol):
 
 
 class Judging(ABC):
-    """A judge that takes single programs, too; use it as a context manager, or call `close`."""
+    """A judge that takes single programs, too; use it as a context manager, or call `close`.
 
-    _lock: threading.RLock
+    Identical pairs of program and problem are judged once, also across calls, and sent once to where they are judged.
+    """
+
     _is_closed = False
+
+    def __init__(self, cache_size: int) -> None:
+        """Keep up to so many verdicts."""
+        self._lock = threading.RLock()
+        self._in_flight: dict[Any, Work] = {}
+        """By the verdict's key in the cache; for a program that is only run, an object of its own."""
+        self._cache: Recent[Verdict] = Recent(cache_size)
+        self._own_counts = Statistics()
 
     def __enter__(self) -> Self:
         return self
@@ -101,9 +111,71 @@ class Judging(ABC):
     def _prepare(self, program: Program, problem: Problem, what: str) -> Any:
         """Check a program, which messages call `what`; return its prepared problem."""
 
-    @abstractmethod
     def _begin_all(self, programs: Sequence[Program], prepared: Sequence[Any]) -> list[Future[Verdict]]:
         """Begin programs, each with what `_prepare` returned."""
+        works = [Work(*pair) for pair in zip(programs, prepared, strict=True)]
+        futures = [work.waiting[0] for work in works]
+        self._enqueue([(work.key, work) for work in works])
+        return futures
+
+    def _enqueue(self, keyed: Sequence[tuple[Any, Work]]) -> None:
+        """Start work by the keys of its answers, unless they are known or on their way."""
+        new: list[Work] = []
+        known: list[tuple[Work, Verdict]] = []
+        with self._lock:
+            self._check_open()
+            for key, work in keyed:
+                (future,) = work.waiting
+                verdict, begun = self._cache.find(key), self._in_flight.get(key)
+                self._own_counts.from_cache += verdict is not None or begun is not None
+                if verdict is not None:
+                    known.append((work, verdict))
+                    continue
+                if begun is not None:
+                    begun.waiting.append(future)
+                else:
+                    begun, work.end = work, partial(self._finish, key)
+                    self._in_flight[key] = work
+                    new.append(work)
+                future.add_done_callback(lambda done, begun=begun: self._withdraw(begun) if done.cancelled() else None)
+        for work, verdict in known:
+            answer_all(work, verdict)
+        self._put(new)
+
+    @abstractmethod
+    def _put(self, items: Sequence[Work]) -> None:
+        """Begin work that is neither known nor on its way."""
+
+    @abstractmethod
+    def _withdraw(self, work: Work) -> None:
+        """Take note that somebody no longer waits for a program's answer."""
+
+    def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
+        """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
+        with self._lock:
+            # Another caller may have joined in the meantime.
+            is_again = answer is None and work.is_wanted()
+            if isinstance(answer, Verdict) and work.problem is not None:
+                self._note(key, answer)
+            # Closing the judge may have answered them already.
+            is_last = not is_again and self._in_flight.pop(key, None) is not None
+        if is_again:
+            self._put([work])
+        elif is_last:
+            # They refer to the work, which would keep the problem's tests until the next collection of cycles.
+            answer_all(work, answer)
+
+    def _note(self, key: Any, verdict: Verdict) -> None:
+        """Count a verdict, and keep it."""
+        counts = self._own_counts
+        counts.judged += 1
+        counts.faults += not verdict.is_scorable
+        counts.checker_crashes += verdict.is_checker_crash
+        if verdict.is_scorable:
+            self._cache.add(key, verdict)
+            self._cache.trim()
+        elif not (verdict.is_checker_fault or self._is_closed):
+            _LOG.warning("microcoder: a program stays unscored: %s", verdict.detail)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
         """Judge one program from a coroutine, such as when a rollout arrives; raises like `judge`."""
@@ -118,6 +190,10 @@ class Judging(ABC):
                 return
             self._is_closed = True
         self._end()
+        with self._lock:
+            left, self._in_flight = self._in_flight, {}
+        for work in left.values():
+            answer_all(work, work.fault(f"this {type(self).__name__} was closed"))
 
     @abstractmethod
     def _end(self) -> None:
@@ -131,8 +207,7 @@ class Judging(ABC):
 class Judge(Judging):
     """A pool of warm sandboxes; use it as a context manager, or call `close`.
 
-    Identical pairs of program and problem are judged once, also across calls. Of a batch, programs of problems that
-    took longest so far start first.
+    Of a batch, programs of problems that took longest so far start first.
     """
 
     def __init__(self, options: JudgeOptions | None = None, **keys: Any) -> None:
@@ -154,11 +229,7 @@ class Judge(Judging):
         if not 0 <= self.processes <= self.workers:
             raise ConfigError(f"processes = {self.processes}; use 0 to {self.workers}, the number of workers")
         self.stop: StopRule = options.stop
-        self._lock = threading.RLock()
-        self._in_flight: dict[Any, Work] = {}
-        """By the verdict's key in the cache; for a program that is only run, an object of its own."""
-        self._cache: Recent[Verdict] = Recent(options.cache_size)
-        self._own_counts = Statistics()
+        super().__init__(options.cache_size)
         packages = provide_packages(load_profile(options.packages))
         if self.processes:
             from microcoder.judge.fleet.pipe import Processes  # a judge of few workers starts without it
@@ -202,7 +273,7 @@ class Judge(Judging):
         invocation.check()
         work = Work(invocation.program, None, invocation)
         (future,) = work.waiting
-        self._enqueue(object(), work)
+        self._enqueue([(object(), work)])
         return future
 
     def run(self, invocation: Invocation) -> Execution:
@@ -211,10 +282,6 @@ class Judge(Judging):
 
     def _end(self) -> None:
         self._pool.close()
-        with self._lock:
-            left, self._in_flight = self._in_flight, {}
-        for work in left.values():
-            answer_all(work, work.fault("the judge was closed"))
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
         self._check_open()
@@ -224,69 +291,18 @@ class Judge(Judging):
             raise EvaluatorFault(trouble)
         return self._shelf.find(problem)
 
-    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[PreparedProblem]) -> list[Future[Verdict]]:
-        self._check_open()
-        works = [Work(*pair) for pair in zip(programs, prepared, strict=True)]
-        futures = [work.waiting[0] for work in works]
-        for work in sorted(works, key=lambda work: -work.problem.expected_seconds):
-            self._enqueue(work.problem.key_of(work.program), work)
-        return futures
-
-    def _enqueue(self, key: Any, work: Work) -> None:
-        """Start work unless its answer is known or on its way."""
-        (future,) = work.waiting
-        with self._lock:
-            self._check_open()
-            verdict, begun = self._cache.find(key), self._in_flight.get(key)
-            is_new = verdict is None and begun is None
-            if is_new:
-                work.end = partial(self._finish, key)
-                self._in_flight[key] = work
-            elif begun is not None:
-                work = begun
-                work.waiting.append(future)
-            self._own_counts.from_cache += not is_new
-        if verdict is not None:
-            answer_all(work, verdict)
-            return
-        if is_new:
+    def _put(self, items: Sequence[Work]) -> None:
+        for work in sorted(items, key=lambda work: -work.problem.expected_seconds if work.problem else 0.0):
             self._pool.put(work)
-        future.add_done_callback(lambda done: self._withdraw(work) if done.cancelled() else None)
 
     def _withdraw(self, work: Work) -> None:
-        """Stop a program's work if nobody waits for its answer any more."""
         if work.waiting and not work.is_wanted():
             self._pool.withdraw(work)
 
     def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
-        """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
-        with self._lock:
-            # Another caller may have joined in the meantime.
-            is_again = answer is None and work.is_wanted()
-            if answer is not None:
-                self._note(key, work.problem, answer)
-            # Closing the judge may have answered them already.
-            is_last = not is_again and self._in_flight.pop(key, None) is not None
-        if is_again:
-            self._pool.put(work)
-        elif is_last:
-            # They refer to the work, which would keep the problem's tests until the next collection of cycles.
-            answer_all(work, answer)
-
-    def _note(self, key: Any, problem: PreparedProblem | None, answer: Answer) -> None:
-        """Count an answer, and keep a verdict."""
-        counts = self._own_counts
-        if not isinstance(answer, Verdict) or problem is None:
-            return
-        counts.judged += 1
-        counts.faults += not answer.is_scorable
-        counts.checker_crashes += answer.is_checker_crash
-        if not (answer.is_scorable or answer.is_checker_fault or self._is_closed):
-            _LOG.warning("microcoder: a program stays unscored: %s", answer.detail)
-        problem.note_seconds(sum(test.wall_seconds for test in answer.tests))
-        if answer.is_scorable:
-            self._cache.add(key, answer)
-            self._cache.trim()
+        if isinstance(answer, Verdict) and work.problem is not None:
+            work.problem.note_seconds(sum(test.wall_seconds for test in answer.tests))
+        super()._finish(key, work, answer)
 
 
 def judge(

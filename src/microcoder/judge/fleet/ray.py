@@ -150,10 +150,10 @@ class RayJudge(RemoteJudge[_Node]):
         """
         if not ray.is_initialized():
             raise ConfigError("Ray is not initialised; call ray.init() first")
-        JudgeOptions.read(options)
+        cache_size = JudgeOptions.read(options).cache_size
         self._processors_per_worker = max(0.0, processors_per_worker)
         self._options = options
-        super().__init__(_check_and_strip)
+        super().__init__(_check_and_strip, cache_size)
         self._resting: dict[str, float] = {}
         self._start_failure = ""
         try:

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from microcoder.judge.core.types import Problem, Program, Record, Repeat, Uncoun
 from microcoder.judge.fleet.fleet import Fleet, PlaceT
 from microcoder.judge.fleet.judge import Judging
 from microcoder.judge.languages import check_language
+from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.workers import Answer, Shelf, Work
 
 
@@ -114,9 +114,14 @@ def strip_problem(problem: Problem) -> NumberedProblem:
 class RemoteJudge(Fleet[PlaceT], Judging):
     """Client side of remote judges, thread-safe: an event loop in its own thread sends the programs."""
 
-    def __init__(self, make: Callable[[Problem], NumberedProblem] = strip_problem) -> None:
+    def __init__(
+        self,
+        make: Callable[[Problem], NumberedProblem] = strip_problem,
+        cache_size: int = JudgeOptions.model_fields["cache_size"].default,
+    ) -> None:
         """Start the loop; `make` returns a new problem as it is sent, or raises if it cannot be judged."""
-        super().__init__()
+        Fleet.__init__(self)
+        Judging.__init__(self, cache_size)
         self._shelf = Shelf(make, MOST_PROBLEM_BYTES)
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -128,13 +133,13 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         check_language(program, problem, what)
         return self._shelf.find(problem)
 
-    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[NumberedProblem]) -> list[Future[Verdict]]:
-        pairs = zip(programs, prepared, strict=True)
-        works = [Work(program, known, group=known.number) for program, known in pairs]
-        with self._lock:
-            self._check_open()
-            self._put(works)
-        return [work.waiting[0] for work in works]
+    def _put(self, items: Sequence[Work]) -> None:
+        for item in items:
+            item.group = item.problem.number
+        super()._put(items)
+
+    def _withdraw(self, work: Work) -> None:
+        """Do nothing: it is seen when its turn comes, and a service is asked to end what nobody waits for."""
 
     def _end(self) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)

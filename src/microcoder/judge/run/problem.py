@@ -5,7 +5,6 @@ docs/functions.md has a table of the kinds and how each is written as JSON.
 `PreparedProblem` is a problem in the form in which it is judged, checked once for all its programs.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.compare.values import read_arguments, read_expected, show
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import defines_node, find_call
-from microcoder.judge.core.types import Call, Method, Outcome, Problem, Program, Signature, TestCase, TestResult
+from microcoder.judge.core.types import Call, Method, Outcome, Problem, Signature, TestCase, TestResult
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.supervisor import Run
@@ -169,12 +168,6 @@ class PreparedProblem:
         per_character = 2 if self.problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
         tests = self.problem.tests
         return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in tests)
-
-    def key_of(self, program: Program) -> tuple[int, bytes]:
-        """Return the cache key of this program's verdict, which keeps neither of them alive."""
-        # A client's reason may be any text, also that of somebody's program.
-        text = f"-{program.reason}" if program.code is None else f"={program.code}"
-        return self.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     def submit(self, code: str) -> str:
         """Return the source that is run for an answer's code: the code itself, or the harness called with it."""

@@ -5,6 +5,7 @@ Also the cache of problems as a judge or a client holds them (`Shelf`).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -114,6 +115,13 @@ class Work:
     """How many places were lost while they had it."""
     lost_since: float = 0.0
     """When a loss of it was first counted, by `time.monotonic`; 0 if never."""
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """The cache key of its verdict, which keeps neither program nor problem alive."""
+        # A client's reason may be any text, also that of somebody's program.
+        text = f"-{self.program.reason}" if self.program.code is None else f"={self.program.code}"
+        return self.problem.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     def is_wanted(self) -> bool:
         """Whether anyone still waits."""
