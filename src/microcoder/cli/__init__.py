@@ -57,9 +57,9 @@ USUAL_KEYS = {"train": (
     *("extractor.name", "judging.workers"),
 ), "data build": (
     *("name", "output", "sources.path", "sources.format", "sources.inside", "sources.licence", "benchmarks.path"),
-    *("benchmarks.format", "workers", "runner", "packages", "filter.licence.unknown", "difficulty.responses"),
+    *("benchmarks.format", "workers", "runner", "packages", "licence.unknown", "difficulty.responses"),
     *("difficulty.selection.by", "generate.mode", "generate.endpoint.base_url", "generate.endpoint.model"),
-    *("verify.runs", "verify.max_tests"),
+    "verify.max_tests",
 )}  # fmt: skip
 """Command -> the keys that `--help` lists; `--help-all` lists all."""
 
