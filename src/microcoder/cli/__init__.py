@@ -155,7 +155,7 @@ def _print_keys(given: Sequence[str]) -> None:
 
 
 def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
-    """Return what to install for the package that is missing; raises the error if it is no other's."""
+    """Return what to install for a package that is missing; raises the error if the missing module is one of ours."""
     from microcoder.judge.core.machine import how_to_install
 
     if (error.name or "microcoder").partition(".")[0] == "microcoder":
