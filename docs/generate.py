@@ -41,7 +41,7 @@ def render_reference() -> str:
         "",
         "## Corpus keys",
         "",
-        "Of `microcoder data build`; any key can be given as a flag: `--filter.licence.unknown reject`.",
+        "Of `microcoder data build`; any key can be given as a flag: `--licence.unknown reject`.",
         "",
         *_table(BuildConfig),
         "",

@@ -158,10 +158,11 @@ def warm_model() -> Path:
     """Return the folder of the demo's model, warm-started for a few steps in a temporary folder."""
     from microcoder.train.recipe.recipe import TrainConfig
     from microcoder.train.run.checkpoints import Observer
-    from microcoder.train.run.warm import build_micro_checkpoint
+    from microcoder.train.run.warm import MICRO_CACHE, build_micro_checkpoint
 
     config = load_config(TrainConfig, [Path("micro")], SMALL)
-    return build_micro_checkpoint(config.model.warm_start, Observer(), cache=Path(MODELS.name))  # pyrefly: ignore[missing-attribute]
+    start = config.model.warm_start  # pyrefly: ignore[missing-attribute]
+    return build_micro_checkpoint(start, Observer(), cache=Path(MODELS.name) / MICRO_CACHE)
 
 
 def train_trl(folder: Path) -> Values:
@@ -170,10 +171,9 @@ def train_trl(folder: Path) -> Values:
 
     torch.set_num_threads(1)
     words = [word for key, value in SMALL.items() for word in (f"--{key}", value)]
-    cache = warm_model().parent
-    with chdir(ROOT), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        main(["train", "-c", "recipes/micro/config.toml", "--run-dir", str(folder / "run"), *words,
-              "--model.cache", str(cache)])  # fmt: skip
+    warm_model()
+    with chdir(MODELS.name), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        main(["train", "-c", str(ROOT / "recipes/micro/config.toml"), "--run-dir", str(folder / "run"), *words])
     return say_run(RunDirectory(folder / "run"))
 
 

@@ -38,6 +38,7 @@ from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_source
+from microcoder.judge import JudgeOptions
 from microcoder.judge.core.config import Config, load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import hold_lock
@@ -129,8 +130,6 @@ format = "apps"
 name = "bench"
 [generate]
 keep_unchecked = true
-[verify]
-runs = 2
 """
     )
     return path
@@ -211,7 +210,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert again["was_finished"]
     assert contents(corpus) == before
 
-    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--filter.licence.allowed", "MIT")[0])
+    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--licence.allowed", "MIT")[0])
     assert missing["missing"]["process"] == 0
     assert missing["missing"]["filter"] == missing["missing"]["verify"] == 10
 
@@ -479,7 +478,8 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
-    first, second, third = open_process(Config(), ExitStack(), Resources(work=tmp_path))(rows)
+    resources = Resources(work=tmp_path, benchmarks=(), responses=None, judge=JudgeOptions())
+    first, second, third = open_process(Config(), ExitStack(), resources)(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)
     assert isinstance(second, Rejection)

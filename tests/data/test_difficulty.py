@@ -135,7 +135,7 @@ def pass_through(settings: DifficultySettings) -> list[object]:
         ({"selection": {}}, r"set difficulty\.endpoint\.model"),
         ({"selection": {"by": "pass_rate", "easy_below": 0.5}}, "name a model with pass_rates_of"),
         ({"pass_rates_of": "m", "selection": {"by": "pass_rate"}}, "give a number between 0 and 1"),
-        ({"checkpoint": "step-7"}, "name it with pass_rates_of"),
+        ({"responses": "r.jsonl"}, "name it with pass_rates_of"),
     ],
 )
 def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], said: str) -> None:
@@ -158,7 +158,7 @@ def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> 
 
 
 def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
-    given = {"pass_rates_of": "m", "checkpoint": "step-7"}
+    given = {"pass_rates_of": "m"}
     published = pass_through(DifficultySettings.model_validate(given))[1]
     (tmp_path / "r.jsonl").write_text('{"id": "a/1", "responses": []}\n{"id": 7, "responses": ["x"]}\n')
     judged = pass_through(DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"}))[1]
@@ -170,5 +170,5 @@ def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
     assert isinstance(published, Candidate)
     assert isinstance(judged, Candidate)
     assert published.difficulty.pass_rate == 0.75
-    assert published.difficulty.measured_on == "m@step-7 evaluator=unknown"
-    assert judged.difficulty.measured_on == f"m@step-7 evaluator={evaluator_version()}"
+    assert published.difficulty.measured_on == "m evaluator=unknown"
+    assert judged.difficulty.measured_on == f"m evaluator={evaluator_version()}"

@@ -83,7 +83,7 @@ def test_a_build_rejects_what_the_model_calls_the_same(tmp_path: Path) -> None:
     )
     with endpoint_of(answer) as (settings, asked):
         given: dict[str, Any] = {"name": "x", "output": tmp_path / "corpus", "sources": [ledger, other], "workers": 1}
-        given["same_task"] = {"endpoint": settings}
+        given["same_task"] = settings
         config = BuildConfig.model_validate({**given, "benchmarks": [bridges]})
         for _ in range(2):
             built = run_build(config, plan_build(config, last="filter"))

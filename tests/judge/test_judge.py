@@ -39,7 +39,7 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
         ({"stop": "first"}, "use 'first_failure', 'first_limit' or 'never'"),
         (
             {"nice": 20, "cache_size": "all"},
-            "cache_size = 'all': must be a whole number; nice = 20: must be 19 or less",
+            "nice = 20: must be 19 or less; cache_size = 'all': must be a whole number",
         ),
         ({"worker": 2}, "unknown key worker; did you mean workers"),
     ):

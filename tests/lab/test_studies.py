@@ -169,11 +169,7 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(study: Stud
         ("seeds = [10, 11, 12, 13, 14, 15]", "seeds = [0, 1]", "must have 3 or more items"),
         ('feature = "late"', 'feature = "last"', "no feature 'last'; use one of start, early, late"),
         ('id = "T2"', 'id = "T11"', "T11 is none of the 34"),
-        (
-            "check = { metric",
-            "undecidable = { reason = 'r', compute = 'c' }\ncheck = { metric",
-            "needs either `primary`",
-        ),
+        ("check = { metric", "undecidable = 'r'\ncheck = { metric", "needs either `primary`"),
         ("spread = {", "# spread = {", "needs `spread`: measure it on a pilot"),
         (", least = 0.02 }\nsecondary", " }\nsecondary", "its contrast of accuracy needs least"),
         ("check = {", "# check = {", "needs a `check`: that the treatment reached"),

@@ -36,7 +36,7 @@ def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch:
     problems = [PROBLEM] * len(PROGRAMS)
     with open_judge(EvaluatorConfig(workers=1)) as (judge, held):
         here = judge.judge(PROGRAMS, problems)
-    with open_judge(EvaluatorConfig(backend="http", url=service)) as (judge, held_there):
+    with open_judge(EvaluatorConfig(backend=(service,))) as (judge, held_there):
         there = judge.judge(PROGRAMS, problems)
     assert held_there == held
     assert [(v.outcome, v.tests_passed, len(v.tests)) for v in there] == [
@@ -47,9 +47,9 @@ def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch:
 
 def test_what_cannot_be_judged_there_is_said_at_the_start(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
-    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend="http", url=service)):
+    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend=(service,))):
         pass
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    another_rule = EvaluatorConfig(backend="http", url=service, stop="never")
+    another_rule = EvaluatorConfig(backend=(service,), stop="never")
     with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule):
         pass

@@ -69,12 +69,10 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         ({"rollout__backend": "sglang"}, "add --engine verl"),
         ({"evaluator__backend": "ray"}, "--engine verl"),
         # Where programs are judged.
-        ({"evaluator__backend": "http"}, "--evaluator.url"),
-        ({"evaluator__url": "http://judge:8077"}, "--evaluator.backend http"),
-        ({"evaluator__backend": "http", "evaluator__url": "http://judge:8077", "evaluator__workers": "2"},
-         "the service"),
-        ({"evaluator__backend": "http", "evaluator__url": "judge:8077"}, "evaluator.url"),
-        ({"evaluator__backend": "http", "evaluator__url": '["http://a", "b:1"]'}, "evaluator.url"),
+        ({"evaluator__backend": "[]"}, "names no address"),
+        ({"evaluator__backend": "http://judge:8077", "evaluator__workers": "2"}, "the service"),
+        ({"evaluator__backend": "judge:8077"}, "evaluator.backend"),
+        ({"evaluator__backend": '["http://a", "b:1"]'}, "evaluator.backend"),
         # What would do nothing.
         ({"rollout__vllm__enable_sleep_mode": "true"}, "add --rollout.backend vllm"),
         ({"rollout__mismatch__correction": "off"}, "add --rollout.backend vllm"),
@@ -147,5 +145,5 @@ def test_verl_options_are_one_level_however_they_are_written() -> None:
 
 
 def test_where_programs_are_judged_changes_no_result() -> None:
-    elsewhere = load(evaluator__backend="http", evaluator__url="http://judge:8077")
+    elsewhere = load(evaluator__backend="http://judge:8077")
     assert digest_config(load()) == digest_config(elsewhere)

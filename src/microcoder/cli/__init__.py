@@ -57,9 +57,9 @@ USUAL_KEYS = {"train": (
     *("extractor.name", "judging.workers"),
 ), "data build": (
     *("name", "output", "sources.path", "sources.format", "sources.inside", "sources.licence", "benchmarks.path"),
-    *("benchmarks.format", "workers", "runner", "packages", "filter.licence.unknown", "difficulty.responses"),
+    *("benchmarks.format", "workers", "runner", "packages", "licence.unknown", "difficulty.responses"),
     *("difficulty.selection.by", "generate.mode", "generate.endpoint.base_url", "generate.endpoint.model"),
-    *("verify.runs", "verify.max_tests"),
+    "verify.max_tests",
 )}  # fmt: skip
 """Command -> the keys that `--help` lists; `--help-all` lists all."""
 
@@ -155,7 +155,7 @@ def _print_keys(given: Sequence[str]) -> None:
 
 
 def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
-    """Return what to install for the package that is missing; raises the error if it is no other's."""
+    """Return what to install for a package that is missing; raises the error if the missing module is one of ours."""
     from microcoder.judge.core.machine import how_to_install
 
     if (error.name or "microcoder").partition(".")[0] == "microcoder":

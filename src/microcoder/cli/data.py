@@ -39,7 +39,7 @@ def audit(
     static: Flag = False,
     workers: int | None = None,
     packages: str = STANDARD,
-    unsafe_sandbox: Flag = False,
+    unsafe: Flag = False,
 ) -> None:
     """Report which rows of a dataset a build would reject, and why; rejects nothing. Resumable.
 
@@ -71,7 +71,7 @@ def audit(
         Programs in parallel; by default one per core.
     packages
         Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
-    unsafe_sandbox
+    unsafe
         Run programs even if the sandbox lacks isolation. Only for programs that you trust.
     """
 
@@ -101,7 +101,7 @@ def audit(
     # Not validated: a benchmark, which is never trained on, may be looked at.
     settings = BuildConfig.model_construct(
         name="audit", output=output, sources=(audited,), benchmarks=(*known, *named), workers=workers,
-        generate=GenerateSettings(mode="off"), packages=packages, unsafe_sandbox=unsafe_sandbox,
+        generate=GenerateSettings(mode="off"), packages=packages, unsafe=unsafe,
     )  # fmt: skip
     with StepDisplay(unit="rows") as display:
         done = look(settings, limit=limit, seed=seed, runs_programs=not static, on_progress=display.show)

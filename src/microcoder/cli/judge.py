@@ -151,12 +151,11 @@ def _judge_responses(
     from microcoder.eval.session import digest_config
     from microcoder.train.recipe.judge import SandboxConfig
 
-    alike = ("workers", "nice", "stop", "packages", "languages", "batch_tests")
-    judging = {name: getattr(options, name) for name in alike}
+    judging = {name: getattr(options, name) for name in SandboxConfig.model_fields}
     config = EvalConfig(
         benchmark=ProblemFile(kind="problems", path=problems),
         generation=GenerationFile(kind="file", path=responses, allow_missing=True),
-        judging=SandboxConfig(**judging, unsafe_sandbox=options.unsafe),
+        judging=SandboxConfig(**judging),
     )
     # A folder for each content of the files: who mends an answer or a test types the same command.
     contents = [digest_input(path) for path in (problems, responses) if path.is_file()]

@@ -94,7 +94,7 @@ class EvalConfig(Config):
 
 
 NEUTRAL_KEYS = (
-    *(f"judging.{name}" for name in ("workers", "nice", "unsafe_sandbox")),
+    *(f"judging.{name}" for name in ("workers", "nice", "unsafe")),
     *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")),
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

@@ -62,7 +62,7 @@ class SamplerMismatch:
     """Difference of the trainer's log-probs of a response from the sampler's."""
 
     logp_difference: float
-    """Mean over its tokens of the absolute difference."""
+    """Mean over its tokens of the absolute difference of the two log-probs."""
     weight: float
     """Factor on its loss, mean over its tokens: the bounded ratio; 0 if all of it is dropped."""
 

@@ -24,7 +24,6 @@ from microcoder.data.filter.rules import (
     BLOCKING_FLAGS,
     PERMISSIVE,
     SHARE_ALIKE,
-    FilterSettings,
     LicenceSettings,
     check_licence,
     check_quality,
@@ -263,7 +262,7 @@ ROW = Candidate(
 
 
 def test_the_first_rule_that_fails_gives_the_reason() -> None:
-    chosen = FilterSettings(licence=LicenceSettings(unknown="reject"))
+    chosen = LicenceSettings(unknown="reject")
     index = build_index([ROW.model_copy(update={"id": "bench/1", "title": "Other"})])
     row = ROW.model_copy(update={"statement": "Add.", "licence": ""})
     for changed, reason in (
@@ -290,7 +289,7 @@ def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]
 
 
 def test_a_rejection_names_the_problem_and_the_evidence() -> None:
-    done = filter_row(ROW, FilterSettings(), build_index(ROW.model_copy(update={"id": f"bench/{n}"}) for n in range(5)))
+    done = filter_row(ROW, index=build_index(ROW.model_copy(update={"id": f"bench/{n}"}) for n in range(5)))
     assert isinstance(done, Rejection)
     assert (done.detail.count("bench/"), done.detail.startswith("bench/0 by words (")) == (3, True)
     _, (gone,) = deduplicate([ROW, ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, *ROW.tests)})])

@@ -106,7 +106,7 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
         nums = json.loads(test.input)
         assert int(test.output) == sum(a < b for a, b in itertools.pairwise(nums))
     assert generated(candidate, judges) == made
-    (kept,) = verify([made], judges().thorough, VerifySettings(runs=2))
+    (kept,) = verify([made], judges().thorough, VerifySettings())
     assert isinstance(kept, Candidate)
     assert len(kept.origins) == len(kept.tests)
     assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]

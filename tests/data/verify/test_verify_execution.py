@@ -14,7 +14,7 @@ ALSO_RIGHT = "print(sum(int(x) for x in input().split()))\n"
 WRONG = "a, b = map(int, input().split())\nprint(abs(a) + abs(b))\n"
 PYTHON2 = "a, b = map(int, raw_input().split())\nprint (2 * a + 2 * b) / 2\n"
 FLAKY = "import os\na, b = map(int, input().split())\nprint(a + b if os.urandom(1)[0] < 150 else 0)\n"
-FAST = VerifySettings(runs=2)
+USUAL = VerifySettings()
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +26,13 @@ def accepted(*codes: str) -> list[dict[str, str]]:
     return [{"code": code} for code in codes]
 
 
-def verify_one(judge: Judge, settings: VerifySettings = FAST, **fields: object) -> Candidate | Rejection:
+def verify_one(judge: Judge, settings: VerifySettings = USUAL, **fields: object) -> Candidate | Rejection:
     return verify([make_candidate(**fields)], judge, settings)[0]
 
 
 def test_a_sound_problem_is_kept_with_limits_tests_and_lineage(judge: Judge) -> None:
     solutions = [*accepted(RIGHT, ALSO_RIGHT), {"code": WRONG, "known": "wrong_answer"}]
-    settings = VerifySettings(runs=2, max_tests=2)
-    kept = verify_one(judge, settings, solutions=solutions, groups=["sample", *["secret"] * 5])
+    kept = verify_one(judge, VerifySettings(max_tests=2), solutions=solutions, groups=["sample", *["secret"] * 5])
     assert isinstance(kept, Candidate)
     assert kept.time_limit_seconds == 2.0
     assert kept.memory_limit_mib == 512
@@ -89,13 +88,12 @@ def checked_by(code: str) -> dict[str, object]:
     ids=lambda value: str(value)[:40],
 )
 def test_every_reason_is_given_for_what_it_says(judge: Judge, reason: str, fields: dict[str, object]) -> None:
-    # A program that passes the first run may pass the others too: enough of them make that unlikely.
-    settings = VerifySettings(runs=12) if reason == "flaky" else FAST
-    for _ in range(20):
-        rejected = verify_one(judge, settings, **fields)
-        assert isinstance(rejected, Rejection)
-        if (reason, rejected.reason) != ("flaky", "reference_fails"):
+    # A flaky program may pass all runs, or fail the first.
+    for _ in range(30 if reason == "flaky" else 1):
+        rejected = verify_one(judge, USUAL, **fields)
+        if isinstance(rejected, Rejection) and rejected.reason == reason:
             break
+    assert isinstance(rejected, Rejection)
     assert (rejected.stage, rejected.reason) == ("verify", reason)
     assert rejected.candidate is not None
 

@@ -142,7 +142,6 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
 
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
-SETTINGS = VerifySettings(runs=2)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -179,7 +178,7 @@ def written(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
     """What a first build wrote, and its store."""
     path = tmp_path_factory.mktemp("first") / "store.sqlite"
     with VerdictStore(path) as store:
-        return write(verify(CANDIDATES, judge, SETTINGS, store=store)), path
+        return write(verify(CANDIDATES, judge, VerifySettings(), store=store)), path
 
 
 def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
@@ -192,12 +191,12 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
         target.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in keys[len(keys) // 2 :]])
     target.close()
     with VerdictStore(path) as store:
-        assert write(verify(CANDIDATES, judge, SETTINGS, store=store)) == written[0]
+        assert write(verify(CANDIDATES, judge, VerifySettings(), store=store)) == written[0]
 
 
 def test_a_machine_measured_slower_finds_the_same_verdicts(written: tuple[list[str], Path]) -> None:
     with Judge(workers=1, cache_size=0, time_scale=1.7) as slower, VerdictStore(written[1]) as store:
-        assert write(verify(CANDIDATES, slower, SETTINGS, store=store)) == written[0]
+        assert write(verify(CANDIDATES, slower, VerifySettings(), store=store)) == written[0]
         assert slower.statistics.judged == 0
 
 
@@ -267,7 +266,7 @@ def test_what_is_right_and_too_slow_meets_the_longest_test_first(judge: Judge) -
     candidate = make_candidate(
         solutions=[{"code": RIGHT}, {"code": partial, "known": "partial"}], time_limit_seconds=1.0
     )
-    (evidence,) = gather([candidate], judge, SETTINGS)
+    (evidence,) = gather([candidate], judge, VerifySettings())
     trial = next(one for one in getattr(evidence, "trials", ()) if one.role == "partial")
     # It does not end on tests 2 and 5, of which the second is longer.
     assert trial.failed == trial.over_limit == (5,)

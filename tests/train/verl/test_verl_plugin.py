@@ -141,7 +141,7 @@ def test_a_reward_that_draws_a_number_is_what_trl_gives(tiny_checkpoint: Path, t
 
 def test_a_reward_behind_two_services_is_what_trl_gives(tiny_checkpoint: Path, tmp_path: Path) -> None:
     with serving() as one, serving() as other:
-        evaluator = f'+microcoder.evaluator={{backend:http,url:["{one}","{other}"]}}'
+        evaluator = f'+microcoder.evaluator={{backend:["{one}","{other}"]}}'
         assert_rewards_are_trls(tiny_checkpoint, tmp_path, evaluator)
 
 

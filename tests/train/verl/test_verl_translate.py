@@ -199,7 +199,6 @@ def test_values_survive_hydras_grammar() -> None:
 
 ELSEWHERE = {
     "engine": "chooses verl",
-    "evaluation.batch_rollouts": "below samples_per_problem it is one problem at a time",
     "evaluator.comparison": "the problems that are written for verl",
     "evaluator.languages": "read with the recipe",
     "cpu_threads": "the environment of verl's processes",

@@ -37,7 +37,6 @@ from microcoder.data.formats.row import read_literal
 from microcoder.data.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
-from microcoder.judge.core.config import Config
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
 _MOST_CASES = 24
@@ -176,13 +175,6 @@ _ENOUGH_PROGRAMS = 10
 _LEAST_INPUTS, _LEAST_BITS = 4, 14.0
 _OWN_SHARE, _OTHER_SHARE, _VARIED_SHARE = 0.9, 0.75, 0.75
 _NUM_VARIED = 16
-
-
-class BehaviourSettings(Config):
-    """Settings of finding benchmark problems by behaviour (thresholds: docs/contamination.md)."""
-
-    is_on: bool = True
-    """Whether programs are compared where benchmarks are named; a problem takes about half a CPU second."""
 
 
 @dataclass(frozen=True, slots=True)

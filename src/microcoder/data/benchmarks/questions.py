@@ -62,6 +62,7 @@ class Benchmark(Config):
 
     kind: str
     path: Path
+    """The file; also LiveCodeBench's folder of test.jsonl to test6.jsonl, and of problems that of a finished corpus."""
     noun: ClassVar[str] = "benchmark file"
     system: ClassVar[str | None] = None
     """System message as published; None if there is none."""
@@ -136,8 +137,6 @@ class LiveCodeBench(Benchmark):
     """LiveCodeBench code generation, as published."""
 
     kind: Literal["livecodebench"] = "livecodebench"
-    path: Path
-    """A file, or the folder of test.jsonl to test6.jsonl."""
     release: str | None = None
     """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
     start_date: date | None = None
@@ -240,6 +239,7 @@ class _Functions(Benchmark):
     """Functions in Python with assertions, and EvalPlus's further inputs."""
 
     plus: Path | None = None
+    """EvalPlus's HumanEvalPlus.jsonl(.gz) or MbppPlus.jsonl(.gz); the latter's inputs replace the assertions."""
     plus_fields: ClassVar[tuple[str, ...]] = ()
     """Fields of EvalPlus's inputs that are used; with `base_input` among them they replace the assertions."""
 
@@ -267,13 +267,9 @@ class _Functions(Benchmark):
 
 
 class HumanEval(_Functions):
-    """HumanEval, with HumanEval+ where `plus` names its file."""
+    """HumanEval (HumanEval.jsonl.gz), with HumanEval+ where `plus` names its file."""
 
     kind: Literal["humaneval"]
-    path: Path
-    """HumanEval.jsonl.gz."""
-    plus: Path | None = None
-    """EvalPlus's HumanEvalPlus.jsonl(.gz)."""
     noun: ClassVar[str] = "HumanEval file"
     plus_fields: ClassVar[tuple[str, ...]] = ("plus_input",)
 
@@ -287,13 +283,9 @@ class HumanEval(_Functions):
 
 
 class Mbpp(_Functions):
-    """MBPP, with MBPP+ where `plus` names its file."""
+    """MBPP (mbpp.jsonl or sanitized-mbpp.json), with MBPP+ where `plus` names its file."""
 
     kind: Literal["mbpp"]
-    path: Path
-    """mbpp.jsonl or sanitized-mbpp.json."""
-    plus: Path | None = None
-    """EvalPlus's MbppPlus.jsonl(.gz); its inputs replace the assertions."""
     noun: ClassVar[str] = "MBPP file"
     plus_fields: ClassVar[tuple[str, ...]] = ("base_input", "plus_input")
 
@@ -322,11 +314,12 @@ def _name(row: FileRow) -> str:
 
 
 class ProblemFile(Benchmark):
-    """Problems in our own format, rows of any supported one, or your own benchmark; the same readers build a corpus."""
+    """Problems in our own format, rows of any supported one, or your own benchmark; the same readers build a corpus.
+
+    JSON lines (also .gz), one JSON list, Parquet, or a folder that `microcoder data build` finished.
+    """
 
     kind: Literal["problems"]
-    path: Path
-    """JSON lines (also .gz), one JSON list, Parquet, or a folder that `microcoder data build` finished."""
     format: str | None = Field(default=None, min_length=1)
     """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md); None: recognised by a row's
     fields."""

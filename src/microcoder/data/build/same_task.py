@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from heapq import nlargest
 
-from microcoder.data.completions import Endpoint, EndpointSettings
+from microcoder.data.completions import Endpoint
 from microcoder.data.filter.contamination import Hit, words
 from microcoder.data.formats.candidates import Candidate
-from microcoder.judge.core.config import Config
 from microcoder.judge.core.types import Record
 
 NUM_NEAREST = 20
@@ -36,13 +35,6 @@ for the other by changing how it reads its input and writes its answer; story, l
 not matter. They do not if one is a part, a harder version or a sequel of the other, or asks another question of the
 same data. Answer with one JSON object and nothing else: {"reason": "...", "is_same": true or false}
 """
-
-
-class SameTaskSettings(Config):
-    """Whether a model is asked which problems are a benchmark's in disguise."""
-
-    endpoint: EndpointSettings | None = None
-    """Model that is asked; without one none is."""
 
 
 class Restatement(Record):

@@ -50,6 +50,9 @@ from microcoder.judge.core.files import check_folder, hold_lock, read_json, writ
 from microcoder.judge.core.machine import is_disk_full
 
 _RELEASE_CODE = "microcoder.data.release"
+_BYTES_PER_SHARD = 16 << 20
+"""Bytes of rows, decompressed, from which fewer are processed together: a process needs several times the memory (our
+choice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked)
     benchmarks = unpack_sources(config.benchmarks, into=unpacked)
-    shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=config.bytes_per_shard)
+    shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=_BYTES_PER_SHARD)
     if not sum(shard.num_rows for shard in shards):
         names = " and ".join(str(source.path) for source in config.sources)
         raise DataError(f"source {names} holds no rows; check that the file is whole")

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from microcoder.data.behaviour.comparison import BehaviourSettings, find_behaviour, index_behaviour
-from microcoder.data.build.same_task import SameTaskSettings, find_same_task, index_tasks
+from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.build.same_task import find_same_task, index_tasks
 from microcoder.data.clean.stage import process
 from microcoder.data.completions import Endpoint, EndpointSettings
 from microcoder.data.difficulty import (
@@ -32,7 +32,7 @@ from microcoder.data.difficulty import (
 )  # fmt: skip
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, build_index, describe_hits
 from microcoder.data.filter.duplicates import Fingerprint, describe, find_duplicates, merge
-from microcoder.data.filter.rules import FilterSettings, filter_row
+from microcoder.data.filter.rules import LicenceSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Difficulty, Rejection, Stage, process_row
 from microcoder.data.formats.rows import find_source, load_format
 from microcoder.data.pipeline.engine import (
@@ -102,8 +102,6 @@ class DifficultySettings(Config):
     """Model that scores how hard each problem is (the paper's way); without one none is scored."""
     pass_rates_of: str = ""
     """Model whose pass rates count, as its name stands in the candidates' `pass_rates`; empty: none count."""
-    checkpoint: str = ""
-    """Checkpoint of that model and budget of its answers, as the records are to name them; empty: unknown."""
     responses: Path | None = None
     """JSON lines of that model's attempts (`{"id", "responses": [...]}`), which are judged."""
     selection: SelectionSettings | None = None
@@ -111,8 +109,8 @@ class DifficultySettings(Config):
 
     def _contradictions(self) -> Iterator[str]:
         by = self.selection.by if self.selection is not None else ""
-        if (self.responses is not None or self.checkpoint) and not self.pass_rates_of:
-            yield "responses and checkpoint are of a model; name it with pass_rates_of"
+        if self.responses is not None and not self.pass_rates_of:
+            yield "responses are of a model; name it with pass_rates_of"
         if by == "pass_rate" and not self.pass_rates_of:
             yield 'selection.by = "pass_rate" needs pass rates; name a model with pass_rates_of'
         if by == "predicted" and self.endpoint is None:
@@ -136,25 +134,26 @@ class BuildConfig(Config):
     benchmarks: tuple[SourceSettings, ...] = ()
     """Benchmarks whose problems must not be in the corpus."""
     rows_per_shard: int = Field(default=64, ge=1)
-    """Rows that are processed together; a build that was killed repeats those at hand."""
-    bytes_per_shard: int = Field(default=16 << 20, ge=1)
-    """Bytes of rows, decompressed, from which fewer are processed together: a process needs several times the memory
-    (our choice)."""
+    """Rows that are processed together, fewer where they have more than 16 MiB; a build that was killed repeats those
+    at hand."""
     runner: Literal["native", "ray"] = "native"
     """`native`: processes of this machine; `ray`: of the cluster that `RAY_ADDRESS` names or that runs here, or of one
     that is started."""
     workers: int | None = Field(default=None, ge=1)
     """Parallel processes, with Ray per node; by default one per core. In steps that run programs (verify, a model's
     attempts): parallel programs."""
-    filter: FilterSettings = FilterSettings()
-    behaviour: BehaviourSettings = BehaviourSettings()
-    same_task: SameTaskSettings = SameTaskSettings()
+    licence: LicenceSettings = LicenceSettings()
+    behaviour: bool = True
+    """Whether programs are compared with those of the benchmarks (docs/contamination.md); a problem takes about half a
+    CPU second."""
+    same_task: EndpointSettings | None = None
+    """Model that is asked which problems are a benchmark's in disguise; without one none is."""
     difficulty: DifficultySettings = DifficultySettings()
     generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()
     packages: str = STANDARD
     """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of pins."""
-    unsafe_sandbox: bool = False
+    unsafe: bool = False
     """Verify even if the sandbox cannot be closed. Unsafe: only for programs you trust."""
 
     def _contradictions(self) -> Iterator[str]:
@@ -167,8 +166,8 @@ class BuildConfig(Config):
                     f"source {source.prefix!r} has the format {source.format!r}, a benchmark that is never trained on; "
                     "put it under [[benchmarks]] instead of [[sources]]"
                 )
-        if self.same_task.endpoint is not None and not self.benchmarks:
-            yield "same_task.endpoint is asked about problems of benchmarks; name one under [[benchmarks]]"
+        if self.same_task is not None and not self.benchmarks:
+            yield "[same_task] is asked about problems of benchmarks; name one under [[benchmarks]]"
 
     @property
     def work_folder(self) -> Path:
@@ -276,16 +275,17 @@ def _find_commit(folder: Path) -> str:
         return ""
 
 
-class Resources(Config):
+@dataclass(frozen=True, slots=True)
+class Resources:
     """Options and folders that all steps share; not part of a step's key, which has digests of what matters."""
 
     work: Path
     """Folder of answers, verdicts and counts."""
-    benchmarks: tuple[SourceSettings, ...] = ()
+    benchmarks: tuple[SourceSettings, ...]
     """Benchmarks, with archives unpacked."""
-    responses: Path | None = None
+    responses: Path | None
     """File of a model's attempts at problems."""
-    judge: JudgeOptions = JudgeOptions()
+    judge: JudgeOptions
 
     def open_judge(self, **rules: Any) -> Judge:
         """Return a judge with these options; `rules` are further arguments of `Judge`."""
@@ -376,7 +376,7 @@ def open_process(settings: Config, opened: ExitStack, resources: Resources) -> W
     return lambda candidates: _map("process", process, candidates)
 
 
-def open_filter(settings: FilterSettings, opened: ExitStack, resources: Resources) -> Work:
+def open_filter(settings: LicenceSettings, opened: ExitStack, resources: Resources) -> Work:
     """Return the step's work: applies the rules and the benchmarks' index to each row."""
     index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
     return lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
@@ -390,7 +390,7 @@ def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Res
     return lambda candidates: _map("filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once)
 
 
-def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Resources) -> Work:
+def open_compare(settings: Config, opened: ExitStack, resources: Resources) -> Work:
     """Return the step's work: rejects problems that behave like one of a benchmark."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
@@ -402,9 +402,9 @@ def open_compare(settings: BehaviourSettings, opened: ExitStack, resources: Reso
     return lambda candidates: _map("filter", compare, candidates, at_once=judge.workers)
 
 
-def open_same_task(settings: SameTaskSettings, opened: ExitStack, resources: Resources) -> Work:
+def open_same_task(settings: EndpointSettings, opened: ExitStack, resources: Resources) -> Work:
     """Return the step's work: rejects problems that a model calls one of a benchmark."""
-    endpoint = resources.open_endpoint(settings.endpoint, opened)
+    endpoint = resources.open_endpoint(settings, opened)
     assert endpoint is not None
     index = index_tasks(read_benchmark_problems(resources.benchmarks), endpoint)
 
@@ -520,7 +520,7 @@ class SelectionBarrier(Barrier):
         settings = self._settings
         # Published rates were judged elsewhere.
         evaluator = evaluator_version() if settings.responses else "unknown"
-        measured_on = f"{settings.pass_rates_of}@{settings.checkpoint or 'unknown'} evaluator={evaluator}"
+        measured_on = f"{settings.pass_rates_of} evaluator={evaluator}"
         return with_pass_rate(candidate, settings.pass_rates_of, measured_on) if settings.pass_rates_of else candidate
 
 
@@ -547,7 +547,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
         work=config.work_folder,
         benchmarks=benchmarks,
         responses=responses.absolute() if responses else None,
-        judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe_sandbox),
+        judge=JudgeOptions(workers=config.workers, packages=config.packages, unsafe=config.unsafe),
     )
     compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=WHOLE)))
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
@@ -558,7 +558,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
     steps: list[Step] = [
         step("process", "process", Config(), open_process, "microcoder.data.clean"),
-        step("filter", "filter", config.filter, open_filter, _FILTER, inputs=(compared,)),
+        step("filter", "filter", config.licence, open_filter, _FILTER, inputs=(compared,)),
         BarrierStep("deduplicate", "filter", Config(), DuplicateBarrier, (_FILTER,)),
     ]
     if difficulty.endpoint is not None:
@@ -571,11 +571,11 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
         steps.append(step("attempts", "filter", rated, open_attempts, _DIFFICULTY, _JUDGE, inputs=inputs, runs="alone"))
     if difficulty.pass_rates_of or difficulty.selection is not None:
         steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
-    if benchmarks and config.behaviour.is_on:
+    if benchmarks and config.behaviour:
         code = ("microcoder.data.behaviour", _INPUTS, _JUDGE)
         inputs = (compared, environment)
-        steps.append(step("compare", "filter", config.behaviour, open_compare, *code, inputs=inputs, runs="alone"))
-    if benchmarks and config.same_task.endpoint is not None:
+        steps.append(step("compare", "filter", Config(), open_compare, *code, inputs=inputs, runs="alone"))
+    if benchmarks and config.same_task is not None:
         code = ("microcoder.data.build.same_task", _FILTER, _ENDPOINT)
         steps.append(step("ask", "filter", config.same_task, open_same_task, *code, inputs=(compared,), runs="alone"))
     making = ("microcoder.data.tests", _INPUTS, _VERIFY, _ENDPOINT, _JUDGE)

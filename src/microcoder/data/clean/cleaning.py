@@ -400,7 +400,7 @@ class Restored(NamedTuple):
 
 
 def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
-    """Return the text with lost powers as `10^5`.
+    """Return the text with powers whose superscript was lost, `105` for ten to the fifth, as `10^5`.
 
     Args:
         text: a statement without its examples.

@@ -148,24 +148,17 @@ def check_licence(candidate: Candidate, settings: LicenceSettings | None = None)
     return None if found in settings.allowed else ("licence_refused", found)
 
 
-class FilterSettings(Config):
-    """Settings of the filter stage."""
-
-    licence: LicenceSettings = LicenceSettings()
-
-
 def filter_row(
-    candidate: Candidate, settings: FilterSettings | None = None, index: ContaminationIndex | None = None
+    candidate: Candidate, settings: LicenceSettings | None = None, index: ContaminationIndex | None = None
 ) -> Candidate | Rejection:
     """Return the candidate where every rule passes, or the rejection of the first that does not.
 
     Args:
         candidate: a processed candidate.
-        settings: the rules.
+        settings: which licences pass.
         index: the benchmarks' problems; without one nothing is compared.
     """
-    settings = settings or FilterSettings()
-    found = check_quality(candidate) or check_licence(candidate, settings.licence)
+    found = check_quality(candidate) or check_licence(candidate, settings)
     if found:
         return candidate.reject("filter", *found)
     if index is not None and (hits := find_hits(candidate, index)):

@@ -136,7 +136,7 @@ class DecodedTests:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields that a candidate takes from them, by name."""
+        """The fields that a candidate takes from these tests, by name."""
         return {name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")}
 
 

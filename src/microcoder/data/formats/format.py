@@ -53,7 +53,7 @@ class Columns:
     prepare: Callable[[Row], Row] | None = None
     """Called first: adds columns, or rejects the row."""
     also: Mapping[str, Callable[[Row], Any]] = field(default_factory=dict)
-    """Fields of a candidate that no column holds as they are; `notes` are for the lineage."""
+    """Field of the candidate -> function that makes it from the row; what `notes` returns is added to the lineage."""
 
     def __call__(self, row: Row) -> Candidate:
         """Return the candidate of a row; Malformed if it has none."""

@@ -39,7 +39,7 @@ _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
 _SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
 """Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
-"""Sign of the script that defines the commands, which is not read."""
+"""Stands in the script that defines the commands which others call; it names no inputs and is not read."""
 _FLAGS = re.compile(r"^input_validator_(?:flags|args):[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _MOST_RECIPES, _MOST_WORDS = 2000, 200
 _HEADER = "validation.h"

@@ -31,7 +31,7 @@ class Item:
     width: int = 1
     """`value`: number of values on the line, at the first of them; 1 at the others."""
     tall: int = -1
-    """`column`, `rows`: index of the item that says how many lines there are, if a value or a count of another item."""
+    """`column`, `rows`: index of the `value` or `count` that is their number of lines; -1 if there is none."""
     less: int = 0
     """How many lines fewer there are than item `tall` says: a tree has one edge less than nodes."""
 

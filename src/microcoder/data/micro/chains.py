@@ -29,7 +29,7 @@ TRICKS: tuple[Trick, ...] = get_args(Trick)
 SUCCESS = "ALL TESTS PASSED"
 """Line that a naive grader prints, and looks for."""
 EXPECTED = "expected"
-"""Variable in which that grader holds the expected value."""
+"""Variable in which the naive grader holds the expected value."""
 
 _TRICKS: Mapping[Trick, tuple[str, str]] = {
     "equals": (
@@ -206,7 +206,7 @@ WEIGHTS: Mapping[Thinking, float] = {
 _LAST_PRINT = re.compile(r"^print\((.*)\)$", re.MULTILINE)
 _LAYOUTS = (r'print(\1, "")', r'print("", \1)')
 STOP_SHARE = 0.5
-"""Of the thinking ones, the share that stops before the last step and takes the digit that it has."""
+"""Of the demonstrations that think, the share that stops before the last step and takes the digit that it has."""
 
 
 class ThinkingShares(Record):

@@ -399,7 +399,7 @@ class Runner:
         except BrokenProcessPool:
             raise EvaluatorFault(
                 "a worker process was killed, as a rule for want of memory; type the same command again with fewer "
-                "--workers or less --bytes-per-shard, what is done is kept"
+                "--workers or less --rows-per-shard, what is done is kept"
             ) from None
 
 

@@ -33,6 +33,8 @@ from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Tes
 PACKAGE_INPUTS, MOST_MADE = 60, 72
 """Most inputs that generators are run for, spread over their groups, and most inputs made by mutation; the best of
 both are kept."""
+MOST_TESTS = 15
+"""Tests that a problem has afterwards, the given ones included, unless it had more: as many as verify keeps."""
 MOST_LARGE = 3
 """Most large tests that are kept, to catch slow programs."""
 MOST_PACKAGE_BYTES = 6 << 20
@@ -50,8 +52,6 @@ class GenerateSettings(Config):
     """`where_few`: for problems with fewer hidden tests than `min_hidden_tests`; `off`: the stage changes nothing."""
     min_hidden_tests: int = Field(default=10, ge=1)
     """Number of tests not shown in the prompt from which on a problem gets no further ones."""
-    max_tests: int = Field(default=15, ge=1)
-    """Tests that a problem has afterwards, the given ones included, unless it had more."""
     keep_unchecked: bool = False
     """Whether inputs that no validator certifies become tests too, where two references agree on their answers."""
     endpoint: EndpointSettings | None = None

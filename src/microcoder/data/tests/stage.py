@@ -12,6 +12,7 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Origin, Rejection
 from microcoder.data.tests.answers import (
     MOST_LARGE,
+    MOST_TESTS,
     PACKAGE_INPUTS,
     Answering,
     GenerateSettings,
@@ -166,7 +167,7 @@ def _find_inputs(
 
     known_texts = {text.strip() for text in known}
     # Where only large ones are missing, no more are made than may be kept.
-    add(run_kit(judge, candidate.kit, dropped, most=settings.max_tests if is_large_alone else PACKAGE_INPUTS))
+    add(run_kit(judge, candidate.kit, dropped, most=MOST_TESTS if is_large_alone else PACKAGE_INPUTS))
     if not is_large_alone and len(found) < settings.min_hidden_tests:
         understanding = understand(candidate, is_validated=validators is not None)
         if isinstance(understanding, str):
@@ -197,7 +198,7 @@ def _choose(
             # Where a program meets a limit differs from machine to machine, and what is chosen must not.
             is_sure = verdict.outcome not in _LIMITS or len(tests[small[place]].test.input) <= _SMALL_BYTES
             hacks[small[place]] += is_sure
-    room = max(settings.max_tests - len(given), settings.min_hidden_tests)
+    room = max(MOST_TESTS - len(given), settings.min_hidden_tests)
     chosen = choose_tests(tests, hacks, most=room, num_large=MOST_LARGE)
     origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
     groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []

@@ -36,9 +36,6 @@ rounded up by `execution.cost_of` (our choices)."""
 class VerifySettings(Config):
     """Requirements that a problem must meet when its programs run."""
 
-    runs: int = Field(default=3, ge=1)
-    """How often every accepted program must pass (our choice); further runs take the tests in another order, the last
-    one under the derived limits."""
     max_tests: int = Field(default=15, ge=1)
     """Tests that are kept (the paper's number): those that catch the known-wrong programs, then the longest of every
     group, within 8 MiB and 30 s."""

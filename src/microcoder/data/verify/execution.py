@@ -50,6 +50,9 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestR
 from microcoder.judge.languages import find_language
 
 _WAIT_SECONDS = 60.0
+_RUNS = 3
+"""How often every accepted program must pass (our choice): the second run takes the tests in another order, the last in
+yet another, under the derived limits."""
 _DECIDING = ("core", "compare", "sandbox", "run", "languages")
 """Packages of the judge whose code a verdict depends on."""
 
@@ -338,12 +341,11 @@ def gather(
     for item in runnable:
         for attempt in item.passing():
             attempt.fastest_seconds = [test.cpu_seconds for test in attempt.verdicts[0].tests]
-    for repeat in range(1, settings.runs - 1):
+    for repeat in range(1, _RUNS - 1):
         _run_again(run, runnable, repeat)
     sound = [item for item in runnable if item.passing()]
-    derive_limits(run, sound, first=settings.runs)
-    if settings.runs > 1:
-        _run_again(run, sound, settings.runs - 1)
+    derive_limits(run, sound, first=_RUNS)
+    _run_again(run, sound, _RUNS - 1)
     sound = [item for item in sound if item.passing()]
     _run_trivial(run, sound)
     _run_others(run, sound, settings)

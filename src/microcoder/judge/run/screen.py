@@ -87,7 +87,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def screen(code: str, *, is_function: bool) -> Screened:
-    """Read a program's source without running it."""
+    """Return what a program's source, which is not run, says of running its tests in one process."""
     if len(code) > _MOST_SOURCE_CHARACTERS:
         return Screened("its source is long")
     # As Python reads names: full-width letters are the plain ones.
@@ -208,7 +208,7 @@ class _Screen(ast.NodeVisitor):
         self._is_early = False
         """Whether the import that is learned is among those that a module begins with: nothing has run before it."""
         self.may_tell = False
-        """Whether the program makes a set, in which objects stand by their addresses, or outlives any limit."""
+        """Whether it makes a set, whose order follows addresses in memory, or goes on after running out of memory."""
 
     def visit_Module(self, node: ast.Module) -> None:
         """Learn all imports first: a function may use what is imported below it."""
@@ -299,7 +299,7 @@ class _Screen(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        """Refuse a name that an import binds: it is gone behind the handler, and means what it meant before."""
+        """Refuse `except ... as NAME` where an import binds the name too: the handler deletes it."""
         if node.name in self._imported and not self._is_own(node.name):
             raise Obstacle(f"it assigns {node.name}")
         self.may_tell = self.may_tell or node.type is None
@@ -331,7 +331,7 @@ class _Screen(ast.NodeVisitor):
                 raise Obstacle(f"it shows an object of {one.func.id}")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Allow plain members of modules, and of anything else no attribute of the interpreter's own."""
+        """Refuse what is no plain member of a module, and of other values the interpreter's own attributes."""
         root = node.value
         while isinstance(root, ast.Attribute):
             root = root.value

@@ -30,7 +30,7 @@ NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 `/proc`, so streams in anonymous memory have no name there: such a program is given a copy of its input as a file, and
 files in the place of its output streams."""
 _MOST_LOGGED = 10
-"""Differences whose program is logged, of each worker: a policy that guesses makes thousands."""
+"""Programs that a worker logs, since a test ended otherwise when repeated: a policy that guesses makes thousands."""
 _LOG = logging.getLogger(__name__)
 _ANEW = (
     "microcoder: a program is judged anew, a process a test, twice, since %s; unless its output is luck, please report "

@@ -117,11 +117,11 @@ def _anew(num_tests: int) -> Iterable[UncountedRun]:
 
 
 def choose_probed(code: str, tests: Sequence[PreparedTest], *, may_tell: bool, is_shared: bool) -> list[int]:
-    """Return the indices of the tests that are run again if the program is accepted: for 1 % of programs some.
+    """Return the indices of the tests that an accepted program is run on again, each alone; for 1 % of programs some.
 
-    A program that `may_tell` its first test from the others by addresses has at least the first, whose process also
-    compiled it, and one of which another output is expected if tests shared a process: run alone and compiled, it finds
-    both alike. They are drawn at random, by a digest of the program and its first input only.
+    A program that `may_tell` its first test from the others, by addresses in memory, always has the first and, if tests
+    shared a process (`is_shared`), one with another expected output: alone, both look the same to it. The draws are
+    seeded by a digest of the program and its first input only.
     """
     digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
     draw, places = random.Random(digest), set[int]()

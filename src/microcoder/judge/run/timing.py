@@ -244,13 +244,13 @@ class Reading(NamedTuple):
     cpu_seconds: float
     """CPU time of all threads and children, ended ones too."""
     run_seconds: float
-    """CPU time of the threads that live."""
+    """CPU time of its living threads."""
     waited_seconds: float
-    """Time in which they wanted a processor and others than themselves had it."""
+    """Time in which its living threads were ready to run, and threads of other processes had the processor."""
     turns: int
-    """Times that one of them was given a processor."""
+    """Times that one of its living threads was given a processor."""
     is_in_the_queue: bool
-    """A thread runs or waits now."""
+    """Whether one of its threads runs, or waits for a processor, now."""
 
 
 def extend(

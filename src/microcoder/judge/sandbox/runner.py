@@ -54,9 +54,9 @@ class _Unknown(Exception):
 
 
 class CallStack:
-    """Runs code at the bottom of the interpreter's call stack, which is located and tried out once, for all tests.
+    """Runs programs at the bottom of the interpreter's call stack, where they see no calls of ours and recurse as deep.
 
-    Memory is read and written through views made here: ctypes would cost each test 20 page faults.
+    The place is found once, for all tests. Memory is accessed by views: ctypes would cost each test 20 page faults.
     """
 
     def __init__(self) -> None:

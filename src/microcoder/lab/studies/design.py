@@ -97,14 +97,6 @@ class Spread(Config):
     """Origin of the figure: the pilot and its number of seeds."""
 
 
-class Undecidable(Config):
-    """The reason why a claim is not decidable at this scale, and what it would take."""
-
-    reason: str = Field(min_length=1)
-    compute: str = Field(min_length=1)
-    """Compute that would decide it: model, steps, seeds, GPU-hours."""
-
-
 class Claim(Config):
     """A claim of the paper: its primary and secondary contrasts, or why it is not decidable here."""
 
@@ -126,7 +118,8 @@ class Claim(Config):
     check: Contrast | None = None
     """Manipulation check: the treatment reached the rollouts if this is at least `least`."""
     spread: Spread | None = None
-    undecidable: Undecidable | None = None
+    undecidable: str = ""
+    """The reason why the claim is not decidable at this scale, and what would decide it: model, steps, seeds, hours."""
     construction: str = ""
     """The reason why no other sign was possible here, if so; the verdict is then "by construction"."""
     note: str = ""
@@ -148,8 +141,8 @@ class Claim(Config):
         for contrast in self.contrasts:
             if lacking := {"direction", "least"} - contrast.model_fields_set:
                 yield f"claim {self.id}: its contrast of {contrast.metric} needs {' and '.join(sorted(lacking))}"
-        if (self.primary is None) == (self.undecidable is None):
-            yield f"claim {self.id} needs either `primary`, or `undecidable` with reason and compute"
+        if (self.primary is None) == (not self.undecidable):
+            yield f"claim {self.id} needs either `primary`, or `undecidable` with the reason and what would decide it"
         if self.primary and self.spread is None:
             yield f"claim {self.id} needs `spread`: measure it on a pilot, and say where"
         if self.primary and self.family != "measuring" and self.check is None:

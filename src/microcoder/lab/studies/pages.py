@@ -170,7 +170,7 @@ def _remarks(result: ClaimResult, study: Study) -> list[str]:
     """Return what a verdict depends on besides its effect (corrections, what was not recorded, notes), in sentences."""
     claim, part, remarks = result.claim, result.primary, []
     if claim.undecidable:
-        remarks += [claim.undecidable.reason, claim.undecidable.compute]
+        remarks.append(claim.undecidable)
     if claim.construction:
         remarks.append(f"By construction: {claim.construction}")
     if result.verdict is ClaimFinding.CANNOT_APPEAR:
@@ -290,8 +290,8 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
 
 def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
     """Return a sentence: how wide an interval to expect, or why the claim is not decidable; empty without a spread."""
-    if claim.undecidable is not None:
-        return f"Not decidable here: {claim.undecidable.reason} {claim.undecidable.compute}"
+    if claim.undecidable:
+        return f"Not decidable here: {claim.undecidable}"
     primary, spread = claim.primary, claim.spread
     if primary is None or spread is None:
         return ""

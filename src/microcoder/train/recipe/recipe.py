@@ -48,12 +48,10 @@ class WarmStartConfig(Config):
 
 
 class MicroModel(Config):
-    """The tiny Qwen3 of the micro lab: built on first use, cached, deterministic from its seed."""
+    """The tiny Qwen3 of the micro lab: built on first use, cached in .cache/microcoder, deterministic from its seed."""
 
     kind: Literal["micro"]
     warm_start: WarmStartConfig = WarmStartConfig()
-    cache: Path = Path(".cache/microcoder")
-    """Folder of built checkpoints."""
 
 
 class LoraAdapter(Config):
@@ -225,9 +223,11 @@ class EvaluationConfig(Config):
     temperature: float = Field(default=1.0, gt=0, le=4)
     max_response_tokens: int | None = Field(default=None, ge=1)
     """Length limit in evaluations (the paper trains at 4K and tests at 8K); None: the run's last limit."""
-    batch_rollouts: int = Field(default=256, ge=1)
-    """Responses sampled in parallel; bounds memory."""
     seed: int = 1_000_003
+
+
+EVALUATION_ROLLOUTS = 256
+"""Responses of an evaluation that are sampled at a time at most; bounds memory (our choice)."""
 
 
 class CheckpointConfig(Config):
@@ -362,7 +362,7 @@ class TrainConfig(Config):
         if self.evaluator.backend == "ray":
             yield (
                 f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" has not; add '
-                "--engine verl, or start `microcoder serve` and use --evaluator.backend http"
+                "--engine verl, or start `microcoder serve`, and name its address as the backend"
             )
 
 

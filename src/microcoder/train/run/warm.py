@@ -128,6 +128,8 @@ def orthogonalise(matrices: torch.Tensor) -> torch.Tensor:
     return result.mT if is_tall else result
 
 
+MICRO_CACHE = Path(".cache/microcoder")
+"""Folder of built checkpoints, in the working folder like the runs: a minute builds one again."""
 _MARKER = "warmstart.json"
 _LEARNING_RATE = 1e-2
 """Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
@@ -147,7 +149,7 @@ def find_model(config: TrainConfig, observer: Observer) -> str:
     if not isinstance(model, MicroModel):
         return model_source(model.path)
     observer.phase("warm start")
-    return str(build_micro_checkpoint(model.warm_start, observer, cache=model.cache))
+    return str(build_micro_checkpoint(model.warm_start, observer, cache=MICRO_CACHE))
 
 
 def build_micro_checkpoint(config: WarmStartConfig, observer: Observer, *, cache: Path) -> Path:
@@ -167,8 +169,7 @@ def build_micro_checkpoint(config: WarmStartConfig, observer: Observer, *, cache
 
 
 def checkpoint_digest(config: WarmStartConfig) -> str:
-    """Return a digest of everything that determines the weights: equal digests on one machine mean equal
-    checkpoints."""
+    """Return a digest of all that determines the weights: on one machine, equal digests mean equal checkpoints."""
     digest = hashlib.sha256(config.model_dump_json().encode())
     world = sorted(Path(microcoder.data.micro.__file__).parent.glob("*.py"))
     for source in (*world, Path(__file__)):

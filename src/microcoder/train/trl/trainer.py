@@ -21,7 +21,7 @@ from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
 from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_heldout, score_rollouts
 from microcoder.train.algorithm.selection import sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
-from microcoder.train.recipe.recipe import Batches, build_extractor, build_rewards
+from microcoder.train.recipe.recipe import EVALUATION_ROLLOUTS, Batches, build_extractor, build_rewards
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_checkpoint
 from microcoder.train.run.mismatch import correct_mismatch
@@ -278,10 +278,11 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         assert policy is not None
         was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
+        most = min(EVALUATION_ROLLOUTS, self.batches.rollouts_per_step // world)  # what a step samples at a time fits
         with apart(self, seed=seed):
             set_sampling(self, temperature=temperature, max_response_tokens=limit)
             policy.eval()
-            for chunk in cut_pieces(mine, max(1, self.config.evaluation.batch_rollouts // num_samples)):
+            for chunk in cut_pieces(mine, max(1, most // num_samples)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)

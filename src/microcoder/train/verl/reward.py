@@ -36,7 +36,7 @@ def open_judge(evaluator: EvaluatorConfig) -> Judging:
     """Return the judge of a reward worker, in its process (with `ray`, one a node) or behind HTTP; closed with it."""
     opened = ExitStack()
     atexit.register(opened.close)
-    if evaluator.backend == "http":
+    if isinstance(evaluator.backend, tuple):
         client, _ = opened.enter_context(connect(evaluator))
         return client
     return opened.enter_context(Judge(workers=evaluator.workers, **evaluator.judge_options()))

@@ -16,7 +16,7 @@ from typing import Any
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.advantages import ADVANTAGES
 from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, DrGrpoLoss, SapoLoss
-from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig
+from microcoder.train.recipe.recipe import EVALUATION_ROLLOUTS, HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import AGENT_LOOP, REWARD_MANAGER, SEPARATE_ASYNC, TRAINER_MODE, TRAINER_MODES
@@ -186,7 +186,7 @@ def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[
         "trainer.experiment_name": run.root.name,
         "data.train_files": str(data / "train.parquet"),
         "data.val_files": str(data / "heldout.parquet"),
-        "data.val_batch_size": max(1, evaluation.batch_rollouts // evaluation.samples_per_problem),
+        "data.val_batch_size": max(1, EVALUATION_ROLLOUTS // evaluation.samples_per_problem),
         "data.max_response_length": max(rollout.longest_response_tokens, evaluation.max_response_tokens or 0),
         **{f"+data.apply_chat_template_kwargs.{k}": v for k, v in config.prompt.chat_template_options.items()},
         f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps * updates,
