@@ -88,7 +88,7 @@ def describe(workload: Workload, answer: Row) -> Row:
         "cpu_ms_per_program": round(1000 * answer["cpu"] / len(outcomes), 2),
         "as_known": sum(as_known),
         "programs": len(outcomes),
-        "outcomes": dict(Counter(outcomes)),
+        "outcomes": {"accepted": 0, "time_limit": 0, **Counter(outcomes)},
         "missing": answer["missing"],
     }
 

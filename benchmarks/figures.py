@@ -5,8 +5,9 @@
 runs the commands of the figures named, or of all that this machine can measure, and says which it leaves, and why.
 `figures.toml` declares each: its command, and a sentence whose numbers are read from the last JSON object that the
 command prints, from files that it leaves in $FOLDER, and from how long it took (`minutes`, `cpu_seconds`).
-`figures.json` keeps the newest numbers of each, and those of the other kind of processor where they differ. Both pages
-are written after each command that succeeds; one that fails, is stopped or gives no such number leaves what was there.
+`figures.json` keeps the newest numbers of each, and those of the other kind of processor where they differ; what is by
+hand is entered there, and `make docs` writes the pages. They are written after each command that succeeds; one that
+fails, is stopped or gives no such number leaves what was there.
 """
 
 import argparse
@@ -179,7 +180,8 @@ def keep(taken: dict[str, Taken]) -> None:
         others = [other for other in store[name] if other.get("avx512") is (not one["avx512"])]
         store[name] = [one, *others] if FIGURES[name].beside else [one]
     part = STORE.with_suffix(".part")
-    part.write_text(json.dumps(store, indent=1) + "\n", encoding="utf-8")
+    lines = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in store.items())
+    part.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     part.replace(STORE)
     for name, render in PAGES.items():
         (ROOT / name).write_text(render(), encoding="utf-8")

@@ -36,7 +36,16 @@ LEAST_KILLED = 0.6
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes away what computes nothing: annotations, decorators, `strict` of a zip."""
+    """Takes away what computes nothing: annotations, decorators, keys and constants by name, what follows a return."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        node = super().generic_visit(node)
+        for name in ("body", "orelse"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                ends = (at for at, one in enumerate(block, 1) if isinstance(one, ast.Return | ast.Raise))
+                setattr(node, name, block[: next(ends, None)])
+        return node
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -56,6 +65,13 @@ class _Bare(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(None)
+        if isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "Field":
+            node.value = None
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        if isinstance(node.value, ast.Constant) and ast.unparse(node.targets[0]).isupper():
+            node.value = ast.Constant(None)
         return self.generic_visit(node)
 
 
