@@ -193,8 +193,8 @@ def find_obstacle(row: Figure, *, is_named: bool) -> str:
         return "it is entered by hand"
     if row.hours and not is_named:
         return "it takes hours; name it to measure it"
-    places = (lambda need: (DATA / need).exists(), os.environ.get, shutil.which, importlib.util.find_spec)
-    absent = [need for need in row.needs if not any(has(need) for has in places)]
+    outside = [need for need in row.needs if not ((DATA / need).exists() or os.environ.get(need) or shutil.which(need))]
+    absent = [need for need in outside if "." in need or not importlib.util.find_spec(need)]
     return f"this machine lacks {', '.join(absent)}" if absent else ""
 
 

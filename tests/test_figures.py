@@ -17,7 +17,7 @@ figures = [
 echo '{"x": 8, "bad": null}' ''', figure = "{x} right, {lines.-1.tiny.microcoder.as_known}", beside = "{x}"},
   {name = "failing", section = "s", what = "w", command = "c", run = '''echo '{"x": 1}'; exit 3''', figure = "{x}"},
   {name = "silent", section = "s", what = "w", command = "c", run = '''echo '{"x": null}' ''', figure = "{x}"},
-  {name = "absent", section = "s", what = "w", command = "c", run = "true", needs = ["no_such"], figure = "{x}"},
+  {name = "absent", section = "s", what = "w", command = "c", run = "true", needs = ["no_such.tar.xz"], figure = "{x}"},
 ]
 """
 RUN = f"python {ROOT}/benchmarks/evaluator.py --only tiny --quick --no-peers --rounds 1"
