@@ -9,8 +9,8 @@ package's own, or the slowest accepted submission times its multiplier.
 With --plain the submissions of each disagreement also run by `python main.py` or as g++ builds them, OUTSIDE the
 sandbox: only for archives you trust. The package's own validator decides about their output, also outside, or the
 default one of the format, written here a second time. A label that plain execution does not confirm (a wrong
-submission whose breaking test the archive lacks, an accepted one in Python 2) says nothing about the judge; the last
-line counts the others. One JSON object a line.
+submission whose breaking test the archive lacks, an accepted one in Python 2) says nothing about the judge; of the
+others, which the last line calls `confirmed`, it counts the verdicts that agree. One JSON object a line.
 """
 
 import argparse
@@ -72,14 +72,7 @@ def find_obstacle(package: Candidate | Rejection) -> str:
 
 
 def problem_of(package: Candidate, language: str, seconds: float) -> Problem:
-    return Problem(
-        id=package.id,
-        language=language,
-        tests=package.tests,
-        time_limit_seconds=seconds,
-        memory_limit_mib=package.memory_limit_mib or 2048,
-        checker=package.checker,
-    )
+    return package.to_trial(language, seconds=seconds, memory_mib=package.memory_limit_mib or 2048)
 
 
 def judge_package(judge: Judge, package: Candidate, languages: list[str]) -> list[Judged]:
@@ -144,10 +137,6 @@ def describe(judged: Judged) -> dict[str, Any]:
     }
 
 
-def show(record: dict[str, Any]) -> None:
-    print(json.dumps(record), flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -173,24 +162,21 @@ def main() -> None:
                 if not judged.agrees:
                     reasons = explain(judged, plain=arguments.plain)
                     labels[reasons["label_confirmed"]] += 1
-                    show({**describe(judged), **reasons})
+                    print(json.dumps({**describe(judged), **reasons}), flush=True)
         num_crashes = judge.statistics.checker_crashes
     for language, known in sorted(seen):
         key = (language, known)
-        show({"language": language, "known": known, "agree": right[key], "of": seen[key]})
-    confirmed = right.total() + labels[True]
-    share = f"{right.total()} of {confirmed} agree ({right.total() / max(1, confirmed):.2%})"
-    show(
-        {
-            "agree": right.total(),
-            "of": seen.total(),
-            "labels_not_confirmed": labels[False],
-            "labels_unknown": labels[None],
-            "checker_crashes": num_crashes,
-            "packages_skipped": dict(skipped),
-            "labels confirmed by plain execution": share if arguments.plain else "not asked for: pass --plain",
-        }
-    )
+        print(json.dumps({"language": language, "known": known, "agree": right[key], "of": seen[key]}))
+    sums = {
+        "agree": right.total(),
+        "of": seen.total(),
+        "confirmed": right.total() + labels[True] if arguments.plain else None,
+        "labels_not_confirmed": labels[False],
+        "labels_unknown": labels[None],
+        "checker_crashes": num_crashes,
+        "packages_skipped": skipped,
+    }
+    print(json.dumps(sums))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which copies of a benchmark's problems are found: `python benchmarks/decontamination.py`. One JSON object a line.
+"""Which copies of a benchmark's problems are found: `python benchmarks/decontamination.py`. JSON, the sums last.
 
 The benchmark is LiveCodeBench (880 problems). Of the 180 contest problems of deepseek_leetcode, each in English and in
 Chinese, 128 are among them by their LeetCode name. Kodsport's statements (Swedish and English) are none of them: what
@@ -59,6 +59,7 @@ def measure(
         "num_rows": len(rows),
         "num_copies": sum(row.id in copies for row in rows),
         "num_found": found_by.total(),
+        "num_other_hits": len(other_hits),
         "found_by": dict(found_by.most_common()),
         "missed": missed,
         "other_hits": other_hits,
@@ -75,20 +76,24 @@ def main() -> None:
     index = build_index(benchmark)
     print(json.dumps({"index": len(benchmark), "seconds": round(time.perf_counter() - start, 2)}))
     sets = {
-        "deepseek_leetcode, English": real_texts.deepseek("en"),
-        "deepseek_leetcode, Chinese": real_texts.deepseek("zh"),
+        "deepseek, English": real_texts.deepseek("en"),
+        "deepseek, Chinese": real_texts.deepseek("zh"),
         "kodsport": real_texts.kodsport(1),
         "codecontests": real_texts.codecontests(),
         "mbpp": real_texts.mbpp(),
         "doocs, English": real_texts.doocs("en"),
         "doocs, Chinese": real_texts.doocs("zh"),
     }
+    sums: dict[str, dict[str, Any]] = {}
     for name, found in sets.items():
         rows = [arranged(row) for row in found]
         copies = known_copies(rows, benchmark)
         for text_only in (False, True):
             figures = measure(rows, index, copies, text_only=text_only)
-            print(json.dumps({"set": name, "seen": "text_only" if text_only else "as_found", **figures}))
+            seen = "text_only" if text_only else "as_found"
+            print(json.dumps({"set": name, "seen": seen, **figures}))
+            sums.setdefault(name, {})[seen] = {key: figures[key] for key in figures if key.startswith("num_")}
+    print(json.dumps(sums))
 
 
 if __name__ == "__main__":

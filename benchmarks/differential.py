@@ -14,8 +14,8 @@ both judge again, and the difference is explained:
 | `gone`       | judged again, both say the same                                                                 |
 | `real`       | each repeats what it said: a fault of the fast judge or of the specification                    |
 
-OUT.jsonl has a line a program; started again, what it holds is not judged again. Two may run at once, by `--part 1/2`
-and `--part 2/2` into files of their own; `--report` adds files up. Ends with status 1 where a difference is real.
+OUT.jsonl has a line a program; started again, what it holds is not judged again. The last line has the sums. Ends with
+status 1 where a difference is real.
 """
 
 import argparse
@@ -23,10 +23,9 @@ import contextlib
 import json
 import random
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -36,7 +35,6 @@ import livecodebench
 from evaluator_step import mutate_program
 
 from judge import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
-from microcoder.data.benchmarks import LiveCodeBench
 from microcoder.data.formats.candidates import Rejection
 from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
 from microcoder.judge import Judge
@@ -75,14 +73,7 @@ def read_leetcode(paths: Iterable[Path]) -> Iterator[Case]:
             found = collect_row(source, row)
             if isinstance(found, Rejection) or not (found.solutions and found.tests):
                 continue
-            problem = Problem(
-                id=found.id,
-                tests=found.tests[:MOST_TESTS],
-                fn_name=found.fn_name,
-                call=found.call,
-                checker=found.checker,
-                time_limit_seconds=LIMIT_SECONDS,
-            )
+            problem = found.to_trial("python", seconds=LIMIT_SECONDS, memory_mib=512, tests=found.tests[:MOST_TESTS])
             code = found.solutions[0].code
             yield f"{path.name} {found.id}", Program(code), problem
             yield f"{path.name} {found.id} mutant", Program(mutate(code)), problem
@@ -90,13 +81,8 @@ def read_leetcode(paths: Iterable[Path]) -> Iterator[Case]:
 
 def read_answers(folder: Path) -> Iterator[Case]:
     """Yield the answers of two models to LiveCodeBench."""
-    models = livecodebench.read_submissions(folder)
-    names = next(iter(models.values()))
-    rows = [livecodebench.publish([answers[name] for answers in models.values()]) for name in names]
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "test.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
-        for question in LiveCodeBench(path=path).read():
+    with livecodebench.open_submissions(folder) as (models, questions):
+        for question in questions:
             problem = question.load().model_copy(update={"time_limit_seconds": LIMIT_SECONDS})
             problem = problem.model_copy(update={"tests": problem.tests[:MOST_TESTS]})
             for model, answers in models.items():
@@ -179,38 +165,33 @@ def compare(judge: Judge, cases: Iterable[tuple[str, Case]], done: set[str], out
             file.write(json.dumps(row) + "\n")
 
 
-def report(paths: Iterable[Path]) -> int:
-    """Print the sums and every difference of some files; return how many differences are real."""
-    rows = {row["name"]: row for path in paths for row in map(json.loads, path.read_text().splitlines())}
-    counts: Counter[str] = Counter()
-    for row in rows.values():
+def report(path: Path) -> int:
+    """Print the sums and every difference of a file; return how many differences are real."""
+    counts = Counter(dict.fromkeys(("differ", "differ, real"), 0))
+    for row in map(json.loads, path.read_text().splitlines()):
         counts["programs"] += 1
         counts[f"of {row['name'].partition(':')[0]}"] += 1
         counts["tests"] += row.get("tests", 0)
         counts[f"reference: {row.get('outcome', 'refused')}"] += 1
         if "why" in row:
-            counts[f"differ: {row['why']}"] += 1
+            counts["differ"] += 1
+            counts[f"differ, {row['why']}"] += 1
             print(json.dumps(row))
     print(json.dumps(counts))
-    return counts["differ: real"]
+    return counts["differ, real"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, nargs="+", help="the file to write; with --report, those to add up")
+    parser.add_argument("out", type=Path)
     parser.add_argument("--contests", type=Path)
     parser.add_argument("--leetcode", type=Path, nargs="+", default=[])
     parser.add_argument("--livecodebench", type=Path, help="the folder of lcb_eval")
-    parser.add_argument("--part", default="1/1", help="such as 1/2: every second program, from the first")
     parser.add_argument("--stop", default="first_limit", choices=("first_failure", "first_limit", "never"))
-    parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
-    if arguments.report:
-        sys.exit(1 if report(arguments.out) else 0)
     sys.set_int_max_str_digits(50_000)
-    out: Path = arguments.out[0]
+    out: Path = arguments.out
     done = {json.loads(line)["name"] for line in out.read_text().splitlines()} if out.exists() else set()
-    first, every = map(int, arguments.part.split("/"))
     kinds = {
         "suites": read_suites(),
         "livecodebench": read_answers(arguments.livecodebench) if arguments.livecodebench else iter(()),
@@ -220,9 +201,8 @@ def main() -> None:
     builds = {"built": read_contests(arguments.contests, "cpp") if arguments.contests else iter(())}
     with Judge(stop=arguments.stop, workers=1, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
         for some in (kinds, builds):  # Programs that are built take most of the time.
-            parts = {kind: islice(cases, first - 1, None, every) for kind, cases in some.items()}
-            compare(judge, mix(parts), done, out)
-    sys.exit(1 if report([out]) else 0)
+            compare(judge, mix(some), done, out)
+    sys.exit(1 if report(out) else 0)
 
 
 if __name__ == "__main__":

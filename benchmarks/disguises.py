@@ -6,12 +6,13 @@ The benchmarks are read from the archives of real data (`MICROCODER_DATA`, or `.
 """
 
 import json
-import os
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+
+from figures import DATA, ROOT
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.build.steps import SourceSettings, read_benchmark_problems, unpack_sources
@@ -19,8 +20,6 @@ from microcoder.data.filter.contamination import build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge import Judge
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("MICROCODER_DATA") or ROOT.parent / "shared" / "data")
 BENCHMARKS = {"humaneval": "humaneval", "mbpp": "mbpp", "lcb_eval": "livecodebench"}
 
 
@@ -45,17 +44,18 @@ def main() -> None:
             by_words = find_hits(candidate, words)
             hits = by_words + find_behaviour(candidate, behaviour, judge)
             is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
-            part = ("copies" if item.is_copy else "near misses") + (", held out" if item.is_held_out else ", chosen on")
-            counts[part, "all"] += 1
-            counts[part, "found"] += is_right if item.is_copy else bool(hits)
-            counts[part, "by words"] += bool(by_words)
+            kind = "copies" if item.is_copy else "near misses"
+            part = kind + (" held out" if item.is_held_out else " chosen on")
+            for each in (kind, part):
+                counts[each, "all"] += 1
+                counts[each, "found"] += is_right if item.is_copy else bool(hits)
+                counts[each, "by words"] += bool(by_words)
             said = "; ".join(f"{titles[hit.problem_id]} by {hit.by} {hit.score} ({hit.detail})" for hit in hits[:2])
             how = "right" if is_right else "other" if hits else "none"
             print(f"{how} {number} {part}: {item.of}, {item.how}: {said}")
-        for part in sorted({part for part, _ in counts}):
-            print(json.dumps({"part": part, **{what: counts[part, what] for what in ("all", "found", "by words")}}))
-        print(json.dumps({"benchmark": len(benchmark), "forms": len(behaviour.forms),
-                          "own CPU seconds": round(time.process_time() - start, 1)}))  # fmt: skip
+        parts = {part: {what: counts[part, what] for what in ("all", "found", "by words")} for part, _ in counts}
+        size = {"benchmark": len(benchmark), "forms": len(behaviour.forms)}
+        print(json.dumps({**parts, **size, "own CPU seconds": round(time.process_time() - start, 1)}))
 
 
 if __name__ == "__main__":

@@ -16,12 +16,10 @@ import importlib.util
 import json
 import os
 import pickle
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -186,50 +184,21 @@ def serve(name: str, answers: int) -> None:
                 is_warm = True
             workload = pickle.loads(Path(request["path"]).read_bytes())
             work = judging.prepare(workload, request["options"])
-            before, start = read_cpu_use(os.getpid()), time.perf_counter()
+            before, start = read_tree_cpu_seconds(), time.perf_counter()
             outcomes, landed = work()
-            wall, used = time.perf_counter() - start, read_cpu_use(os.getpid()) - before
-            parts = {"cpu": used.total, **{f"cpu_{part}": seconds for part, seconds in vars(used).items()}}
-            answer = {"wall": wall, **parts, "outcomes": outcomes, "landed": landed, "missing": missing}
+            used = {"wall": time.perf_counter() - start, "cpu": read_tree_cpu_seconds() - before}
+            answer = {**used, "outcomes": outcomes, "landed": landed, "missing": missing}
             print(json.dumps(answer), file=out, flush=True)
 
 
-@dataclass(frozen=True)
-class CpuUse:
-    """CPU seconds of a tree of processes, to a hundredth of a second for each of them."""
-
-    root: float
-    """The process itself: in a judge's process, what the judge uses."""
-    descendants: float
-    """Those that run now: fork servers and pools."""
-    ended: float
-    """Those that ended and were waited for: the tests' processes."""
-
-    @property
-    def total(self) -> float:
-        return self.root + self.descendants + self.ended
-
-    def __sub__(self, before: CpuUse) -> CpuUse:
-        return CpuUse(self.root - before.root, self.descendants - before.descendants, self.ended - before.ended)
-
-
-def read_cpu_use(pid: int) -> CpuUse:
-    """Return what a process and all below it have used; the sum never loses what an ended child used."""
-    root = psutil.Process(pid)
-    own = root.cpu_times()
-    descendants, ended = 0.0, own.children_user + own.children_system
-    for process in root.children(recursive=True):
+def read_tree_cpu_seconds() -> float:
+    """Return what this process, those below it and their children that ended have used, to 0.01 s for each."""
+    root, seconds = psutil.Process(), 0.0
+    for process in (root, *root.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            descendants += times.user + times.system
-            ended += times.children_user + times.children_system
-    return CpuUse(own.user + own.system, descendants, ended)
-
-
-def read_own_cpu_seconds() -> float:
-    """CPU time of this process and of all its ended children."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def look_around() -> dict[str, int]:

@@ -11,11 +11,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluator_step import MOST_REFERENCE_SECONDS, ask, find_reference, read_candidates
+from evaluator_step import MOST_REFERENCE_SECONDS, find_reference, read_candidates
 from evaluator_workloads import Task, Workload, can_be_told_to_peers
-from livecodebench import publish, read_submissions
+from livecodebench import open_submissions
 
-from microcoder.data.benchmarks import LiveCodeBench
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Program
 
@@ -38,23 +37,20 @@ def _read_models(data: Path, limit_seconds: float) -> Iterator[Task]:
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(data / "lcb_eval.tar.xz") as archive:
             archive.extractall(folder, filter="data")
-        models = list(read_submissions(Path(folder, "lcb_eval")).values())
-        path = Path(folder, "test.jsonl")
-        rows = (publish([answers[name] for answers in models]) for name in models[0])
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
-        for question in LiveCodeBench(path=path).read():
-            problem = question.load().model_copy(update={"time_limit_seconds": limit_seconds})
-            for row in (answers[question.id] for answers in models):
-                for code, note, is_right in zip(row["code_list"], row["metadata"], row["graded_list"], strict=True):
-                    is_slow = json.loads(note).get("error_code") == _OUT_OF_TIME
-                    yield Task(code, problem, "right" if is_right else "endless" if is_slow else "wrong")
+        with open_submissions(Path(folder, "lcb_eval")) as (models, questions):
+            for question in questions:
+                problem = question.load().model_copy(update={"time_limit_seconds": limit_seconds})
+                for row in (answers[question.id] for answers in models.values()):
+                    for code, note, is_right in zip(row["code_list"], row["metadata"], row["graded_list"], strict=True):
+                        is_slow = json.loads(note).get("error_code") == _OUT_OF_TIME
+                        yield Task(code, problem, "right" if is_right else "endless" if is_slow else "wrong")
 
 
 def _read_contestants(data: Path, limit_seconds: float, dice: random.Random) -> Iterator[Task]:
     """Yield Python submissions to problems that a right one solves quickly: else the programs are measured."""
     candidates = list(read_candidates(data, "kodsport", "kattis", dice))
     found = [(one, code) for one in candidates if (code := find_reference(one))]
-    quick = [ask(one).model_copy(update={"time_limit_seconds": MOST_REFERENCE_SECONDS}) for one, _ in found]
+    quick = [one.to_trial("python", seconds=MOST_REFERENCE_SECONDS, memory_mib=2048) for one, _ in found]
     with Judge(stop="first_failure") as judge:
         verdicts = judge.judge([Program(code) for _, code in found], quick)
     for (candidate, _), problem, verdict in zip(found, quick, verdicts, strict=True):

@@ -25,8 +25,8 @@ from microcoder.judge.core.types import Outcome, Problem, Program
 NUM_ANSWERS, NUM_RIGHT = 8, 2
 MOST_TESTS, LEAST_TESTS = 209, 15
 _MUTANTS_TRIED = 12
-MOST_REFERENCE_SECONDS = 0.25
-"""CPU of a reference over all its tests: beyond it the programs are measured, not who judges them."""
+REFERENCE_LIMIT_SECONDS, MOST_REFERENCE_SECONDS = 4.0, 0.25
+"""For a test, and for all of a reference: beyond that the programs are measured, not who judges them."""
 _WRONG_AND_ENDS = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
 _SETS = (("leetcodedataset", "leetcodedataset"), ("kodsport", "kattis"))
 ARCHIVES = tuple(name for name, _ in _SETS)
@@ -89,26 +89,14 @@ def _read_problems(data: Path, name: str, row_format: str, dice: random.Random) 
     for candidate in read_candidates(data, name, row_format, dice):
         reference = find_reference(candidate)
         if reference and LEAST_TESTS <= len(candidate.tests) <= MOST_TESTS:
-            problem = ask(candidate).model_copy(update={"reference": reference})
+            problem = candidate.to_trial("python", seconds=REFERENCE_LIMIT_SECONDS, memory_mib=2048)
+            problem = problem.model_copy(update={"reference": reference})
             if can_be_told_to_peers(problem) and "Node" not in (candidate.starter_code or ""):
                 yield problem
 
 
 def find_reference(candidate: Candidate) -> str | None:
     return next((s.code for s in candidate.solutions if s.language == "python" and s.known == "accepted"), None)
-
-
-def ask(candidate: Candidate) -> Problem:
-    """Return the problem that programs are judged on."""
-    return Problem(
-        id=candidate.id,
-        fn_name=candidate.fn_name,
-        call=candidate.call,
-        starter_code=candidate.starter_code,
-        tests=candidate.tests,
-        memory_limit_mib=2048,
-        checker=candidate.checker,
-    )
 
 
 def _choose_problems(judge: Judge, problems: Iterator[Problem], wanted: int) -> list[Problem]:

@@ -6,13 +6,11 @@ import dataclasses
 import json
 import pickle
 import random
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Problem, TestCase
 
 Kind = Literal["right", "wrong", "crashing", "endless"]
@@ -78,22 +76,6 @@ class Workload:
         path = folder / f"{self.name}.pickle"
         path.write_bytes(pickle.dumps(self))
         return path
-
-
-def count_traits(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return how many answers, problems and tests there are, and how many answers are of a kind or have a trait."""
-    problems = {task.problem.id: len(task.problem.tests) for task in tasks}
-    traits = Counter({"answers": len(tasks), "problems": len(problems), "tests": sum(problems.values())})
-    for task in tasks:
-        found = {
-            task.kind: True,
-            "functions": task.problem.fn_name is not None,
-            "not compiling": try_parse(task.source) is None,
-            "threads": "import threading" in task.source,
-            "numpy": "import numpy" in task.source,
-        }
-        traits.update(name for name, has in found.items() if has)
-    return dict(traits)
 
 
 def _comment(problem: Problem) -> str:

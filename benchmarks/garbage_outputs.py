@@ -4,13 +4,12 @@
 
 For each package with a validator of its own, in Python or C++, fifteen kinds of garbage on its first tests: no verdict
 may be unscored, unless the validator fails on the package's own answer as well. One JSON object a line: what is
-unscored, the validators that refuse or fail on their own answers, and the totals.
+unscored, the validators that refuse or fail on their own answers, and in the last line the totals.
 """
 
 import argparse
 import base64
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -74,9 +73,10 @@ def main() -> None:
                     outcomes[row["verdict"]] += 1
                     if row["verdict"] == Outcome.SANDBOX_FAULT:
                         print(json.dumps({"package": package.source_row, **row}), flush=True)
-            print(f"{by_language.total()} validators", file=sys.stderr, flush=True)
         crashes = judge.statistics.checker_crashes
-    print(json.dumps({"validators": by_language, "own_answers": answers, "verdicts": outcomes, "crashes": crashes}))
+    unscored = outcomes[Outcome.SANDBOX_FAULT]
+    sums = {"validators": by_language.total(), "verdicts": outcomes.total(), "unscored": unscored}
+    print(json.dumps({**sums, "outcomes": outcomes, "own_answers": answers, "crashes": crashes}))
 
 
 def judge_garbage(judge: Judge, problem: Problem) -> list[dict[str, str]]:

@@ -1,6 +1,6 @@
-"""What one GPU does in ten steps: tokens a second, MFU, memory against the dry run's count, share of judging.
+"""What one GPU does in ten steps: tokens a second, memory against the dry run's count, share of judging.
 
-    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] [--write FILE.md]
+    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12]
     python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K tokens
     python benchmarks/gpu.py model.gradient_checkpointing=false     with other keys of the recipe
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
@@ -10,9 +10,12 @@ Qwen3-1.7B with random weights is made, whose responses nearly all run to the li
 case at all for accuracy. Such responses hold no program and earn nothing, and responses without an advantage are left
 out: there would be nothing to judge and nothing to update. So each counts as a small program of its own, which is
 judged; half of them, drawn by lot, are rewarded; nothing is masked. The first step is left out, since it warms up.
+The last line is a JSON object: tokens and seconds are medians of steps; GiB are those of tensors in sampling and in
+updates, the most taken from the device (without a GPU: of the whole process) and what the dry run counts.
 """
 
 import argparse
+import json
 import platform
 import resource
 import tempfile
@@ -26,10 +29,6 @@ from typing import Any
 
 NAME = "Qwen/Qwen3-1.7B"
 TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
-PEAK_FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12}
-"""Dense bf16, by NVIDIA's data sheets."""
-
-
 SIZES = {"problems": 64, "samples": 8, "limit": 4096, "micro": 8, "mini": 0}
 TINY_SIZES = {"problems": 4, "samples": 4, "limit": 24, "micro": 8, "mini": 0}
 
@@ -128,7 +127,8 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     from microcoder.train.run.session import run_training
     from microcoder.train.runs import RunDirectory
 
-    end, updates = time.monotonic() + 60 * minutes, _updates_per_step(config)
+    end = time.monotonic() + 60 * minutes
+    updates = config.batch.train_batch_size // config.batch.ppo_mini_batch_size
 
     class Deadline(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -159,17 +159,13 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     }
 
 
-def _updates_per_step(config: Any) -> int:
-    return config.batch.train_batch_size // config.batch.ppo_mini_batch_size
-
-
 def measure(arguments: argparse.Namespace, model: str) -> dict[str, Any]:
     """Train, and return the figures."""
     import torch
 
     from microcoder.judge.core.config import load_config
     from microcoder.train.recipe.recipe import TrainConfig
-    from microcoder.train.run.estimate import count_memory, count_model
+    from microcoder.train.run.estimate import count_memory
 
     has_gpu = torch.cuda.is_available()
     config = load_config(TrainConfig, overrides=recipe(model, arguments))
@@ -179,50 +175,15 @@ def measure(arguments: argparse.Namespace, model: str) -> dict[str, Any]:
     device_gib = torch.cuda.get_device_properties(0).total_memory / 2**30 if has_gpu else None
     table = count_memory(config, device_memory_gib=device_gib)
     name = torch.cuda.get_device_name(0) if has_gpu else f"CPU ({platform.machine()})"
-    flops = next((value for key, value in PEAK_FLOPS.items() if key in name), None)
     assert table is not None
-    parameters = count_model(config.model)
-    assert parameters is not None
     return {
         **figures,
         "peak_gib": peaks.reserved / 2**30,
         "sampling_gib": peaks.bytes["generate"] / 2**30,
         "update_gib": peaks.bytes["update"] / 2**30,
         "counted_gib": table.total,
-        "mfu": None if flops is None else 6 * parameters * figures["trained_per_second"] / flops,
         "device": name,
     }
-
-
-def describe(figures: dict[str, Any], arguments: argparse.Namespace) -> str:
-    """Return the section that `--write` appends."""
-    shape = "tiny, random weights" if arguments.tiny else f"{arguments.model or NAME + ' shape, random weights'}"
-    rows = [
-        ("steps measured", "steps", "{:.0f}"),
-        ("mean response, tokens", "mean_length", "{:,.0f}"),
-        ("sampling, tokens a second", "sampled_per_second", "{:,.0f}"),
-        ("updates, tokens a second", "trained_per_second", "{:,.0f}"),
-        ("model FLOPs of updates (6 a parameter and token) against the card's peak", "mfu", "{:.1%}"),
-        ("seconds a step", "step_seconds", "{:,.2f}"),
-        ("waiting for the judge, share of a step", "judge_share", "{:.1%}"),
-        ("memory of tensors at most, sampling, GiB", "sampling_gib", "{:.2f}"),
-        ("the same, updates, GiB", "update_gib", "{:.2f}"),
-        ("memory taken from the device at most, GiB (without a GPU: of the whole process)", "peak_gib", "{:.2f}"),
-        ("memory counted by the dry run, GiB", "counted_gib", "{:.2f}"),
-    ]
-    lines = [
-        f"## {figures['device']}, {shape}, backend {arguments.backend}",
-        "",
-        f"{arguments.problems} problems x {arguments.samples} samples a step, {arguments.mini or arguments.problems} "
-        f"problems an update, at most {arguments.limit:,} tokens, {arguments.micro} responses a pass"
-        f"{''.join(f', {key}' for key in arguments.keys)}.",
-        "",
-        "| | |",
-        "| --- | ---: |",
-    ]
-    for label, key, form in rows:
-        lines.append(f"| {label} | {'-' if figures[key] is None else form.format(figures[key])} |")
-    return "\n".join([*lines, ""])
 
 
 def main() -> None:
@@ -235,12 +196,9 @@ def main() -> None:
         ("--micro", "responses a pass"), ("--mini", "problems an update; left out: all of a step"),
     ):  # fmt: skip
         parser.add_argument(name, type=int, help=text)
-    parser.add_argument(
-        "--minutes", type=float, default=12.0, help="of training, after loading; looked at between steps"
-    )
+    parser.add_argument("--minutes", type=float, default=12.0, help="of training; looked at between steps")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("keys", nargs="*", metavar="KEY=VALUE", help="other keys of the recipe")
-    parser.add_argument("--write", type=Path, help="append the section to this file")
     arguments = parser.parse_args()
     for name, size in (TINY_SIZES if arguments.tiny else SIZES).items():
         if getattr(arguments, name) is None:
@@ -250,11 +208,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if arguments.model is None:
             make_model(Path(folder), tiny=arguments.tiny)
-        section = describe(measure(arguments, arguments.model or folder), arguments)
-    print(section)
-    if arguments.write is not None:
-        with arguments.write.open("a", encoding="utf-8") as file:
-            file.write("\n" + section)
+        print(json.dumps(measure(arguments, arguments.model or folder)))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Our verdicts against those of LiveCodeBench's own checker, on what two models answered to LiveCodeBench.
 
     git clone https://github.com/LiveCodeBench/LiveCodeBench
-    tar xf lcb_eval.tar.xz && python benchmarks/livecodebench.py lcb_eval --livecodebench LiveCodeBench [--every 8]
+    tar xf lcb_eval.tar.xz && PYTHONPATH=LiveCodeBench python benchmarks/livecodebench.py lcb_eval [--every 8]
 
 The published submissions hold problems and answers, not tests. Tests are taken from the statements' samples (public)
 and from what the submissions say of failed tests where it is not abridged (hidden), and are written as
 code_generation_lite publishes them, so that our reader is measured too. Both checkers then judge every answer by the
 same file. Every disagreement is printed as one JSON line, with a third opinion: what plain Python prints for every
-test, compared token by token (real numbers to 1e-6). Their limit is wall time: run it on a quiet machine.
+test, compared token by token (real numbers to 1e-6). The last line has the sums, `confirmed` being disagreements in
+which plain Python says what we say. Their limit is wall time: run it on a quiet machine.
 """
 
 import argparse
@@ -51,13 +52,18 @@ FIELDS = (
 )
 
 
-def read_submissions(folder: Path) -> dict[str, dict[str, Row]]:
-    """Return model -> question id -> its row."""
-    found = {}
+@contextlib.contextmanager
+def open_submissions(folder: Path) -> Iterator[tuple[dict[str, dict[str, Row]], list[Question]]]:
+    """Give model -> question id -> its row, and the questions of which a test is known."""
+    models = {}
     for path in sorted(folder.glob("*.json.gz")):
         with gzip.open(path, "rt") as file:
-            found[path.name.removesuffix(".json.gz")] = {row["question_id"]: row for row in json.load(file)}
-    return found
+            models[path.name.removesuffix(".json.gz")] = {row["question_id"]: row for row in json.load(file)}
+    rows = [publish([answers[name] for answers in models.values()]) for name in next(iter(models.values()))]
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place, "test.jsonl")
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
+        yield models, LiveCodeBench(path=path).read()
 
 
 def publish(rows: list[Row]) -> Row | None:
@@ -170,44 +176,40 @@ def ask_plain_python(question: Question, code: str) -> bool | None:
     return True
 
 
-def compare(judge: Judge, questions: list[Question], answers: dict[str, Row]) -> Iterator[tuple[str, Verdict, Row]]:
-    """Judge one model's answers by both; yield how they agree."""
+def compare(judge: Judge, questions: list[Question], answers: dict[str, Row]) -> Iterator[tuple[Verdict, Row]]:
+    """Judge one model's answers by both; yield what they say."""
     codes = [(question, code) for question in questions for code in answers[question.id]["code_list"]]
     verdicts = judge.judge([Program(code) for _, code in codes], [question.load() for question, _ in codes])
     for (question, code), verdict in zip(codes, verdicts, strict=True):
         theirs, note = judge_by_livecodebench(question, code)
-        kind = "agree" if theirs == verdict.is_accepted else "disagree"
         record = {"problem": question.id, "ours": verdict.outcome.value, "theirs": theirs, "their_note": note}
-        if kind == "disagree":
+        if theirs != verdict.is_accepted:
             record |= {"our_note": verdict.detail, "plain_python": ask_plain_python(question, code)}
-        yield kind, verdict, record
+        yield verdict, record
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--livecodebench", type=Path, required=True, help="a checkout of LiveCodeBench")
     parser.add_argument("--every", type=int, default=1, help="judge every n-th problem only")
     parser.add_argument("--workers", type=int)
     arguments = parser.parse_args()
-    sys.path.insert(0, str(arguments.livecodebench))
     sys.set_int_max_str_digits(50_000)
-    models = read_submissions(arguments.folder)
-    rows = [publish([answers[name] for answers in models.values()]) for name in next(iter(models.values()))]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "test.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
-        questions = LiveCodeBench(path=path).read()[:: arguments.every]
-        counts: Counter[str] = Counter()
+    both: Counter[tuple[bool, bool]] = Counter()
+    confirmed = 0
+    with open_submissions(arguments.folder) as (models, read):
+        questions = read[:: arguments.every]
         with Judge(workers=arguments.workers, stop="first_failure") as judge:
             for model, answers in models.items():
-                for kind, verdict, record in compare(judge, questions, answers):
-                    counts[kind] += 1
-                    counts[f"{kind}, ours {'accepts' if verdict.is_accepted else 'refuses'}"] += 1
-                    if kind == "disagree":
-                        counts[f"disagree, plain Python is right: {record['plain_python']}"] += 1
+                for verdict, record in compare(judge, questions, answers):
+                    both[verdict.is_accepted, record["theirs"]] += 1
+                    if "plain_python" in record:
+                        confirmed += record["plain_python"] == verdict.is_accepted
                         print(json.dumps({"model": model, **record}), flush=True)
-    print(json.dumps({"problems": len(questions), **counts}))
+    by_both = {f"ours {ours}, theirs {theirs}": number for (ours, theirs), number in both.items()}
+    agree = both[True, True] + both[False, False]
+    sums = {"answers": both.total(), "agree": agree, "disagree": both.total() - agree, "confirmed": confirmed}
+    print(json.dumps({"problems": len(questions), **by_both, **sums}))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ description calls it, and the format's default validator written a second time. 
 allows, as contest judges have it; CPU time is limited by the kernel.
 """
 
-import itertools
 import resource
 import signal
 import subprocess
@@ -146,8 +145,5 @@ def _tokens_agree(ours: bytes, theirs: bytes, checker: Checker) -> bool:
         found, wanted = float(ours), float(theirs)
     except ValueError:
         return False
-    difference = abs(found - wanted)
-    allowed = itertools.chain(
-        [checker.absolute or checker.tolerance or 0.0], [(checker.relative or checker.tolerance or 0.0) * abs(wanted)]
-    )
-    return any(difference <= bound for bound in allowed)
+    absolute, relative = checker.absolute or checker.tolerance or 0.0, checker.relative or checker.tolerance or 0.0
+    return abs(found - wanted) <= max(absolute, relative * abs(wanted))

@@ -17,6 +17,7 @@ median of each and the ratio:
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -27,29 +28,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import psutil
+from evaluator_workloads import SOURCES, Kind, build_squares
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
+from microcoder.judge.core.types import Program, Verdict
 from microcoder.judge.fleet.http import JudgeClient
 
-RIGHT = "n = int(input())\nprint(sum(i * i for i in range(n)))  # {}\n"
-WRONG = "n = int(input())\nprint(sum(i * i for i in range(n)) + (n > 5))  # {}\n"
-CRASHING = "n = int(input())\nprint([1][n + 1])  # {}\n"
-ENDLESS = "while True:\n    pass  # {}\n"
 BATCH_SIZE = 64
 REPORT_SECONDS = 10.0
-
-
-def build_problem(num_tests: int, time_limit_seconds: float = 5.0) -> Problem:
-    tests = [TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n") for n in range(1, 10 * num_tests, 10)]
-    return Problem(id="squares", tests=tuple(tests), time_limit_seconds=time_limit_seconds)
 
 
 @contextmanager
@@ -102,55 +95,44 @@ class Tally:
         self.notes[f"{kind}: {what}"[:200]] += 1
 
 
-SAID_BY_OURS = {RIGHT: "accepted", WRONG: "wrong_answer", CRASHING: "runtime_error", ENDLESS: "time_limit"}
-SHARES = (RIGHT,) * 12 + (WRONG,) * 5 + (CRASHING,) * 2 + (ENDLESS,)
-JUDGED = build_problem(4, 0.2).model_dump(mode="json", include={"id", "tests", "time_limit_seconds"})
-
-
-def ask_ours(kind: str, source: str) -> tuple[str, dict[str, Any], Callable[[Any], bool | None]]:
-    def is_right(answer: Any) -> bool | None:
-        (verdict,) = answer["verdicts"]
-        return None if verdict["outcome"] == "sandbox_fault" else verdict["outcome"] == SAID_BY_OURS[kind]
-
-    return "/v1/judge", {"problems": [JUDGED], "programs": [{"problem": 0, "code": source}]}, is_right
+SAID = {"right": "accepted", "wrong": "wrong_answer", "crashing": "runtime_error", "endless": "time_limit"}
+SHARES: tuple[Kind, ...] = ("right",) * 12 + ("wrong",) * 5 + ("crashing",) * 2 + ("endless",)
+SQUARES = build_squares(10, 0.2)
+SENT = SQUARES.model_copy(update={"tests": SQUARES.tests[:4]})
+JUDGED = SENT.model_dump(mode="json", include={"id", "tests", "time_limit_seconds"})
 
 
 async def ask_without_pause(url: str, number: int, until: float, tally: Tally) -> None:
+    chance = random.Random(number)
     # A pool of its own for each: one of httpx's for 200 leaves most of them waiting for it.
     async with httpx.AsyncClient(base_url=url, timeout=120, trust_env=False, verify=False) as http:
-        await ask_through(http, number, until, tally)
-
-
-async def ask_through(http: httpx.AsyncClient, number: int, until: float, tally: Tally) -> None:
-    chance = random.Random(number)
-    count = 0
-    while time.monotonic() < until:
-        kind, count = chance.choice(SHARES), count + 1
-        path, message, is_right = ask_ours(kind, kind.format(f"{number} {count}"))
-        started = time.monotonic()
-        while True:
-            try:
-                answer = await http.post(path, json=message)
-            except httpx.HTTPError as error:
-                tally.note("lost", f"{path} {type(error).__name__}: {error}")
+        for count in itertools.count():
+            if time.monotonic() >= until:
                 break
-            if answer.status_code == 429:
-                tally.refused += 1
-                await asyncio.sleep(float(answer.headers["Retry-After"]) * chance.uniform(0.5, 1.5))
-                continue
-            if answer.status_code == 500 and "sandbox failed" in answer.text:
-                tally.note("faults", path)
-            elif answer.status_code != 200:
-                tally.note("lost", f"{path} {answer.status_code} {answer.text[:100]}")
-            else:
-                told = is_right(answer.json())
-                tally.answers += 1
-                tally.seconds.append(time.monotonic() - started)
-                if told is None:
-                    tally.note("faults", path)
-                elif not told:
-                    tally.note("wrong", f"{path} {kind!r} {answer.text[:300]}")
-            break
+            kind = chance.choice(SHARES)
+            program = {"problem": 0, "code": f"{SOURCES[kind]}# {number} {count}\n"}
+            await ask(http, kind, {"problems": [JUDGED], "programs": [program]}, chance, tally)
+
+
+async def ask(http: httpx.AsyncClient, kind: Kind, message: Any, chance: random.Random, tally: Tally) -> None:
+    started = time.monotonic()
+    try:
+        while (answer := await http.post("/v1/judge", json=message)).status_code == 429:
+            tally.refused += 1
+            await asyncio.sleep(float(answer.headers["Retry-After"]) * chance.uniform(0.5, 1.5))
+    except httpx.HTTPError as error:
+        tally.note("lost", f"{type(error).__name__}: {error}")
+        return
+    if answer.status_code != 200:
+        tally.note("lost", f"{answer.status_code} {answer.text[:100]}")
+        return
+    (verdict,) = answer.json()["verdicts"]
+    tally.answers += 1
+    tally.seconds.append(time.monotonic() - started)
+    if verdict["outcome"] == "sandbox_fault":
+        tally.note("faults", kind)
+    elif verdict["outcome"] != SAID[kind]:
+        tally.note("wrong", f"{kind} {answer.text[:300]}")
 
 
 async def watch(pid: int, tally: Tally, started: float, memory: list[float]) -> None:
@@ -199,13 +181,13 @@ async def load(url: str, pid: int, *, clients: int, seconds: float, kill_every: 
     }
 
 
-def measure_overhead(url: str, *, workers: int, rounds: int, num_tests: int) -> dict[str, Any]:
-    problem = build_problem(num_tests)
+def measure_overhead(url: str, *, workers: int, rounds: int) -> dict[str, Any]:
+    problem = build_squares(10, 5.0)
     seconds: dict[str, list[float]] = {"in_process": [], "http": []}
     with Judge(workers=workers) as judge, JudgeClient(url) as client:
         for number in range(rounds + 2):
             for name, judging in (("in_process", judge), ("http", client)):
-                sources = [RIGHT.format(f"{name} {number} {index}") for index in range(BATCH_SIZE)]
+                sources = [f"{SOURCES['right']}# {name} {number} {index}\n" for index in range(BATCH_SIZE)]
                 started = time.perf_counter()
                 verdicts: list[Verdict] = judging.judge([Program(source) for source in sources], [problem] * BATCH_SIZE)
                 if number >= 2:
@@ -214,7 +196,6 @@ def measure_overhead(url: str, *, workers: int, rounds: int, num_tests: int) -> 
     middle = {name: statistics.median(values) for name, values in seconds.items()}
     return {
         "programs": BATCH_SIZE,
-        "tests": num_tests,
         "workers": workers,
         "rounds": rounds,
         **{f"{name}_seconds": round(value, 4) for name, value in middle.items()},
@@ -233,7 +214,6 @@ def main() -> None:
     parser.add_argument("--max-queued", type=int, default=1024, help="what the service takes at most")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--tests", type=int, default=10)
     given = parser.parse_args()
     options = ["--workers", str(given.workers), "--max-queued", str(given.max_queued), "--no-self-test"]
     with serving(*options) as (url, process):
@@ -241,7 +221,7 @@ def main() -> None:
             run = load(url, process.pid, clients=given.clients, seconds=given.seconds, kill_every=given.kill_every)
             print(json.dumps(asyncio.run(run)))
         else:
-            print(json.dumps(measure_overhead(url, workers=given.workers, rounds=given.rounds, num_tests=given.tests)))
+            print(json.dumps(measure_overhead(url, workers=given.workers, rounds=given.rounds)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Write reference.md (keys, metrics, folders) and commands.md from the code. `make docs` runs it; a test compares."""
+"""Write reference.md (keys, metrics, folders) and commands.md from the code, and the pages of benchmarks/figures.json.
+
+`make docs` runs it; a test compares.
+"""
 
 import dataclasses
 import inspect
@@ -17,7 +20,9 @@ from microcoder.judge.core.types import Problem
 from microcoder.train import metrics, runs
 from microcoder.train.recipe.recipe import TrainConfig
 
-FOLDER = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import figures  # noqa: E402
 
 
 def render_reference() -> str:
@@ -96,9 +101,13 @@ def _attributes(noun: type) -> list[str]:
     return ["| field | meaning |", "| --- | --- |", *rows]
 
 
-PAGES: dict[str, Callable[[], str]] = {"reference.md": render_reference, "commands.md": render_commands}
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/reference.md": render_reference,
+    "docs/commands.md": render_commands,
+    **figures.PAGES,
+}
 
 if __name__ == "__main__":
     for name, render in PAGES.items():
-        (FOLDER / name).write_text(render(), encoding="utf-8")
-        print(f"wrote {FOLDER / name}")
+        (ROOT / name).write_text(render(), encoding="utf-8")
+        print(f"wrote {ROOT / name}")
