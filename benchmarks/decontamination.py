@@ -81,8 +81,8 @@ def main() -> None:
         "kodsport": real_texts.kodsport(1),
         "codecontests": real_texts.codecontests(),
         "mbpp": real_texts.mbpp(),
-        "doocs, English": real_texts.doocs("en"),
-        "doocs, Chinese": real_texts.doocs("zh"),
+        "doocs, English": real_texts.doocs("en", 1),
+        "doocs, Chinese": real_texts.doocs("zh", 1),
     }
     sums: dict[str, dict[str, Any]] = {}
     for name, found in sets.items():

@@ -31,7 +31,7 @@ BUDGETS = {
     "data/clean": 1225,
     "data/verify": 895,
     "data/inputs": 650,
-    "data/filter": 940,
+    "data/filter": 945,
     "data/tests": 945,
     "data/behaviour": 785,
     "data/pipeline": 565,

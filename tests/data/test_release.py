@@ -70,7 +70,7 @@ def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_
 
 @pytest.mark.parametrize(("name", "licences", "said"), [
     ("my: corpus", ("MIT", "MIT"), "mit"), ('"#', ("MIT", "GPL-3.0"), "other"), ("- no", ("", ""), "unknown"),
-    ("yes", ("permission of the author",) * 2, "other"), ("a", ("MIT", ""), "other"),
+    ("yes", ("permission of the author",) * 2, "other"), ("a", ("MIT", ""), "other"), ("b", ("M\n\na|b", ""), "other"),
 ])  # fmt: skip
 def test_the_head_of_a_card_is_yaml_whatever_its_name(
     tmp_path: Path, name: str, licences: tuple[str, str], said: str
@@ -78,5 +78,5 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
     kept = [candidate(number, licence=licence) for number, licence in enumerate(licences)]
     write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), step_counts=[], figures={}, config={})
     assert pq.read_table(tmp_path / "rejected-00000.parquet").num_rows == 0
-    head = yaml.safe_load((tmp_path / "README.md").read_text().split("---\n")[1])
-    assert (head["pretty_name"], head["license"]) == (name, said)
+    head = yaml.safe_load((text := (tmp_path / "README.md").read_text()).split("---\n")[1])
+    assert (head["pretty_name"], head["license"], "| M a\\|b | 1 |" in text) == (name, said, "a|b" in licences[0])

@@ -89,11 +89,11 @@ def kodsport(every: int = 14) -> tuple[Candidate, ...]:
 
 
 @cache
-def doocs(language: str) -> tuple[Candidate, ...]:
-    """Every sixth problem; cleaning all of them takes a minute."""
+def doocs(language: str, every: int = 6) -> tuple[Candidate, ...]:
+    """Every sixth problem: cleaning all of them takes a minute."""
     found = members("doocs", rf".*/README{'_EN' if language == 'en' else ''}\.md")
     problems = []
-    for name, content in sorted(found.items())[::6]:
+    for name, content in sorted(found.items())[::every]:
         text = content.decode()
         url = re.search(r"https://leetcode\.(?:com|cn)/problems/[\w-]+", text)
         body = re.search(r"description:start -->(.*?)<!-- description:end", text, re.DOTALL)

@@ -94,11 +94,11 @@ def row(licence: str) -> Candidate:
 @pytest.mark.parametrize(
     ("written", "name"),
     [
-        ("The MIT licence", "MIT"), ("Apache License 2.0", "Apache-2.0"), ("cc by-sa", "CC-BY-SA"),
+        ("The MIT licence", "MIT"), ("Apache License, 2.0", "Apache-2.0"), ("cc by-sa", "CC-BY-SA"),
         ("cc-by-sa-3.0", "CC-BY-SA"), ("Creative Commons Attribution-ShareAlike", "CC-BY-SA"),
         ("Creative Commons Attribution 4.0 International", "CC-BY"), ("CC BY-NC-SA 4.0", "CC-BY-NC-SA"),
-        ("CC BY-ND", "CC-BY-ND"), ("CC0", "CC0-1.0"), ("public domain", "CC0-1.0"), ("odc-by", "ODC-BY"),
-        ("AGPL-3.0", "GPL"), ("LGPL-2.1", "LGPL"), ("BSD 3-Clause", "BSD-3-Clause"), ("  ", ""),
+        ("CC BY-ND", "CC-BY-ND"), ("CC0", "CC0-1.0"), ("MIT, GPL-3.0", "GPL"), ("public domain", "CC0-1.0"),
+        ("AGPL-3.0", "GPL"), ("LGPL-2.1", "LGPL"), ("BSD 3-Clause", "BSD-3-Clause"), ("  ", ""), ("odc-by", "ODC-BY"),
         ("CC-BY-4.0-NC", "CC-BY-NC"), ("CC BY\u2011NC 4.0", "CC-BY-NC"), ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
         ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"), ("MIT (non-commercial)", "MIT (non-commercial)"),
         ("Creative Commons Zero v1.0 Universal", "CC0-1.0"), ("https://creativecommons.org/licenses/by/4.0", "CC-BY"),
@@ -124,7 +124,7 @@ def test_the_strictest_licence_is_that_of_the_whole() -> None:
     for strictest, *others in (
         ("MIT",), ("cc by-sa", "MIT"), ("CC-BY-4.0", "Apache-2.0", "CC0-1.0"), ("GPL-3.0", "CC BY-SA 4.0"),
         ("CC BY-NC 4.0", "GPL-3.0"), ("", "MIT"), ("", "all rights reserved", "MIT"),
-        ("MIT AND GPL-3.0", "CC BY-SA 4.0"), ("Apache-2.0", "GPL-3.0 OR MIT"),
+        ("MIT AND GPL-3.0", "CC BY-SA 4.0"), ("Apache-2.0", "GPL-3.0 OR MIT"), ("CC-BY-4.0, GPL-3.0", "CC-BY-SA"),
     ):  # fmt: skip
         assert strictest_licence([strictest, *others]) == strictest_licence([*others, strictest]) == strictest
 

@@ -110,10 +110,11 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert isinstance(kept, Candidate)
     assert len(kept.origins) == len(kept.tests)
     assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]
-    # No known input has equal numbers; the validator takes them.
+    # No known input has equal numbers; the validator takes them, even where the statement does not.
     tests = [{"input": "[1, 3, 2, 4]", "output": "2"}, {"input": "[5, 7, 9]", "output": "2"}]
-    made = generated(make_candidate(tests=tests), judges)
-    assert any(len(set(nums)) < len(nums) for nums in (json.loads(test.input) for test in made.tests))
+    for say, repeats in (("", True), ("All distinct. ", False)):
+        made = generated(make_candidate(tests=tests, statement=say + STATEMENT), judges)
+        assert repeats == any(len(set(one)) < len(one) for one in (json.loads(test.input) for test in made.tests))
 
 
 GENERATOR = """import random, sys

@@ -84,12 +84,13 @@ class LicenceSettings(Config):
 
 _BRACKETS = re.compile(r"\(([^()]+)\)")
 _OR, _AND = (re.compile(rf"\s+{word}\s+(?![^(]*\))", re.IGNORECASE) for word in ("or", "and"))
+_LISTED = re.compile(r"\s*[,;&]\s*|\s\+\s")
 
 
 def normalise_licence(text: str) -> str:
     """Return one name for the ways of writing a licence; an unknown text is returned as it is.
 
-    Of SPDX's `A AND B` that is the strictest part's, of `A OR B` the known part's with the fewest duties.
+    Of SPDX's `A AND B`, or a list, that is the strictest part's, of `A OR B` the known part's with the fewest duties.
     """
     plain = _BRACKETS.sub(lambda found: name if (name := normalise_licence(found[1])) in _BY_DUTIES else found[0], text)
     if plain != text:
@@ -101,6 +102,8 @@ def normalise_licence(text: str) -> str:
         return min(known, key=_BY_DUTIES.index)
     if len(parts := _AND.split(text)) > 1:
         return name if (name := normalise_licence(strictest_licence(parts))) in _BY_DUTIES else text.strip()
+    if len(parts := _LISTED.split(text)) > 1 and {*map(normalise_licence, parts)} <= {*_BY_DUTIES}:
+        return normalise_licence(strictest_licence(parts))
     words = re.sub(r"[\s_/]+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text.strip().lower()))
     words = words.replace("license", "").replace("licence", "").strip()
     if not words:

@@ -204,7 +204,12 @@ def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) 
     return found
 
 
-def _get(values: list[Any], path: Path) -> Any:
+def find_repeats(values: Values) -> set[Path]:
+    """Return the paths of the lists that have equal items, inside up to two others."""
+    return {path for path in _places(values, (list,), 2) if not FACTS["distinct"](_get(values, path))}
+
+
+def _get(values: Sequence[Any], path: Path) -> Any:
     for number in path:
         values = values[number]
     return values
@@ -231,11 +236,6 @@ def _on_list(change: Callable[[list[Any], random.Random], list[Any]]) -> Callabl
 def _swap(items: list[Any], source: random.Random) -> list[Any]:
     one, other = source.randrange(len(items)), source.randrange(len(items))
     items[one], items[other] = items[other], items[one]
-    return items
-
-
-def _drop(items: list[Any], source: random.Random) -> list[Any]:
-    items.pop(source.randrange(len(items)))
     return items
 
 
@@ -292,7 +292,7 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     "step": _step,
     "extreme": _extreme,
     "swap": _on_list(_swap),
-    "drop": _on_list(_drop),
+    "drop": _on_list(lambda items, source: items[: (at := source.randrange(len(items)))] + items[at + 1 :]),
     "repeat": _on_list(_repeat),
     "overwrite": _on_list(_overwrite),
     "level": _on_list(lambda items, source: [deepcopy(source.choice(items))] * len(items)),

@@ -24,7 +24,7 @@ from itertools import cycle
 from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
-from microcoder.data.inputs.mutating import MUTATIONS, InputModel, learn, mutate
+from microcoder.data.inputs.mutating import MUTATIONS, InputModel, find_repeats, learn, mutate
 from microcoder.data.tests.answers import (
     AT_ONCE,
     MOST_BYTES,
@@ -50,6 +50,7 @@ _NUM_BY_MODEL, _MOST_BY_MODEL = 2, 4
 _TEMPERATURE = 0.8
 """So that a model writes another one each time."""
 _HUGE = "9" * 40
+_ALL_DIFFER = re.compile(r"\b(?:distinct|unique|pairwise|all different|no two|permutation)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ class Understanding:
 def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | str:
     """Return the layout and bounds of a problem's inputs, or the reason why they are unknown.
 
-    Where validators decide, a list may repeat an item: they refuse that where it is forbidden. Of rows, such as the
+    Where validators decide, a list may repeat an item: most refuse that where it is forbidden. Of rows, such as the
     ends of an edge, they check less than statements say (240 packages with validators).
     """
     tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES][:_MOST_KNOWN]
@@ -323,9 +324,11 @@ def read_output(run: Execution, dropped: Counter[str]) -> str:
 def mutate_known(candidate: Candidate, understanding: Understanding, dropped: Counter[str]) -> list[MadeInput]:
     """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts failed tries.
 
-    Each has what known inputs have in common: a validator often checks less than the statement says.
+    Each has what known inputs have in common: a validator often checks less than the statement says. Where that speaks
+    of distinct items, no list has equal ones that had none.
     """
     model, known = understanding.model, understanding.known
+    must_differ = _ALL_DIFFER.search(candidate.statement)
     seen = {text.strip() for text, _ in known}
     made: list[MadeInput] = []
     for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
@@ -335,7 +338,7 @@ def mutate_known(candidate: Candidate, understanding: Understanding, dropped: Co
         parent, parent_values = known[own % len(known)]
         values = mutate(model, parent_values, name, seed=own)
         text = "" if values is None else understanding.write(values)
-        if values is None:
+        if values is None or (must_differ and find_repeats(values) - find_repeats(parent_values)):
             dropped["not met the model of inputs"] += 1
         elif text.strip() in seen:
             dropped["made twice"] += 1
