@@ -40,8 +40,6 @@ class WarmStartConfig(Config):
     """Distinct answers to learn from; passes over them follow from the steps and the batch."""
     num_steps: int = Field(default=600, ge=1)
     batch_size: int = Field(default=32, ge=1)
-    prompt_weight: float = Field(default=0.1, ge=0, le=1)
-    """Loss weight of statement tokens; response tokens have 1. A little speeds up learning the vocabulary."""
     seed: int = 0
     thinking: ThinkingShares = ThinkingShares()
     """Thinking in the demonstrations."""

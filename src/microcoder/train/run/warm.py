@@ -253,7 +253,7 @@ def _encode(demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedT
 def _train(
     model: Qwen3ForCausalLM, batches: Iterable[list[_Example]], config: WarmStartConfig, observer: Observer
 ) -> None:
-    """Train by cross entropy over statement and response; six notes tell the loss, smoothed over the last steps."""
+    """Train by cross entropy over responses; six notes tell the loss, smoothed over the last steps."""
     is_matrix = {name: parameter.dim() == 2 and "embed" not in name for name, parameter in model.named_parameters()}
     muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
     adam = torch.optim.AdamW(
@@ -268,7 +268,7 @@ def _train(
         share = _schedule(step, config.num_steps)
         adam.param_groups[0]["lr"] = _EMBEDDING_RATE * _LEARNING_RATE * share
         model.zero_grad(set_to_none=True)
-        loss = _loss(model, batch, config.prompt_weight)
+        loss = _loss(model, batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
@@ -298,18 +298,17 @@ def _schedule(step: int, num_steps: int) -> float:
     return min(1.0, step / warm_up) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps)))
 
 
-def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example], prompt_weight: float) -> torch.Tensor:
-    """Return the weighted cross entropy of a batch; logits are computed only where a token counts."""
+def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example]) -> torch.Tensor:
+    """Return the mean cross entropy of a batch over its responses' tokens; the others have no logits."""
+    # The digits of a statement are drawn: there is nothing to learn in them.
     width = max(len(example.ids) for example in batch)
     ids_B_T = torch.zeros(len(batch), width, dtype=torch.long)
-    weights_B_T = torch.zeros(len(batch), width)
+    counts_B_T = torch.zeros(len(batch), width, dtype=torch.bool)
     for row, example in enumerate(batch):
         ids_B_T[row, : len(example.ids)] = torch.tensor(example.ids)
-        weights_B_T[row, 1 : example.prompt_length] = prompt_weight
-        weights_B_T[row, example.prompt_length : len(example.ids)] = 1.0
+        counts_B_T[row, example.prompt_length : len(example.ids)] = True
     # Padding is on the right: a causal model never sees it, so no attention mask is needed.
     hidden = model.model(input_ids=ids_B_T[:, :-1], use_cache=False).last_hidden_state
-    counted = weights_B_T[:, 1:] > 0
+    counted = counts_B_T[:, 1:]
     losses = functional.cross_entropy(model.lm_head(hidden[counted]), ids_B_T[:, 1:][counted], reduction="none")
-    weights = weights_B_T[:, 1:][counted]
-    return (losses * weights).sum() / weights.sum()
+    return losses.sum() / counted.sum()
