@@ -21,8 +21,8 @@ from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, sto
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
-from microcoder.train.trl.sampling import require_vllm, vllm_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer
+from microcoder.train.trl.vllm import require_vllm, vllm_arguments
 
 
 def _processes() -> PartialState:
