@@ -21,8 +21,8 @@ BUDGETS = {
     "judge/sandbox": 3690,
     "judge/compare": 1130,
     "judge/languages": 845,
-    "judge/run": 4710,
-    "judge/fleet": 1840,
+    "judge/run": 4720,
+    "judge/fleet": 1780,
     "judge/serve": 845,
     "judge": 60,
     "data/formats": 4425,
@@ -42,7 +42,7 @@ BUDGETS = {
     "train/algorithm": 1015,
     "train/recipe": 550,
     "train/run": 2160,
-    "train/trl": 865,
+    "train/trl": 850,
     "train/verl": 1620,
     "lab": 5,
     "lab/studies": 2385,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1565,
     "integrations": 875,
     "integrations/lm_eval_tasks": 5,
-    "cli": 1865,
+    "cli": 1925,
     "": 95,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}

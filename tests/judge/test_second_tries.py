@@ -23,7 +23,8 @@ from microcoder.judge.run.screen import find_obstacle, screen
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.submissions import verdict_record
-from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied
+from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Sandbox, SandboxDied
+from microcoder.judge.run.verdicts import Run
 from microcoder.train.metrics import share_uncounted, share_unrepeated
 
 from .conftest import make_problem, workers_of  # pyrefly: ignore[missing-import]

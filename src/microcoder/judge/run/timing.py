@@ -1,7 +1,7 @@
 """Time: every rule by which a test is too slow, may take longer, or is run again.
 
 Nothing here runs a program. The rules turn the kernel's counts and the limits into a number or a reason; `sandboxes`
-and `watch` apply them, and `microcoder judge --explain` prints the reasons.
+and `supervisor` apply them, and `microcoder judge --explain` prints the reasons.
 
 | seen                                                            | decision                                       |
 |-----------------------------------------------------------------|------------------------------------------------|
@@ -44,6 +44,11 @@ _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
 SPARE_MEMORY_MIB = 640
 """Address space beyond the limit on resident memory: room for maps that are never touched, such as the
 512 MiB thread stack that deep recursion is usually run in."""
+
+CHECKER_SECONDS, CHECKER_MIB = 10.0, 1024
+"""Limits of a checker program, whatever the problem's own; a judge's option `checker_seconds` replaces the first."""
+MAX_SECONDS = 3600.0
+"""Longest CPU limit of one run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,30 +11,20 @@
 | the comparison refuses                                           | `WRONG_ANSWER`  |
 
 The first row that applies decides; right output does not excuse a failed exit.
-
-Checker programs compare for problems with many right answers. They run in the sandbox, as any program does:
-
-| protocol  | called with                       | stdin      | right | wrong | anything else     |
-|-----------|-----------------------------------|------------|-------|-------|-------------------|
-| `testlib` | input output answer               | empty      | 0     | 1, 2  | the checker broke |
-| `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker broke |
-
-A checker that broke is run on the problem's own answer in place of the output. If it decides about that, it works, and
-the output that broke it is wrong; if it breaks there, too, the program gets no verdict.
 """
 
 import json
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.compare.values import MalformedWire, decode_value
-from microcoder.judge.core.types import Checker, Outcome, Problem, Program, TestResult, UncountedRun, Verdict
+from microcoder.judge.core.types import Outcome, TestResult, UncountedRun, Verdict
 from microcoder.judge.run import timing
-from microcoder.judge.run.supervisor import Loaded, Run, TestTask
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED, Result
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
@@ -47,6 +37,25 @@ _LONGEST_VALUE_KEPT_BYTES = 1 << 15
 _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
 """A returned value of more bytes than the first, plus the second times the expected ones, is wrong: rebuilding 16 MiB
 of empty lists takes a second. It is JSON, of at most 32 bytes for a number, 12 more for a container or a character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The unjudged result of one test."""
+
+    result: Result
+    stdout: bytes
+    stdout_bytes: int
+    stderr: str
+    """End of its stderr."""
+    stderr_bytes: int
+    wire: bytes | None
+    """Encoded result of a function-call program, or a built binary; None for any other program."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads."""
+        return self.result.cpu_us / 1e6
 
 
 def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
@@ -164,70 +173,3 @@ def shorten(text: str) -> str:
     """Return a text as one line that is short enough to be shown."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."
-
-
-CHECKER_SECONDS, CHECKER_MIB = 10.0, 1024
-"""Limits of a checker program, whatever the problem's own; a judge's option `checker_seconds` replaces the first."""
-
-_UNCAUGHT, _UNCAUGHT_CODE = "Traceback (most recent call last)", 1
-"""How Python ends after an exception, which must not read as "wrong"."""
-_RIGHT = {"testlib": (0,), "kattis": (42,)}
-_WRONG = {"testlib": (1, 2), "kattis": (43,)}
-
-
-_AS_PRINTED = {
-    **{"language": "python", "language_version": "", "dialect": "plain"},
-    **dict.fromkeys(("fn_name", "call", "harness")),
-    **{"time_limit_seconds": CHECKER_SECONDS, "memory_limit_mib": CHECKER_MIB},
-}
-"""Fields that turn a problem into one whose answers a Python program prints."""
-
-
-def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> TestTask:
-    """Return the task that runs a checker program on an output."""
-    stdin, files = b"", {"input": test_input, "output": output, "answer": answer}
-    if checker.protocol == "kattis":
-        stdin, files = output, {"input": test_input, "answer": answer, "feedback/": None}
-    # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
-    return program.task(stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0)
-
-
-def read_verdict(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:
-    """Return a checker's decision, or as text how it failed: not compiled, crashed, late, or another exit code."""
-    if rejection is not None:
-        return f"does not compile: {rejection}"
-    ended = run.result
-    said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
-    is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
-    if ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU:
-        why = "it took too long"
-    elif ended.signal:
-        why = f"killed by {signal_name(ended.signal)}"
-    elif ended.exit_code in _RIGHT[checker.protocol]:
-        return Comparison(True, "program", "")
-    elif ended.exit_code in _WRONG[checker.protocol] and not is_uncaught:
-        return Comparison(False, "", f"the checker refused it{f': {said}' if said else ''}")
-    else:
-        why = f"exit code {ended.exit_code}"
-    return f"failed ({why}): {said[-150:]}"
-
-
-def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem) -> Verdict:
-    """Judge a problem's own answers by its checker program, on all tests.
-
-    A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker program: accepted.
-
-    Args:
-        judge: such as `Judge.judge`.
-        problem: with its tests.
-
-    Raises:
-        DataError: the checker cannot be run.
-        EvaluatorFault: there is no compiler for it, or the judge is closed.
-    """
-    if problem.checker.type != "program":
-        return Verdict(Outcome.ACCEPTED, (), 0)
-    answers = [test.output.encode("utf-8", "surrogatepass") for test in problem.tests]
-    programs = [Program(f"import sys\nsys.stdout.buffer.write({answer!r})") for answer in answers]
-    problems = [problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests]
-    return conclude([verdict.tests[0] for verdict in judge(programs, problems)], len(problems))

@@ -223,7 +223,7 @@ class Workers:
             if work.problem is not None:
                 return session.judge(work.program, work.problem, work.is_wanted)
             assert work.invocation is not None
-            return session.run(work.invocation, self.time_scale)
+            return executions.run_invocation(session, work.invocation, self.time_scale)
         except Abandoned:
             return None
         except Exception as error:
