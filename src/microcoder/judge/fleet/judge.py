@@ -19,11 +19,11 @@ from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.languages import check_language, language_of
 from microcoder.judge.languages.packages import JudgingEnvironment, digest_languages, load_profile, provide_packages
+from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
-from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.recent import Recent
-from microcoder.judge.run.timing import Statistics, sum_counts
+from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.workers import Answer, Shelf, Work, Workers, answer_all, count_processes
 
 _LOG = logging.getLogger(__name__)

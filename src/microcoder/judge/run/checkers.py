@@ -26,10 +26,9 @@ from microcoder.judge.core.types import (
     Verdict,
 )
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.supervisor import Loaded, TestTask
 from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS
-from microcoder.judge.run.verdicts import Run
+from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
 
 _UNCAUGHT, _UNCAUGHT_CODE = "Traceback (most recent call last)", 1

@@ -15,13 +15,12 @@ from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.checkers import CheckerProgram
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import StopRule
-from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.screen import find_syntax_error, screen
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, TestTask
 from microcoder.judge.run.timing import CHECKER_MIB
-from microcoder.judge.run.verdicts import Run
+from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
 from microcoder.judge.sandbox.protocol import STDIN_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)

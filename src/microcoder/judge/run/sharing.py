@@ -39,9 +39,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from microcoder.judge.core.types import Outcome, Repeat, TestResult, UncountedRun
-from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.screen import find_obstacle, parse
-from microcoder.judge.run.verdicts import Run
+from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
 from microcoder.judge.sandbox.batch import CLEAN, ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, PLAIN, Result
 

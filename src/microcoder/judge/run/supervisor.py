@@ -2,10 +2,8 @@
 
 A `Sandbox` belongs to the thread that made it: the kernel ends the fork server when that thread ends.
 
-`Attendance` answers the fork server's questions while a test runs, by the kernel's counts of its process.
-What the kernel counts for each thread (run time, time in the run queue, turns) can be read by anybody in
-`/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its own siblings ran meanwhile; threads that
-have ended count with their run time alone. What follows from that is decided in `timing`.
+`Attendance` answers the fork server's questions while a test runs, by the kernel's counts of its process; what follows
+from these is decided in `timing`.
 """
 
 from __future__ import annotations
@@ -19,18 +17,19 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.machine import require_linux
+from microcoder.judge.core.machine import memory_mib_of, pid_of, read_process, require_linux
 from microcoder.judge.languages.definition import STANDARD_PRELOAD, current_interpreter
 from microcoder.judge.run import isolation, timing
+from microcoder.judge.run.counts import WorkerRecord
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.sharing import Series, write_all
-from microcoder.judge.run.timing import Limits, Reading, WorkerRecord
+from microcoder.judge.run.timing import Limits
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.verdicts import Run
 from microcoder.judge.sandbox import protocol
@@ -425,84 +424,3 @@ class Attendance:
             self._record.blind += reading is None
             self._record.reasons.append(f"wall time was spent after {counted:.2f} s, and it went on: {why}")
         return more
-
-
-def read_process(pid: int) -> Reading | None:
-    """Return the CPU use of a process and its children so far; None if the kernel does not report it."""
-    cpu = wait = run = 0.0
-    turns, is_in_the_queue = 0, False
-    for number in _family(pid):
-        try:
-            state, seconds = _read_stat(number)
-            threads = list(_read_threads(number))
-        except (OSError, ValueError, IndexError):
-            if number == pid:
-                return None
-            continue
-        of_threads = sum(ran for ran, _, _ in threads)
-        if seconds > 1 and not of_threads and state != "Z":
-            return None
-        cpu, run = cpu + seconds, run + of_threads
-        wait += sum(max(0.0, waited - (of_threads - ran)) for ran, waited, _ in threads)
-        turns += sum(num for _, _, num in threads)
-        is_in_the_queue = is_in_the_queue or "R" in _read_states(number)
-    return Reading(cpu, run, wait, turns, is_in_the_queue)
-
-
-def memory_mib_of(pid: int) -> float:
-    """Return a process's resident memory; infinite if that is not known."""
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
-    except (OSError, IndexError):
-        return float("inf")
-
-
-def pid_of(descriptor: int) -> int:
-    """Return the process of a pidfd, as seen from here: negative if it has ended, 0 if unknown."""
-    try:
-        with open(f"/proc/self/fdinfo/{descriptor}") as file:
-            return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), 0)
-    except OSError:
-        return 0
-
-
-def _family(pid: int) -> Iterator[int]:
-    yield pid
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as file:
-                for child in file.read().split():
-                    yield from _family(int(child))
-    except OSError:
-        return
-
-
-def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
-    """Return a process's state and its CPU seconds, those of ended children included."""
-    with open(f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
-    return fields[0].decode(), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:
-    """Yield for each thread: the seconds it ran, those in the queue, and its turns."""
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-                ran, waited, turns = map(int, file.read().split())
-        except (FileNotFoundError, ProcessLookupError):
-            if os.path.exists(f"/proc/{pid}/task/{thread}"):
-                raise
-            continue
-        yield ran / 1e9, waited / 1e9, turns
-
-
-def _read_states(pid: int) -> list[str]:
-    """Return the states of a process's threads; those that end meanwhile have none."""
-    states: list[str] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError, IndexError):
-                states.append(_read_stat(pid, thread)[0])
-    return states

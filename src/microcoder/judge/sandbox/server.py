@@ -20,7 +20,14 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from microcoder.judge.sandbox import batch, folders, functions, isolation, protocol, runner, seccomp
-from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, SeccompFilter, kill_everything, prctl
+from microcoder.judge.sandbox.kernel import (
+    PR_SET_PDEATHSIG,
+    SeccompFilter,
+    kill_everything,
+    prctl,
+    run_binary,
+    run_compiler,
+)
 from microcoder.judge.sandbox.limits import LimitSetter
 from microcoder.judge.sandbox.protocol import NO_LIMITS, PLAIN, WIRE_FD, Layer, Request, Result
 from microcoder.judge.sandbox.quota import POLL_SECONDS, Quota, cpu_clock
@@ -69,7 +76,7 @@ class ForkServer:
             self._stack = CallStack()
             self._builds = bool(config["builds"])
             self._scratch_bytes = config["scratch_mib"] << 20
-            self._redirects = self._setup.scratch != runner.USUAL
+            self._redirects = self._setup.scratch != folders.USUAL
             self._has_limits = self._setup.has(Layer.RESOURCE_LIMITS)
             runtime = config["runtime"]
             self._environment = runtime["environment"]
@@ -204,8 +211,8 @@ class ForkServer:
         if files and any(name.endswith(".py") for name in files):
             # As beside any script: what came with a program can be imported by it.
             sys.path.insert(0, self._setup.scratch)
-        if self._redirects and runner.is_needed(source):
-            runner.redirect_to(self._setup.scratch)
+        if self._redirects and folders.is_needed(source):
+            folders.redirect_to(self._setup.scratch)
         if int_digits is not None:
             sys.set_int_max_str_digits(int_digits)
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
@@ -278,10 +285,10 @@ class ForkServer:
             if self._has_filter:
                 rules = seccomp.per_build(has_own_processes=self._setup.is_init, files=self._setup.file_rules)
                 SeccompFilter(rules).install()
-            runner.run_compiler(test.request.command)
+            run_compiler(test.request.command)
         os.dup2(test.source, WIRE_FD, inheritable=False)
         self._close_in(test.request, test.quota, WIRE_FD + 1)
-        runner.run_binary(WIRE_FD, test.request.command, self._environment)
+        run_binary(WIRE_FD, test.request.command, self._environment)
 
     def _close_in(self, request: Request, quota: Quota | None, first_descriptor: int) -> None:
         """Close the descriptors from the first on, except the quota's, and install the test's filter."""

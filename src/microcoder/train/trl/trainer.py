@@ -186,14 +186,28 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
-        generated = split_generated(self._generate([row["prompt"] for row in inputs]))
-        scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
+        prompt_ids, completion_ids, _, completions, logprobs, *_ = self._generate([row["prompt"] for row in inputs])
+        logprobs = logprobs or [None] * len(completion_ids)
+        generated = zip(prompt_ids, completion_ids, completions, logprobs, strict=True)
+        scored_P_G = self._score(completion_ids, [row["problem_id"] for row in inputs])
         groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
         return [SampledGroup(*group) for group in zip(*groups, strict=True)]
 
     def _generate(self, prompts: list[Any]) -> Any:
         if self._ready is not None:
-            return join_generated(self._ready)
+            # Their rows, as TRL returns them without tools and images: we use neither.
+            rows = [row for group in self._ready for row in group.generated]
+            prompt_ids, completion_ids, completions, logprobs = (list(column) for column in zip(*rows, strict=True))
+            return (
+                prompt_ids,
+                completion_ids,
+                None,
+                completions,
+                None if logprobs[0] is None else logprobs,
+                {},
+                None,
+                [],
+            )
         with self.clock.phase("generate"):
             return super()._generate(prompts)
 
@@ -476,16 +490,3 @@ def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
         seen.add(id(function))
         yield function
         todo.extend(cell.cell_contents for cell in function.__closure__ or () if callable(cell.cell_contents))
-
-
-def split_generated(generated: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Cut what `GRPOTrainer._generate` returns into rows."""
-    prompt_ids, completion_ids, _, completions, logprobs, *_ = generated
-    return list(zip(prompt_ids, completion_ids, completions, logprobs or [None] * len(completion_ids), strict=True))
-
-
-def join_generated(groups: Sequence[SampledGroup]) -> tuple[Any, ...]:
-    """Return the rows of groups as `GRPOTrainer._generate` would (no tools, no images: we use neither)."""
-    rows = [row for group in groups for row in group.generated]
-    prompt_ids, completion_ids, completions, logprobs = (list(column) for column in zip(*rows, strict=True))
-    return prompt_ids, completion_ids, None, completions, None if logprobs[0] is None else logprobs, {}, None, []
