@@ -15,11 +15,9 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -36,25 +34,11 @@ from microcoder.judge.sandbox import protocol
 from microcoder.judge.sandbox.protocol import NO_RUNTIME, Layer, Request, Result, pack_seconds, unpack_seconds
 
 QUESTIONS = (protocol.STILL, protocol.SLICE)
-_SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 60.0
 """Further wait for an answer, as on a busy machine the fork server itself gets no processor."""
 _STDERR_TAIL = 4096
 _ALL_SEALS = 0xF
-_ENVIRONMENT = {
-    "PYTHONHASHSEED": "0",
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    # Local time is UTC, and zones come from the package tzdata: neither from this machine.
-    "TZ": "UTC0",
-    "PYTHONTZPATH": "",
-    "LD_BIND_NOW": "1",
-    "MALLOC_ARENA_MAX": "2",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}
 
 
 def make_memory_file(data: bytes) -> int:
@@ -179,10 +163,10 @@ class Sandbox:
         where = os.path.dirname(self._folder)
         self._full_disk = f"the file system of {where} was full before a test had written what it may"
         try:
-            self._process, self._socket = _spawn(interpreter.executable, self._log)
-        except EvaluatorFault:
+            self._process, self._socket = isolation.start_fork_server(interpreter.executable, self._log)
+        except OSError as error:
             os.close(self._log)
-            raise
+            raise SandboxDied(f"cannot start {interpreter.executable}: {error}") from error
         config = {
             "layers": [layer for layer in protocol.LAYERS if layer in layers],
             "libraries": [*interpreter.libraries, *filter(os.path.exists, (*(toolchain or ()), *runtime["readable"]))],
@@ -344,32 +328,6 @@ class Sandbox:
         if not answer:
             raise SandboxDied("it ended")
         return answer, descriptors
-
-
-def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a fork server, and return our end of its socket."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
-    try:
-        # -S and -s: nothing of this environment's site-packages, whose .pth files run code. -P: our folder's
-        # modules do not shadow others of the same name. A session of its own, so that one signal ends all of it.
-        process = subprocess.Popen(
-            [executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env=_ENVIRONMENT,
-            cwd="/",
-            stdin=stdin,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    except OSError as error:
-        ours.close()
-        raise SandboxDied(f"cannot start {executable}: {error}") from error
-    finally:
-        theirs.close()
-        os.close(stdin)
-    return process, ours
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
