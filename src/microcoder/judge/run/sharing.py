@@ -1,4 +1,4 @@
-"""Tests that share a process: how many, what the process is asked and told, and how their results are judged.
+"""Tests that share a process: how many, how inputs and outputs reach it and the judge, and how results are judged.
 
 A program gets no second try: records of runs that did not count, and when to judge it anew.
 
