@@ -39,10 +39,10 @@ BUDGETS = {
     "data/benchmarks": 375,
     "data/build": 1005,
     "train": 790,
-    "train/algorithm": 1015,
+    "train/algorithm": 1010,
     "train/recipe": 550,
     "train/run": 2170,
-    "train/trl": 850,
+    "train/trl": 845,
     "train/verl": 1620,
     "lab": 5,
     "lab/studies": 2395,
@@ -51,7 +51,7 @@ BUDGETS = {
     "view": 1565,
     "integrations": 875,
     "integrations/lm_eval_tasks": 5,
-    "cli": 1925,
+    "cli": 1920,
     "": 95,
 }
 HEIGHT_OF = {room: height for height, room in enumerate(BUDGETS)}
