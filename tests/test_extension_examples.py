@@ -20,7 +20,7 @@ from microcoder.judge.languages import LANGUAGES_VARIABLE
 from microcoder.train.algorithm.advantages import build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.run.session import find_extensions
+from microcoder.train.run.manifest import find_extensions
 
 EXAMPLES = Path(__file__).parents[1] / "examples/extensions"
 CUP = {"name": "sum", "task": "Print the sum of two whole numbers given on one line.", "cases": [["1 2", "3"]]}

@@ -9,7 +9,7 @@ from microcoder.judge.core.signatures import NOT_JUDGED_BY
 from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCase
 from microcoder.judge.fleet.http import write_request
 from microcoder.judge.fleet.remote import JudgeRequest, strip_problem
-from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.workers import Shelf, Work
 
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))

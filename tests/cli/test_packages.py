@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from microcoder.cli import main
-from microcoder.cli.doctor import describe
+from microcoder.cli.doctor import PROBES, describe, run_probes
 from microcoder.judge import Judge
-from microcoder.judge.fleet.judge import PROBES, run_probes
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
 from wheels import keep_packages_in

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from microcoder.judge.run.screen import find_obstacle
-from microcoder.judge.run.series import Series
+from microcoder.judge.run.sharing import Series
 from microcoder.judge.run.supervisor import LoadedProgram, Sandbox
 from microcoder.judge.run.timing import limits_for
 from microcoder.judge.sandbox.batch import MODULES

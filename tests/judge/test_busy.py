@@ -13,18 +13,19 @@ from pathlib import Path
 import pytest
 
 from microcoder.judge import Judge, JudgeOptions
+from microcoder.judge.core import machine
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat
 from microcoder.judge.languages import Language, find_language
-from microcoder.judge.run import timing, watch
+from microcoder.judge.run import timing
 from microcoder.judge.run.builds import build_program
-from microcoder.judge.run.problem import PreparedProblem
+from microcoder.judge.run.counts import WorkerRecord
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.session import Session
-from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied
-from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, WorkerRecord, limits_for
+from microcoder.judge.run.supervisor import Attendance, LoadedProgram, Sandbox, SandboxDied
+from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, limits_for
 from microcoder.judge.run.turns import Turn
-from microcoder.judge.run.watch import Attendance
+from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 
 from .conftest import NEEDS, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
@@ -82,9 +83,9 @@ def test_no_program_stays_by_being_idle(judge_one: Judge) -> None:
 def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fault() -> None:
     with subprocess.Popen(["sleep", "99"]) as sleeper:
         try:
-            while watch._read_states(sleeper.pid) != ["S"]:
+            while machine._read_states(sleeper.pid) != ["S"]:
                 time.sleep(0.01)  # It still starts.
-            reading = watch.read_process(sleeper.pid)
+            reading = machine.read_process(sleeper.pid)
         finally:
             sleeper.kill()
     assert reading is not None
@@ -180,7 +181,7 @@ def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
     with Judge(workers=1, time_scale=1, nice=7) as judging:
         future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
         sandbox = workers_of(judging).sessions[0].sandboxes._started[SandboxKind()]
-        while len(family := list(watch._family(sandbox.pid))) < 2 + judging.isolation.enforced.count("pid_namespace"):
+        while len(family := list(machine._family(sandbox.pid))) < 2 + judging.isolation.enforced.count("pid_namespace"):
             time.sleep(0.01)
         assert os.getpriority(os.PRIO_PROCESS, family[-1]) >= 7
         try:

@@ -14,6 +14,7 @@ import pytest
 from microcoder.judge import Invocation, Judge, JudgeOptions, judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.run.executions import run_invocation
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
 
@@ -74,9 +75,9 @@ def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
     with closing(Session()) as session:
         session.open()
         with pytest.raises(OverflowError):
-            session.run(Invocation(Program("print('A')"), wall_seconds=1e14), 1.0)
+            run_invocation(session, Invocation(Program("print('A')"), wall_seconds=1e14), 1.0)
         for word in "BC":
-            assert session.run(Invocation(Program(f"print('{word}')")), 1.0).stdout == f"{word}\n".encode()
+            assert run_invocation(session, Invocation(Program(f"print('{word}')")), 1.0).stdout == f"{word}\n".encode()
     with closing(Sandbox()) as sandbox, closing(LoadedProgram("print('first')")) as program:
         limits = Limits(5.0, 1e14, 1 << 30, 1 << 20)
         with pytest.raises(OverflowError):

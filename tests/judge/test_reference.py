@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "languages",
     "languages.packages",
     "run.builds",
-    "run.problem",
+    "run.checks",
     "run.supervisor",
     "sandbox.protocol",
 }

@@ -17,13 +17,13 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.remote import JudgeResponse
 from microcoder.judge.run import sandboxes, sharing, sharing_names
-from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.sandboxes import SandboxKind
 from microcoder.judge.run.screen import find_obstacle, screen
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.submissions import verdict_record
-from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied
+from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Sandbox, SandboxDied
+from microcoder.judge.run.verdicts import PreparedProblem, Run
 from microcoder.train.metrics import share_uncounted, share_unrepeated
 
 from .conftest import make_problem, workers_of  # pyrefly: ignore[missing-import]

@@ -3,7 +3,7 @@
 import os
 import socket
 
-from microcoder.judge.run.series import Series
+from microcoder.judge.run.sharing import Series
 from microcoder.judge.sandbox import batch
 from microcoder.judge.sandbox.batch import GO_ON, pack_frame, unpack_frames
 from microcoder.judge.sandbox.protocol import Result

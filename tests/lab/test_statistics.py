@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.lab.studies.effects import estimate_accuracy, estimate_difference, pass_at_k, wilson_interval
+from microcoder.lab.studies.accuracy import estimate_accuracy, estimate_difference, pass_at_k, wilson_interval
 
 SAMPLES = st.lists(st.sampled_from([True, False, None]), max_size=5)
 SOLVED = st.dictionaries(st.text(max_size=4), SAMPLES, max_size=12)

@@ -28,8 +28,7 @@ from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.masking import ConditionalMasking, MaskAll, NoMasking
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.trl.engine import translate_loss
-from microcoder.train.trl.sampling import set_sampling
-from microcoder.train.trl.trainer import MicroCoderTrainer
+from microcoder.train.trl.trainer import MicroCoderTrainer, set_sampling
 
 TEMPERATURE = 0.8
 

@@ -17,7 +17,7 @@ from microcoder.train.metrics import summarise_mismatch
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import SamplerMismatch
 from microcoder.train.run.mismatch import correct_mismatch
-from microcoder.train.trl.sampling import vllm_arguments
+from microcoder.train.trl.vllm import vllm_arguments
 
 ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, max_size=4)
 

@@ -22,10 +22,10 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.packages import load_profile, name_environment
-from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.session import Session
 from microcoder.judge.run.submissions import Submission, VerdictFile, digest_input, read_submissions
+from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.train.metrics import share_reasons
 
 _DEFAULTS = JudgeFlags()

@@ -9,7 +9,7 @@ from microcoder.judge import Judge, JudgeOptions, StopRule
 from microcoder.judge.languages import add_language
 from microcoder.judge.languages.packages import STANDARD
 from microcoder.judge.run.isolation import DEGRADED_MEANS
-from microcoder.judge.run.verdicts import CHECKER_SECONDS
+from microcoder.judge.run.timing import CHECKER_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,16 +11,14 @@ from cyclopts import Parameter
 from cyclopts.types import UInt16
 
 from microcoder.cli.display import Flag
+from microcoder.cli.doctor import run_probes
 from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.machine import require_linux
-from microcoder.judge.fleet.judge import run_probes
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
-_CACHE_SIZE, _RENEW_AFTER = 2048, 2000
-"""Verdicts kept; and programs after which a worker starts a fresh sandbox."""
 _CACHE_SIZE = 2048
 """Verdicts kept."""
 _DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()

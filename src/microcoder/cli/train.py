@@ -29,7 +29,7 @@ from microcoder.train.metrics import EvaluationMetrics, StepMetrics, describe_ro
 from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig, count_verl_devices, describe_batches
 from microcoder.train.run import estimate
 from microcoder.train.run.checkpoints import Observer, model_folder
-from microcoder.train.run.manifest import find_missing
+from microcoder.train.run.manifest import check_run_directory, find_extensions, find_missing
 from microcoder.train.run.starter import Wishes, write_recipe
 from microcoder.train.runs import RunDirectory
 
@@ -101,8 +101,6 @@ def require_training() -> None:
 
 
 def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None) -> None:
-    from microcoder.train.run.session import check_run_directory, find_extensions
-
     check_run_directory(RunDirectory(target), config)
     find_extensions(config)
     is_on_gpu = config.model.kind == "hugging_face"

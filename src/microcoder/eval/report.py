@@ -32,7 +32,7 @@ from microcoder.judge.core.files import WorkFolder, read_json, read_rows
 from microcoder.judge.core.records import explain_faults
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import Outcome, Record
-from microcoder.lab.studies.effects import Solved, estimate_accuracy, estimate_difference
+from microcoder.lab.studies.accuracy import Solved, estimate_accuracy, estimate_difference
 
 Key = tuple[str, int]
 """Problem id and sample index."""

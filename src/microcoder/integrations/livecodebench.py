@@ -12,7 +12,7 @@ from typing import Any
 from microcoder.data.formats.sets import MEMORY_LIMIT_MIB
 from microcoder.integrations.shared import fault_of, shared_judge
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.lab.studies.effects import pass_at_k
+from microcoder.lab.studies.accuracy import pass_at_k
 
 KS = (1, 5, 10, 20, 40, 50, 75, 100, 125, 150, 200, 500, 1000)
 _MESSAGES = {-2: "Wrong Answer", -3: "Time Limit Exceeded", -4: "Runtime Error"}

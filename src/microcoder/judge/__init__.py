@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
     from microcoder.judge.fleet.judge import Judge, judge
     from microcoder.judge.languages.packages import JudgingEnvironment
+    from microcoder.judge.run.checkers import judge_answers
+    from microcoder.judge.run.checks import check_problem
     from microcoder.judge.run.executions import Execution, Invocation
     from microcoder.judge.run.isolation import Isolation
     from microcoder.judge.run.options import JudgeOptions, StopRule
-    from microcoder.judge.run.problem import check_problem
     from microcoder.judge.run.reference import judge_by_reference
     from microcoder.judge.run.submissions import Submission, read_submissions
-    from microcoder.judge.run.verdicts import judge_answers
 
 __all__ = [
     "Comparison",
@@ -45,12 +45,12 @@ __all__ = [
 __getattr__, __dir__ = lend(__name__, {
     "compare.compare": ("Comparison", "compare_output", "compare_value"),
     "languages.packages": ("JudgingEnvironment",),
+    "run.checkers": ("judge_answers",),
+    "run.checks": ("check_problem",),
     "run.executions": ("Execution", "Invocation"),
     "run.isolation": ("Isolation",),
     "fleet.judge": ("Judge", "judge"),
     "run.options": ("JudgeOptions", "StopRule"),
-    "run.problem": ("check_problem",),
     "run.reference": ("judge_by_reference",),
     "run.submissions": ("Submission", "read_submissions"),
-    "run.verdicts": ("judge_answers",),
 })  # fmt: skip

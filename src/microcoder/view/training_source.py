@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
-from microcoder.lab.studies.effects import estimate_accuracy
+from microcoder.lab.studies.accuracy import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history, steps_in
 from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run

@@ -16,7 +16,7 @@ from microcoder.data.formats.format import recognise
 from microcoder.data.formats.row import shorten
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.release import export
-from microcoder.data.release.problems import EXPORTS
+from microcoder.data.release.exports import EXPORTS
 from microcoder.judge import Judge
 from microcoder.judge.core.signatures import judged_by
 

@@ -14,8 +14,7 @@ from vllm_runs import RECIPE, needs_vllm
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.trl.sampling import apart, set_sampling, start_sampler
-from microcoder.train.trl.trainer import MicroCoderTrainer
+from microcoder.train.trl.trainer import MicroCoderTrainer, apart, set_sampling, start_sampler
 
 pytestmark = [needs_vllm, pytest.mark.slow]
 

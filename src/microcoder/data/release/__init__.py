@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from microcoder.facade import lend
 
 if TYPE_CHECKING:
-    from microcoder.data.release.problems import EXPORTS, export
+    from microcoder.data.release.exports import EXPORTS, export
     from microcoder.data.release.tables import read_released, write_tables
 
 __all__ = ["EXPORTS", "export", "read_released", "write_tables"]
 
 __getattr__, __dir__ = lend(__name__, {
-    "problems": ("EXPORTS", "export"),
+    "exports": ("EXPORTS", "export"),
     "tables": ("read_released", "write_tables"),
 })  # fmt: skip

@@ -128,7 +128,7 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
         ValueError: the checker is a program, which only a sandbox can run.
     """
     if checker.type == "program":
-        raise ValueError('checker type "program" is run in the sandbox, see judge/run/verdicts.py')
+        raise ValueError('checker type "program" is run in the sandbox, see judge/run/checkers.py')
     if len(output) > _ALWAYS_READ + _MOST_TIMES_LONGER * len(expected):
         return Comparison(False, "", f"the output is {len(output)} characters long, the expected one {len(expected)}")
     if checker.type == "exact":

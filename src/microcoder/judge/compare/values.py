@@ -12,13 +12,12 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal
+from decimal import Decimal
 from itertools import chain
 from typing import Any, Self, TypeVar
 from zlib import crc32
 
 from microcoder.judge.compare.text import Tolerance, values_agree
-from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Checker
 
 _MAX_SHOWN = 80
@@ -110,20 +109,6 @@ def _inside(box: Any) -> Iterable[Any]:
     return box.items if isinstance(box, ReturnedSet) else ()
 
 
-def read_json(text: str) -> object:
-    """Parse JSON without Python's limit on the digits of an integer; raises ValueError."""
-    try:
-        return json.loads(text, parse_int=_parse_int)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) < _DIGITS_PYTHON_READS:
-        return int(digits)
-    return int(Decimal(digits, Context(prec=len(digits))))
-
-
 def write_json(value: object) -> str:
     """Return a decoded value as JSON: tuples and sets as lists, keys as text, integers of any length."""
     if isinstance(value, ReturnedDict):
@@ -136,32 +121,6 @@ def write_json(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 3 * _DIGITS_PYTHON_READS:
         return str(Decimal(value))
     return json.dumps(value)
-
-
-def read_arguments(text: str, *, problem_id: str, test: int) -> list[object]:
-    """Return the arguments in a test's input, one JSON value per line, blank lines left out; raises DataError."""
-    arguments = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                arguments.append(read_json(line))
-            except ValueError as error:
-                raise DataError(
-                    f"problem {problem_id}, test {test}, input line {number} is not a JSON argument ({error}): "
-                    f"{line[:_MAX_SHOWN]!r}; a function-call problem takes one JSON value per line"
-                ) from None
-    return arguments
-
-
-def read_expected(text: str, *, problem_id: str, test: int) -> object:
-    """Return a test's expected value; DataError if it is not JSON."""
-    try:
-        return read_json(text)
-    except ValueError as error:
-        raise DataError(
-            f"problem {problem_id}, test {test}: the expected output is not JSON ({error}): {text[:_MAX_SHOWN]!r}; "
-            "a function-call problem expects one JSON value"
-        ) from None
 
 
 def name_of(key: object) -> str:

@@ -1,12 +1,18 @@
-"""The machine: whether it is Linux, processors, file locks, full disks, orphans; and how to install our extras."""
+"""The machine: whether it is Linux, processors, file locks, full disks, orphans; and how to install our extras.
 
+What the kernel counts for each thread (run time, time in the run queue, turns) can be read by anybody in
+`/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its own siblings ran meanwhile; threads that
+have ended count with their run time alone.
+"""
+
+import contextlib
 import errno
 import os
 import re
 import sys
 import threading
-from collections.abc import Callable
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from typing import IO, Any, NamedTuple
 
 from microcoder.judge.core.errors import EvaluatorFault
 
@@ -67,3 +73,99 @@ def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
 def how_to_install(extras: str) -> str:
     """Return the pip command that adds extras, such as `train,verl`, from this package's source: no index has it."""
     return f"pip install '.[{extras}]' in a checkout of MicroCoder"
+
+
+class Reading(NamedTuple):
+    """CPU use of a process and its children so far, as the kernel counts it."""
+
+    cpu_seconds: float
+    """CPU time of all threads and children, ended ones too."""
+    run_seconds: float
+    """CPU time of its living threads."""
+    waited_seconds: float
+    """Time in which its living threads were ready to run, and threads of other processes had the processor."""
+    turns: int
+    """Times that one of its living threads was given a processor."""
+    is_in_the_queue: bool
+    """Whether one of its threads runs, or waits for a processor, now."""
+
+
+def read_process(pid: int) -> Reading | None:
+    """Return the CPU use of a process and its children so far; None if the kernel does not report it."""
+    cpu = wait = run = 0.0
+    turns, is_in_the_queue = 0, False
+    for number in _family(pid):
+        try:
+            state, seconds = _read_stat(number)
+            threads = list(_read_threads(number))
+        except (OSError, ValueError, IndexError):
+            if number == pid:
+                return None
+            continue
+        of_threads = sum(ran for ran, _, _ in threads)
+        if seconds > 1 and not of_threads and state != "Z":
+            return None
+        cpu, run = cpu + seconds, run + of_threads
+        wait += sum(max(0.0, waited - (of_threads - ran)) for ran, waited, _ in threads)
+        turns += sum(num for _, _, num in threads)
+        is_in_the_queue = is_in_the_queue or "R" in _read_states(number)
+    return Reading(cpu, run, wait, turns, is_in_the_queue)
+
+
+def memory_mib_of(pid: int) -> float:
+    """Return a process's resident memory; infinite if that is not known."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    except (OSError, IndexError):
+        return float("inf")
+
+
+def pid_of(descriptor: int) -> int:
+    """Return the process of a pidfd, as seen from here: negative if it has ended, 0 if unknown."""
+    try:
+        with open(f"/proc/self/fdinfo/{descriptor}") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), 0)
+    except OSError:
+        return 0
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                for child in file.read().split():
+                    yield from _family(int(child))
+    except OSError:
+        return
+
+
+def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
+    """Return a process's state and its CPU seconds, those of ended children included."""
+    with open(f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return fields[0].decode(), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:
+    """Yield for each thread: the seconds it ran, those in the queue, and its turns."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                ran, waited, turns = map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            if os.path.exists(f"/proc/{pid}/task/{thread}"):
+                raise
+            continue
+        yield ran / 1e9, waited / 1e9, turns
+
+
+def _read_states(pid: int) -> list[str]:
+    """Return the states of a process's threads; those that end meanwhile have none."""
+    states: list[str] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError, IndexError):
+                states.append(_read_stat(pid, thread)[0])
+    return states

@@ -35,7 +35,7 @@ from microcoder.judge.core.types import Problem
 from microcoder.judge.fleet.fleet import Place
 from microcoder.judge.fleet.remote import Failure, JudgeRequest, Landed, Load, ProgramMessage, RemoteJudge
 from microcoder.judge.run.executions import longest_wall_seconds
-from microcoder.judge.run.verdicts import CHECKER_SECONDS
+from microcoder.judge.run.timing import CHECKER_SECONDS
 from microcoder.judge.run.workers import Work
 
 CONFIGURATION = (401, 403, 404)

@@ -1,4 +1,4 @@
-"""What any judge is, in this process, behind HTTP or on a Ray cluster; the one in this process, and its self-tests.
+"""What any judge is, in this process, behind HTTP or on a Ray cluster; and the one in this process.
 
 The judging threads live as long as the `Judge`, each with warm sandboxes of its own, in this process or, where they are
 many, in processes of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
-from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
-from microcoder.judge.languages import LANGUAGES, check_language, language_of
+from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.languages import check_language, language_of
 from microcoder.judge.languages.packages import JudgingEnvironment, digest_languages, load_profile, provide_packages
+from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
-from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.recent import Recent
-from microcoder.judge.run.timing import Statistics, sum_counts
+from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.workers import Answer, Shelf, Work, Workers, answer_all, count_processes
 
 _LOG = logging.getLogger(__name__)
@@ -311,64 +311,3 @@ def judge(
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
     with Judge(options, **keys) as judging:
         return judging.judge(programs, problems)
-
-
-_STOPPED = (Outcome.RUNTIME_ERROR, Outcome.PROCESS_LIMIT)
-_ADD = "print(sum(map(int, input().split())))"
-
-
-class SelfTest(NamedTuple):
-    """A program with its expected verdicts."""
-
-    name: str
-    code: str
-    allowed: tuple[Outcome, ...]
-    language: str = "python"
-
-
-class SelfTestResult(NamedTuple):
-    """The result of a self-test."""
-
-    name: str
-    is_ok: bool
-    detail: str
-
-
-PROBES = (
-    SelfTest("a right program is accepted", _ADD, (Outcome.ACCEPTED,)),
-    SelfTest("a wrong program is rejected", "print(4)", (Outcome.WRONG_ANSWER,)),
-    SelfTest("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
-    SelfTest("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
-    SelfTest("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
-    SelfTest("no other process starts", "import os\nif not os.fork():\n    os._exit(0)\nos.wait()\n" + _ADD, _STOPPED),
-    SelfTest("no other command runs", "import os\nos.execv('/bin/sh', ['sh'])\n", _STOPPED),
-    SelfTest("users are not listed", "open('/etc/passwd').read()\n" + _ADD, _STOPPED),
-    SelfTest("no network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD, _STOPPED),
-    SelfTest("the next program runs as ever", _ADD + "  # again", (Outcome.ACCEPTED,)),
-    SelfTest(
-        "C++ is compiled and runs",
-        "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
-        (Outcome.ACCEPTED,),
-        "cpp",
-    ),
-)
-
-
-def run_probes(judge: Judge) -> list[SelfTestResult]:
-    """Run every self-test whose language is available here, one after the other; return their results in order."""
-    found = []
-    for probe in PROBES:
-        if LANGUAGES[probe.language].find_problem():
-            continue
-        limit_seconds = 1.0 if Outcome.TIME_LIMIT in probe.allowed else 10.0
-        problem = Problem(
-            id="probe",
-            language=probe.language,
-            tests=(TestCase(input="1 2\n", output="3\n"),),
-            time_limit_seconds=limit_seconds,
-            memory_limit_mib=128,
-        )
-        (verdict,) = judge.judge([Program(probe.code, probe.language)], [problem])
-        detail = f"{verdict.outcome}: {verdict.detail}".rstrip(": ")
-        found.append(SelfTestResult(probe.name, verdict.outcome in probe.allowed, detail))
-    return found

@@ -36,13 +36,14 @@ from typing import Any, NoReturn
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Fleet, Place
+from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
-from microcoder.judge.run.problem import PreparedProblem
 from microcoder.judge.run.recent import Recent
-from microcoder.judge.run.timing import Pace, Statistics, sum_counts
+from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import make_lock_files
+from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.workers import Answer, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
 

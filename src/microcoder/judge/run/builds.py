@@ -35,8 +35,7 @@ from microcoder.judge.languages.definition import Language, Runtime, ask_version
 from microcoder.judge.languages.packages import find_kept, find_roots, keep_folder, open_place
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.recent import Recent
-from microcoder.judge.run.series import make_memory_file
-from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask, make_memory_file
 from microcoder.judge.run.timing import Limits
 from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, WALL_EXPIRED
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -12,14 +13,14 @@ from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
 from microcoder.judge.languages import find_language
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.problem import OUTPUT_MIB, check_arguments
-from microcoder.judge.run.supervisor import Run
-from microcoder.judge.run.timing import SPARE_MEMORY_MIB, Limits, limits_for
+from microcoder.judge.run.checks import check_arguments
+from microcoder.judge.run.session import NAMES_INPUT, NAMES_OUTPUT, Session
+from microcoder.judge.run.timing import MAX_SECONDS, SPARE_MEMORY_MIB, Limits, limits_for
+from microcoder.judge.run.verdicts import OUTPUT_MIB
+from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 MAX_FILES = 10
 """Most files and folders of one run."""
-MAX_SECONDS = 3600.0
-"""Longest CPU limit of one run."""
 _MAX_NAME_BYTES = 200
 
 
@@ -128,16 +129,36 @@ def fault(message: str) -> Execution:
     return Execution(Outcome.SANDBOX_FAULT, verdicts.shorten(message))
 
 
-def not_built(message: str, isolation: str) -> Execution:
+def _not_built(message: str, isolation: str) -> Execution:
     """Return the record of a program that the compiler refused."""
     return Execution(Outcome.COMPILE_ERROR, message, stderr=message, exit_code=1, isolation=isolation)
 
 
-def record_run(run: Run, invocation: Invocation, limits: Limits, rejection: str | None, isolation: str) -> Execution:
-    """Return the result of a run; `rejection` is the interpreter's message if the source does not compile."""
+def run_invocation(session: Session, invocation: Invocation, time_scale: float) -> Execution:
+    """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
+    code, sandboxes = str(invocation.program.code), session.sandboxes
+    limits = invocation.limits(time_scale)
+    try:
+        with contextlib.ExitStack() as opened:
+            language = find_language(invocation.program.language)
+            loaded = session.load(opened, language, code, invocation.memory_limit_mib)
+            if isinstance(loaded, str):
+                return _not_built(loaded, sandboxes.level)
+            files = dict(invocation.files)
+            taken = {name.partition("/")[0] for name in files}
+            if NAMES_INPUT.search(code) and STDIN_FILE not in taken:
+                files[STDIN_FILE] = invocation.stdin
+            writes_by_name = bool(NAMES_OUTPUT.search(code)) and taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
+            task = loaded.task(
+                invocation.stdin, arguments=invocation.arguments, files=files, has_named_streams=writes_by_name
+            )
+            kind = session.kind_of(language, code, is_large=bool(files) or writes_by_name)
+            run = sandboxes.run_once(kind, task, limits)
+            rejection = loaded.rejection()
+    except (EvaluatorFault, OSError) as error:
+        return fault(str(error))
     if rejection is not None:
-        return not_built(rejection, isolation)
-    language = find_language(invocation.program.language)
+        return _not_built(rejection, sandboxes.level)
     memory_mib = invocation.memory_limit_mib + language.startup_memory_mib
     failure, detail = verdicts.find_failure(run, limits, memory_mib, language.out_of_memory) or (None, "")
     return Execution(
@@ -150,5 +171,5 @@ def record_run(run: Run, invocation: Invocation, limits: Limits, rejection: str 
         cpu_seconds=run.cpu_seconds,
         wall_seconds=run.result.wall_us / 1e6,
         memory_mib=round(run.result.memory_kib / 1024, 3),
-        isolation=isolation,
+        isolation=sandboxes.level,
     )

@@ -1,10 +1,13 @@
 """The isolation of programs: which layers hold, and whether they suffice to start.
 
-Also private folders of sandboxes: naming, removing, and clearing those that a killed judge left.
+Also the process of a fork server, in an environment of its own, and private folders of sandboxes: naming, removing, and
+clearing those that a killed judge left.
 """
 
 import contextlib
 import os
+import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
@@ -18,10 +21,50 @@ from microcoder.judge.core.machine import lock_file
 from microcoder.judge.sandbox.protocol import Layer
 
 PREFIX = "microcoder-sandbox-"
+_SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
 _NEW_SECONDS = 60.0
 """Age up to which an unlocked folder may belong to a sandbox that is starting, so it is not swept."""
 _TRIES = 20
 _PAUSE_SECONDS = 0.05
+_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    # Local time is UTC, and zones come from the package tzdata: neither from this machine.
+    "TZ": "UTC0",
+    "PYTHONTZPATH": "",
+    "LD_BIND_NOW": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+def start_fork_server(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start the process of a fork server, and return it with our end of its socket; `log` takes what it says."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    try:
+        # -S and -s: nothing of this environment's site-packages, whose .pth files run code. -P: our folder's
+        # modules do not shadow others of the same name. A session of its own, so that one signal ends all of it.
+        process = subprocess.Popen(
+            [executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=_ENVIRONMENT,
+            cwd="/",
+            stdin=stdin,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+        os.close(stdin)
+    return process, ours
 
 
 def reserve_name() -> str:

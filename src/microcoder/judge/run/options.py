@@ -8,8 +8,7 @@ from pydantic import Field
 
 from microcoder.judge.core.config import Config, load_config
 from microcoder.judge.languages.packages import STANDARD
-from microcoder.judge.run.executions import MAX_SECONDS
-from microcoder.judge.run.verdicts import CHECKER_SECONDS
+from microcoder.judge.run.timing import CHECKER_SECONDS, MAX_SECONDS
 from microcoder.judge.sandbox.protocol import LAYERS
 
 StopRule = Literal["first_failure", "first_limit", "never"]

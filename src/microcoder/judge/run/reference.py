@@ -34,7 +34,7 @@ from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run.builds import find_room, load_built, require_compiler, run_compiler
-from microcoder.judge.run.problem import read_test
+from microcoder.judge.run.checks import read_test
 from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, NO_RUNTIME, STDIN_FILE, WALL_EXPIRED
 

@@ -17,13 +17,13 @@ from microcoder.judge.languages import find_language
 from microcoder.judge.languages.packages import ProvidedPackages, load_profile, provide_packages
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import find_room, find_toolchain
+from microcoder.judge.run.counts import WorkerRecord
 from microcoder.judge.run.options import JudgeOptions
-from microcoder.judge.run.problem import OUTPUT_MIB, PreparedProblem
-from microcoder.judge.run.series import Series
-from microcoder.judge.run.sharing import Loss
-from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Run, Sandbox, SandboxDied, TestTask
-from microcoder.judge.run.timing import Limits, Pace, WorkerRecord, limits_for
+from microcoder.judge.run.sharing import Loss, Series
+from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.timing import Limits, Pace, limits_for
 from microcoder.judge.run.turns import Turn
+from microcoder.judge.run.verdicts import OUTPUT_MIB, PreparedProblem, Run
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, NO_RUNTIME
 
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256

@@ -5,23 +5,23 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from microcoder.judge.compare.compare import Comparison
-from microcoder.judge.compare.values import write_json
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
+from microcoder.judge.core.types import CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
 from microcoder.judge.languages import Language, find_language, language_of
-from microcoder.judge.run import executions, verdicts
+from microcoder.judge.run import verdicts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
-from microcoder.judge.run.executions import Execution, Invocation
+from microcoder.judge.run.checkers import CheckerProgram
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import StopRule
-from microcoder.judge.run.problem import PreparedProblem, PreparedTest
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.screen import find_syntax_error, screen
 from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
-from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Run, TestTask
-from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
+from microcoder.judge.run.supervisor import Loaded, LoadedProgram, TestTask
+from microcoder.judge.run.timing import CHECKER_MIB
+from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
+from microcoder.judge.sandbox.protocol import STDIN_FILE
 
 _LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
 NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
@@ -49,8 +49,7 @@ class _Trial:
     kind: SandboxKind
     """Kind of the sandbox for its tests."""
     problem: PreparedProblem
-    checking: Loaded | None
-    """The problem's checker program."""
+    checking: CheckerProgram | None
     reads_by_name: bool
     writes_by_name: bool
 
@@ -108,14 +107,16 @@ class Session:
         problem, code = prepared.problem, prepared.submit(answer)
         checking = None
         if problem.checker.type == "program":
-            checker, written = problem.checker, find_language(problem.checker.language)
-            checking = self._load(opened, written, str(checker.code), verdicts.CHECKER_MIB)
-            if isinstance(checking, str):
-                return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
+            written = find_language(problem.checker.language)
+            checker = self.load(opened, written, str(problem.checker.code), CHECKER_MIB)
+            if isinstance(checker, str):
+                return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checker}")
+            kind = self.kind_of(written, "", is_large=True)
+            checking = CheckerProgram(checker, partial(self.sandboxes.run_once, kind, limits=prepared.checker_limits))
         language = language_of(problem)
         is_function = problem.fn_name is not None
         memory_mib = problem.memory_limit_mib
-        loaded = self._load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
+        loaded = self.load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
         if isinstance(loaded, str):
             return verdicts.without_run(Outcome.COMPILE_ERROR, loaded)
         # The same parse serves the screen of programs whose tests may share a process.
@@ -123,7 +124,7 @@ class Session:
         if is_screened and (message := find_syntax_error(code)):
             return verdicts.without_run(Outcome.COMPILE_ERROR, message)
         reads_by_name, writes_by_name = bool(NAMES_INPUT.search(code)), bool(NAMES_OUTPUT.search(code))
-        kind = self._kind(language, code, is_large=reads_by_name or writes_by_name)
+        kind = self.kind_of(language, code, is_large=reads_by_name or writes_by_name)
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
     def _judge_program(self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
@@ -252,39 +253,15 @@ class Session:
         if rejection is not None:
             return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
         if trial.checking is not None:
-            return self._check(trial.checking, run, trial.problem, test)
+            return trial.checking.judge(run, trial.problem, test)
         return trial.problem.judge(run, test)
-
-    def run(self, invocation: Invocation, time_scale: float) -> Execution:
-        """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
-        code = str(invocation.program.code)
-        limits = invocation.limits(time_scale)
-        try:
-            with contextlib.ExitStack() as opened:
-                language = find_language(invocation.program.language)
-                loaded = self._load(opened, language, code, invocation.memory_limit_mib)
-                if isinstance(loaded, str):
-                    return executions.not_built(loaded, self.sandboxes.level)
-                files = dict(invocation.files)
-                taken = {name.partition("/")[0] for name in files}
-                if NAMES_INPUT.search(code) and STDIN_FILE not in taken:
-                    files[STDIN_FILE] = invocation.stdin
-                writes_by_name = bool(NAMES_OUTPUT.search(code)) and taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
-                task = loaded.task(
-                    invocation.stdin, arguments=invocation.arguments, files=files, has_named_streams=writes_by_name
-                )
-                kind = self._kind(language, code, is_large=bool(files) or writes_by_name)
-                run = self.sandboxes.run_once(kind, task, limits)
-                return executions.record_run(run, invocation, limits, loaded.rejection(), self.sandboxes.level)
-        except (EvaluatorFault, OSError) as error:
-            return executions.fault(str(error))
 
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
         self.sandboxes.close()
         self.sandboxes.turn.close()
 
-    def _load(
+    def load(
         self,
         opened: contextlib.ExitStack,
         language: Language,
@@ -316,42 +293,12 @@ class Session:
             headers = self._builds.provide(limited, code)
             return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
 
-    def _kind(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
+    def kind_of(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
+        """Return the kind of sandbox that a program needs; `is_large`: it gets files, or opens streams by name."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
         packages = self.sandboxes.packages
         return SandboxKind(packages.profile.preload_for(code) if packages.folder else (), is_large)
-
-    def _check(self, checking: Loaded, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
-        """Judge by a checker program; if it also fails on the problem's own answer, the program gets no verdict.
-
-        Otherwise a program could avoid a rejection by an output that crashes the checker.
-        """
-        value = prepared.value_of(run, test)
-        if isinstance(value, TestResult):
-            return value
-        output = run.stdout if prepared.problem.fn_name is None else write_json(value).encode()
-        found = self._ask_checker(checking, prepared, test, output)
-        if isinstance(found, Comparison):
-            return verdicts.compared(run, found)
-        works = prepared.checker_works
-        if id(test) not in works:
-            works[id(test)] = isinstance(self._ask_checker(checking, prepared, test), Comparison)
-        if works[id(test)]:
-            detail = f"the checker crashed on this output: it {found}"
-            return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
-        return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{found}")
-
-    def _ask_checker(
-        self, checking: Loaded, prepared: PreparedProblem, test: PreparedTest, output: bytes | None = None
-    ) -> Comparison | str:
-        """Return a checker's decision on an output, by default the answer."""
-        checker = prepared.problem.checker
-        answer = str(test.expected).encode("utf-8", "surrogatepass")
-        task = verdicts.checker_task(checker, checking, test.stdin, answer if output is None else output, answer)
-        kind = self._kind(find_language(checker.language), "", is_large=True)
-        checked = self.sandboxes.run_once(kind, task, prepared.checker_limits)
-        return verdicts.read_verdict(checker, checked, checking.rejection())
 
 
 def _stops_after(result: TestResult, stop: StopRule) -> bool:

@@ -21,7 +21,7 @@ from microcoder.judge.core.files import read_json, read_rows, to_line, write_jso
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.records import read_records
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.run.problem import check_problem
+from microcoder.judge.run.checks import check_problem
 
 Row = dict[str, Any]
 

@@ -1,7 +1,12 @@
 """The trusted side of one sandbox: starts the fork server, hands it tests, kills it when it does not answer.
 
 A `Sandbox` belongs to the thread that made it: the kernel ends the fork server when that thread ends.
+
+`Attendance` answers the fork server's questions while a test runs, by the kernel's counts of its process; what follows
+from these is decided in `timing`.
 """
+
+from __future__ import annotations
 
 import array
 import contextlib
@@ -10,42 +15,40 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.machine import require_linux
+from microcoder.judge.core.machine import memory_mib_of, pid_of, read_process, require_linux
 from microcoder.judge.languages.definition import STANDARD_PRELOAD, current_interpreter
-from microcoder.judge.run import isolation
+from microcoder.judge.run import isolation, timing
+from microcoder.judge.run.counts import WorkerRecord
 from microcoder.judge.run.isolation import Isolation
-from microcoder.judge.run.series import Series, make_memory_file
-from microcoder.judge.run.timing import Limits, WorkerRecord
+from microcoder.judge.run.sharing import Series, write_all
+from microcoder.judge.run.timing import Limits
 from microcoder.judge.run.turns import Turn
-from microcoder.judge.run.watch import QUESTIONS, Attendance
+from microcoder.judge.run.verdicts import Run
 from microcoder.judge.sandbox import protocol
-from microcoder.judge.sandbox.protocol import NO_RUNTIME, Layer, Request, Result, pack_seconds
+from microcoder.judge.sandbox.protocol import NO_RUNTIME, Layer, Request, Result, pack_seconds, unpack_seconds
 
-_SCRIPT = Path(__file__).parents[1] / "sandbox" / "zygote.py"
+QUESTIONS = (protocol.STILL, protocol.SLICE)
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 60.0
 """Further wait for an answer, as on a busy machine the fork server itself gets no processor."""
 _STDERR_TAIL = 4096
-_ENVIRONMENT = {
-    "PYTHONHASHSEED": "0",
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    # Local time is UTC, and zones come from the package tzdata: neither from this machine.
-    "TZ": "UTC0",
-    "PYTHONTZPATH": "",
-    "LD_BIND_NOW": "1",
-    "MALLOC_ARENA_MAX": "2",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}
+_ALL_SEALS = 0xF
+
+
+def make_memory_file(data: bytes) -> int:
+    """Return the descriptor of an anonymous file with this content, sealed: nobody can change it any more."""
+    import fcntl  # Not there on Windows, where this module can be imported all the same.
+
+    descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    write_all(descriptor, data)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
+    return descriptor
 
 
 class SandboxDied(EvaluatorFault):
@@ -69,25 +72,6 @@ class TestTask:
     """Files for the scratch folder; None makes an empty folder."""
     options: Mapping[str, Any]
     """Further fields of `Request`: how it is run, without limits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The unjudged result of one test."""
-
-    result: Result
-    stdout: bytes
-    stdout_bytes: int
-    stderr: str
-    """End of its stderr."""
-    stderr_bytes: int
-    wire: bytes | None
-    """Encoded result of a function-call program, or a built binary; None for any other program."""
-
-    @property
-    def cpu_seconds(self) -> float:
-        """CPU time of all its threads."""
-        return self.result.cpu_us / 1e6
 
 
 class Loaded:
@@ -179,10 +163,10 @@ class Sandbox:
         where = os.path.dirname(self._folder)
         self._full_disk = f"the file system of {where} was full before a test had written what it may"
         try:
-            self._process, self._socket = _spawn(interpreter.executable, self._log)
-        except EvaluatorFault:
+            self._process, self._socket = isolation.start_fork_server(interpreter.executable, self._log)
+        except OSError as error:
             os.close(self._log)
-            raise
+            raise SandboxDied(f"cannot start {interpreter.executable}: {error}") from error
         config = {
             "layers": [layer for layer in protocol.LAYERS if layer in layers],
             "libraries": [*interpreter.libraries, *filter(os.path.exists, (*(toolchain or ()), *runtime["readable"]))],
@@ -346,31 +330,55 @@ class Sandbox:
         return answer, descriptors
 
 
-def _spawn(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a fork server, and return our end of its socket."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
-    try:
-        # -S and -s: nothing of this environment's site-packages, whose .pth files run code. -P: our folder's
-        # modules do not shadow others of the same name. A session of its own, so that one signal ends all of it.
-        process = subprocess.Popen(
-            [executable, "-s", "-P", "-S", "-B", str(_SCRIPT), str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env=_ENVIRONMENT,
-            cwd="/",
-            stdin=stdin,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    except OSError as error:
-        ours.close()
-        raise SandboxDied(f"cannot start {executable}: {error}") from error
-    finally:
-        theirs.close()
-        os.close(stdin)
-    return process, ours
-
-
 def _read_all(descriptor: int, size: int) -> bytes:
     return os.pread(descriptor, size, 0) if size else b""
+
+
+class Attendance:
+    """Decides what one running test is allowed: answers the fork server's questions from its start to its end."""
+
+    def __init__(self, limits: Limits, turn: Turn, record: WorkerRecord) -> None:
+        """Start the clock of a test; decisions about its time are written into the record."""
+        self._limits = limits
+        self._turn = turn
+        self._record = record
+        self._started = time.monotonic()
+        self._stood_seconds = 0.0
+        self._cpu_seconds = 0.0
+
+    def reply(self, question: bytes, descriptor: int) -> float:
+        """Return the answer, in seconds, to a question about the process of a pidfd; closes the pidfd."""
+        asked = time.monotonic()
+        pid = pid_of(descriptor)
+        os.close(descriptor)
+        kind, seconds = question[:1], unpack_seconds(question)
+        if kind == protocol.STILL:
+            return self._extend(pid, seconds, asked - self._started - self._stood_seconds)
+        memory_mib = memory_mib_of(pid)
+        self._turn.give_way(memory_mib)
+        self._stood_seconds += time.monotonic() - asked
+        return timing.limit_now(self._limits, seconds, memory_mib)
+
+    def conclude(self, result: Result) -> Result:
+        """Return the test's result, as a CPU time-out if it hit the wall limit but had used up its CPU time."""
+        if result.expired == protocol.WALL_EXPIRED and self._cpu_seconds > self._limits.cpu_seconds:
+            # A compiler's own children count: the watch sees the CPU time of one process.
+            return result._replace(expired=protocol.CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6))
+        return result
+
+    def _extend(self, pid: int, counted: float, real: float) -> float:
+        """Return how much longer a test may take whose wall time is spent; 0 to end it."""
+        if pid < 0:  # It has ended.
+            return timing.SHORTEST_EXTENSION_SECONDS
+        reading = read_process(pid) if pid else None
+        limit = self._limits.wall_seconds
+        more, why = timing.extend(reading, limit_seconds=limit, counted_seconds=counted, real_seconds=real)
+        if reading is not None:
+            self._cpu_seconds = reading.cpu_seconds
+            if self._cpu_seconds > self._limits.cpu_seconds:
+                return 0.0
+        if more > 0:
+            self._record.extended += reading is not None
+            self._record.blind += reading is None
+            self._record.reasons.append(f"wall time was spent after {counted:.2f} s, and it went on: {why}")
+        return more

@@ -1,7 +1,7 @@
 """Time: every rule by which a test is too slow, may take longer, or is run again.
 
 Nothing here runs a program. The rules turn the kernel's counts and the limits into a number or a reason; `sandboxes`
-and `watch` apply them, and `microcoder judge --explain` prints the reasons.
+and `supervisor` apply them, and `microcoder judge --explain` prints the reasons.
 
 | seen                                                            | decision                                       |
 |-----------------------------------------------------------------|------------------------------------------------|
@@ -30,12 +30,11 @@ import math
 import statistics
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.machine import Reading
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
 
 WALL_FACTOR_OF_TESTS = 2.0
@@ -44,6 +43,11 @@ _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
 SPARE_MEMORY_MIB = 640
 """Address space beyond the limit on resident memory: room for maps that are never touched, such as the
 512 MiB thread stack that deep recursion is usually run in."""
+
+CHECKER_SECONDS, CHECKER_MIB = 10.0, 1024
+"""Limits of a checker program, whatever the problem's own; a judge's option `checker_seconds` replaces the first."""
+MAX_SECONDS = 3600.0
+"""Longest CPU limit of one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,21 +242,6 @@ _STUCK_FACTOR = 100.0
 """A test that takes this many times its wall limit ends as a fault of the machine."""
 
 
-class Reading(NamedTuple):
-    """CPU use of a process and its children so far, as the kernel counts it."""
-
-    cpu_seconds: float
-    """CPU time of all threads and children, ended ones too."""
-    run_seconds: float
-    """CPU time of its living threads."""
-    waited_seconds: float
-    """Time in which its living threads were ready to run, and threads of other processes had the processor."""
-    turns: int
-    """Times that one of its living threads was given a processor."""
-    is_in_the_queue: bool
-    """Whether one of its threads runs, or waits for a processor, now."""
-
-
 def extend(
     reading: Reading | None, *, limit_seconds: float, counted_seconds: float, real_seconds: float
 ) -> tuple[float, str]:
@@ -282,55 +271,3 @@ def extend(
             )
         more, why = (_IN_THE_QUEUE_SECONDS, "it runs or waits just now") if reading.is_in_the_queue else (0.0, why)
     return more, why
-
-
-@dataclass(slots=True)
-class Statistics:
-    """Statistics of a judge and its sandboxes."""
-
-    retries: int = 0
-    """Tests that were run again because the sandbox failed."""
-    reruns: int = 0
-    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
-    extended: int = 0
-    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
-    blind: int = 0
-    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
-    shared: int = 0
-    """Tests that were accepted in a process that they shared."""
-    differences: int = 0
-    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
-    whose output is luck: please report others."""
-    anew: int = 0
-    """Programs judged anew, twice, with one process per test, since a test that was repeated ended otherwise."""
-    probed: int = 0
-    """Accepted programs of which, as a sample, some tests were run again."""
-    unrepeated: int = 0
-    """Probed programs that were not accepted again: luck, or a bug of ours."""
-    missing_packages: int = 0
-    """Programs that stayed unscored because they import a promised package that is not installed here."""
-    judged: int = 0
-    """Programs that were judged, those answered from the cache not included."""
-    from_cache: int = 0
-    """Verdicts that an earlier, or a simultaneous, identical program had already."""
-    faults: int = 0
-    """Programs that stayed unscored because the sandbox failed."""
-    checker_crashes: int = 0
-    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
-
-
-# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
-_values_of: Callable[[Statistics], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Statistics)))
-
-
-def sum_counts(counts: Iterable[Statistics]) -> Statistics:
-    """Return the sum of counts, field by field."""
-    return Statistics(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
-
-
-@dataclass(slots=True)
-class WorkerRecord(Statistics):
-    """One worker's counts, and its decisions about the time of its latest test in words."""
-
-    reasons: list[str] = field(default_factory=list)
-    """Why the test was given longer or run again."""

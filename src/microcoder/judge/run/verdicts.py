@@ -1,4 +1,4 @@
-"""The result of a test's run -> its verdict.
+"""Problems in the form in which they are judged, checked once for all their programs; a test's run -> its verdict.
 
 | seen                                                             | outcome         |
 |------------------------------------------------------------------|-----------------|
@@ -11,30 +11,23 @@
 | the comparison refuses                                           | `WRONG_ANSWER`  |
 
 The first row that applies decides; right output does not excuse a failed exit.
-
-Checker programs compare for problems with many right answers. They run in the sandbox, as any program does:
-
-| protocol  | called with                       | stdin      | right | wrong | anything else     |
-|-----------|-----------------------------------|------------|-------|-------|-------------------|
-| `testlib` | input output answer               | empty      | 0     | 1, 2  | the checker broke |
-| `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker broke |
-
-A checker that broke is run on the problem's own answer in place of the output. If it decides about that, it works, and
-the output that broke it is wrong; if it breaks there, too, the program gets no verdict.
 """
 
 import json
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from microcoder.judge.compare.compare import Comparison
+from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value
-from microcoder.judge.core.types import Checker, Outcome, Problem, Program, TestResult, UncountedRun, Verdict
+from microcoder.judge.core.signatures import find_call
+from microcoder.judge.core.types import Outcome, Problem, TestCase, TestResult, UncountedRun, Verdict
+from microcoder.judge.languages import language_of
 from microcoder.judge.run import timing
-from microcoder.judge.run.supervisor import Loaded, Run, TestTask
-from microcoder.judge.run.timing import Limits
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, WALL_EXPIRED
+from microcoder.judge.run.checks import check_problem
+from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS, WALL_FACTOR_OF_TESTS, Limits, limits_for
+from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED, Result
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 _NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
@@ -48,18 +41,148 @@ _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
 """A returned value of more bytes than the first, plus the second times the expected ones, is wrong: rebuilding 16 MiB
 of empty lists takes a second. It is JSON, of at most 32 bytes for a number, 12 more for a container or a character."""
 
+OUTPUT_MIB = 16
+_TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
+"""Memory of a test besides its text, and of a value read from JSON such as `[[],[]]` for each character."""
 
-def read_value(run: Run, *, expected_bytes: int) -> object | TestResult:
-    """Return the value that a function-call program returned, or the result of a test that returned none."""
-    if not run.wire:
-        return result_of(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
-    if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * expected_bytes:
-        detail = f"the returned value takes {len(run.wire)} bytes, the expected one {expected_bytes}"
-        return result_of(run, Outcome.WRONG_ANSWER, detail)
-    try:
-        return decode_value(run.wire)
-    except MalformedWire as error:
-        return result_of(run, Outcome.RUNTIME_ERROR, str(error))
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The unjudged result of one test."""
+
+    result: Result
+    stdout: bytes
+    stdout_bytes: int
+    stderr: str
+    """End of its stderr."""
+    stderr_bytes: int
+    wire: bytes | None
+    """Encoded result of a function-call program, or a built binary; None for any other program."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads."""
+        return self.result.cpu_us / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTest:
+    """A test in the form it is run in."""
+
+    stdin: bytes
+    expected: object
+    """Text, or for a function-call problem the decoded JSON value."""
+    expected_bytes: int
+    """Bytes of the expected output as text."""
+    exact: bytes | None = None
+    """An output equal to this, up to a newline at the end, is right without comparison: the expected text, or the
+    value as the sandbox encodes it; None if it is long, or if the same text need not be right."""
+
+
+class PreparedProblem:
+    """A problem whose tests were checked once."""
+
+    def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CHECKER_SECONDS) -> None:
+        """Check and prepare the tests; raises DataError as `check_problem` does."""
+        values = check_problem(problem)
+        # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
+        self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
+        call = find_call(problem)
+        self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
+        """The call as sent to the sandbox; None if all is plain JSON."""
+        self.tests = [self._prepare(test, value) for test, value in zip(problem.tests, values, strict=True)]
+        longest = max(test.expected_bytes for test in self.tests)
+        output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
+        language = language_of(problem)
+        self._out_of_memory = language.out_of_memory
+        cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
+        self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
+        self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
+        self.checker_limits = limits_for(checker_seconds * time_scale, CHECKER_MIB, OUTPUT_MIB)
+        self.checker_works: dict[int, bool] = {}
+        """By the test's id: whether the checker program can judge the problem's own answer; filled on demand."""
+        self.number = 0
+        """Unique among the problems of a judge."""
+        self._seen_seconds: float | None = None
+
+    @property
+    def expected_seconds(self) -> float:
+        """Expected wall seconds of the next program; those of the time limit before the first."""
+        return self.limits.cpu_seconds if self._seen_seconds is None else self._seen_seconds
+
+    def note_seconds(self, seconds: float) -> None:
+        """Update the moving average of the programs' wall seconds."""
+        self._seen_seconds = seconds if self._seen_seconds is None else (self._seen_seconds + seconds) / 2
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its tests, which are held twice: as text, and as input or values."""
+        per_character = 2 if self.problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
+        tests = self.problem.tests
+        return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in tests)
+
+    def submit(self, code: str) -> str:
+        """Return the source that is run for an answer's code: the code itself, or the harness called with it."""
+        harness = self.problem.harness
+        return code if harness is None else f"{harness}\n\nmain({code!r})\n"
+
+    def _prepare(self, test: TestCase, value: object) -> PreparedTest:
+        stdin = test.input.encode("utf-8", "surrogatepass")
+        expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
+        checker = self.problem.checker.type
+        may_be_exact = checker in ("default", "exact") and expected_bytes <= _LONGEST_EXACT_BYTES
+        if self.problem.fn_name is None:
+            text = test.output.removesuffix("\n")
+            exact = text.encode() if may_be_exact and text.isascii() else None
+            return PreparedTest(stdin, test.output, expected_bytes, exact)
+        # A checker program gets its text.
+        expected = value if checker != "program" else test.output
+        is_plain = may_be_exact and _is_plain(expected)
+        exact = json.dumps(expected, separators=(",", ":")).encode() if is_plain else None
+        return PreparedTest(stdin, expected, expected_bytes, exact)
+
+    def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
+        """Return the outcome and reason of a test that failed whatever its output is, or None."""
+        return find_failure(run, self.limits, self._memory_limit_mib, self._out_of_memory)
+
+    def judge(self, run: Run, test: PreparedTest) -> TestResult:
+        """Return the result of a finished test: its failure, or the comparison of its output."""
+        value = self.value_of(run, test)
+        if isinstance(value, TestResult):
+            return value
+        checker = self.problem.checker
+        if self.problem.fn_name is None:
+            output = run.stdout.decode("utf-8", "surrogateescape")
+            return compared(run, compare_output(output, str(test.expected), checker))
+        return compared(run, compare_value(value, test.expected, checker))
+
+    def value_of(self, run: Run, test: PreparedTest) -> object | TestResult:
+        """Return the value that a function returned, None for a program, or the TestResult of a failed test."""
+        failure = self.find_failure(run)
+        if failure is not None:
+            return result_of(run, *failure)
+        if self.problem.fn_name is None:
+            return None
+        if not run.wire:
+            return result_of(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+        if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * test.expected_bytes:
+            detail = f"the returned value takes {len(run.wire)} bytes, the expected one {test.expected_bytes}"
+            return result_of(run, Outcome.WRONG_ANSWER, detail)
+        try:
+            return decode_value(run.wire)
+        except MalformedWire as error:
+            return result_of(run, Outcome.RUNTIME_ERROR, str(error))
+
+
+_LONGEST_EXACT_BYTES = 1 << 16
+_EXACT_IN_JSON = 1 << 53
+
+
+def _is_plain(value: object) -> bool:
+    """Whether the sandbox encodes a value as plain JSON."""
+    if type(value) is list:
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, str) or (type(value) is int and abs(value) < _EXACT_IN_JSON)
 
 
 def find_failure(
@@ -164,70 +287,3 @@ def shorten(text: str) -> str:
     """Return a text as one line that is short enough to be shown."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."
-
-
-CHECKER_SECONDS, CHECKER_MIB = 10.0, 1024
-"""Limits of a checker program, whatever the problem's own; a judge's option `checker_seconds` replaces the first."""
-
-_UNCAUGHT, _UNCAUGHT_CODE = "Traceback (most recent call last)", 1
-"""How Python ends after an exception, which must not read as "wrong"."""
-_RIGHT = {"testlib": (0,), "kattis": (42,)}
-_WRONG = {"testlib": (1, 2), "kattis": (43,)}
-
-
-_AS_PRINTED = {
-    **{"language": "python", "language_version": "", "dialect": "plain"},
-    **dict.fromkeys(("fn_name", "call", "harness")),
-    **{"time_limit_seconds": CHECKER_SECONDS, "memory_limit_mib": CHECKER_MIB},
-}
-"""Fields that turn a problem into one whose answers a Python program prints."""
-
-
-def checker_task(checker: Checker, program: Loaded, test_input: bytes, output: bytes, answer: bytes) -> TestTask:
-    """Return the task that runs a checker program on an output."""
-    stdin, files = b"", {"input": test_input, "output": output, "answer": answer}
-    if checker.protocol == "kattis":
-        stdin, files = output, {"input": test_input, "answer": answer, "feedback/": None}
-    # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
-    return program.task(stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0)
-
-
-def read_verdict(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:
-    """Return a checker's decision, or as text how it failed: not compiled, crashed, late, or another exit code."""
-    if rejection is not None:
-        return f"does not compile: {rejection}"
-    ended = run.result
-    said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
-    is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
-    if ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU:
-        why = "it took too long"
-    elif ended.signal:
-        why = f"killed by {signal_name(ended.signal)}"
-    elif ended.exit_code in _RIGHT[checker.protocol]:
-        return Comparison(True, "program", "")
-    elif ended.exit_code in _WRONG[checker.protocol] and not is_uncaught:
-        return Comparison(False, "", f"the checker refused it{f': {said}' if said else ''}")
-    else:
-        why = f"exit code {ended.exit_code}"
-    return f"failed ({why}): {said[-150:]}"
-
-
-def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem) -> Verdict:
-    """Judge a problem's own answers by its checker program, on all tests.
-
-    A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker program: accepted.
-
-    Args:
-        judge: such as `Judge.judge`.
-        problem: with its tests.
-
-    Raises:
-        DataError: the checker cannot be run.
-        EvaluatorFault: there is no compiler for it, or the judge is closed.
-    """
-    if problem.checker.type != "program":
-        return Verdict(Outcome.ACCEPTED, (), 0)
-    answers = [test.output.encode("utf-8", "surrogatepass") for test in problem.tests]
-    programs = [Program(f"import sys\nsys.stdout.buffer.write({answer!r})") for answer in answers]
-    problems = [problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests]
-    return conclude([verdict.tests[0] for verdict in judge(programs, problems)], len(problems))

@@ -22,13 +22,14 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.languages.packages import load_profile, provide_packages
 from microcoder.judge.run import executions, verdicts
 from microcoder.judge.run.builds import Builds
+from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.session import Abandoned, Session
-from microcoder.judge.run.timing import Pace, Statistics, sum_counts
+from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Job, Places, Turn, make_lock_files, most_workers
 
 _MAX_PROBLEMS = 4096
@@ -192,7 +193,7 @@ class Workers:
 
     def put(self, work: Work) -> None:
         """Queue work; it is begun in the order in which it came."""
-        self._places.put(partial(self._finish, work))
+        self._places.put(partial(self._do, work))
 
     def withdraw(self, work: Work) -> None:
         """Do nothing: a thread calls `is_wanted` before each test."""
@@ -221,18 +222,16 @@ class Workers:
             job = self._places.next(post)
         session.close()
 
-    def _finish(self, work: Work, session: Session) -> None:
-        work.finish(self._do(session, work))
-
-    def _do(self, session: Session, work: Work) -> Verdict | Execution | None:
-        if not work.is_wanted():
-            return None
+    def _do(self, work: Work, session: Session) -> None:
+        answer: Answer | None = None
         try:
-            if work.problem is not None:
-                return session.judge(work.program, work.problem, work.is_wanted)
-            assert work.invocation is not None
-            return session.run(work.invocation, self.time_scale)
+            if work.is_wanted() and work.problem is not None:
+                answer = session.judge(work.program, work.problem, work.is_wanted)
+            elif work.is_wanted():
+                assert work.invocation is not None
+                answer = executions.run_invocation(session, work.invocation, self.time_scale)
         except Abandoned:
-            return None
+            pass
         except Exception as error:
-            return work.fault(f"{type(error).__name__}: {error}")
+            answer = work.fault(f"{type(error).__name__}: {error}")
+        work.finish(answer)

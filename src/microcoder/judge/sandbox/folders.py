@@ -2,15 +2,22 @@
 
 Everything below a folder is reached by descriptors, one at a time and never through a link, so that neither a path that
 is too long nor a program that moves folders leads anywhere else.
+
+`redirect_to` serves Python programs that name /tmp where the folder they may write to is another one: the functions
+that they call use that folder, while the program's own text of a path is unchanged. Programs that do not name /tmp run
+untouched; what reaches the kernel by other ways than these functions sees the machine's own /tmp, which it cannot read.
 """
 
 from __future__ import annotations
 
+import builtins
 import errno
 import fcntl
+import io
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 PRIVATE_MODE = 0o700
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -163,3 +170,52 @@ def _identity(descriptor: int) -> tuple[int, int]:
 def _replace(old: int, new: int) -> int:
     os.close(old)
     return new
+
+
+USUAL = "/tmp"
+_ONE_PATH = """
+open stat lstat access mkdir rmdir unlink remove listdir scandir chdir chmod readlink truncate utime statvfs
+"""
+_TWO_PATHS = "rename replace symlink"
+_PATH_KEYWORDS = ("path", "file", "src", "dst")
+
+
+def is_needed(source: int) -> bool:
+    """Whether a program's source names /tmp, so that it needs `redirect_to`."""
+    return USUAL.encode() in os.pread(source, os.fstat(source).st_size, 0)
+
+
+def redirect_to(folder: str) -> None:
+    """Make Python's functions find /tmp in `folder`; in a test's own process, before its program."""
+
+    def lead(path: Any) -> Any:
+        if isinstance(path, os.PathLike):
+            path = os.fspath(path)
+        pairs: list[tuple[Any, Any]] = [(USUAL, folder), (USUAL.encode(), folder.encode())]
+        for usual, own in pairs:
+            if type(path) is type(usual) and _is_below(path, usual) and not _is_below(path, own):
+                return own + path[len(usual) :]
+        return path
+
+    def wrap(function: Callable[..., Any], num_paths: int) -> Callable[..., Any]:
+        def led(*arguments: Any, **named: Any) -> Any:
+            paths = [lead(path) for path in arguments[:num_paths]]
+            for key in _PATH_KEYWORDS:
+                if key in named:
+                    named[key] = lead(named[key])
+            return function(*paths, *arguments[num_paths:], **named)
+
+        led.__name__ = led.__qualname__ = function.__name__
+        led.__doc__ = function.__doc__
+        return led
+
+    for names, num_paths in ((_ONE_PATH, 1), (_TWO_PATHS, 2)):
+        for name in names.split():
+            setattr(os, name, wrap(getattr(os, name), num_paths))
+    builtins.open = io.open = wrap(open, 1)
+    find_folder = os.getcwd
+    os.getcwd = lambda: USUAL + here[len(folder) :] if (here := find_folder()).startswith(folder) else here
+
+
+def _is_below(path: Any, folder: Any) -> bool:
+    return path[: len(folder)] == folder and path[len(folder) : len(folder) + 1] in ("", b"", "/", b"/")

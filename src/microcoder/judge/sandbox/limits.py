@@ -70,8 +70,7 @@ class LimitSetter:
         if request is self._in_force:
             return
         self._in_force = request
-        # `watch` ends a test at its exact limit; this, in whole seconds, holds should the fork server be stopped
-        # itself.
+        # The fork server ends a test at its exact limit; this, in whole seconds, holds should it be stopped itself.
         backstop = int(request.cpu_seconds) + 2
         self._cpu = (min(backstop, self._ceilings["CPU"]), min(backstop + 1, self._ceilings["CPU"]))
         for name, value in self._values(request).items():

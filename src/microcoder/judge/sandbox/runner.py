@@ -6,12 +6,6 @@ and be seen by `inspect`. Python has no call that takes them away, so two words 
 written: how many calls are left, and which frame is the innermost. An interpreter that keeps them elsewhere runs
 programs on top of our calls, a few frames shallower, and the judge reports that.
 
-`redirect_to` serves Python programs that name /tmp where the folder they may write to is another one: the functions
-that they call use that folder, while the program's own text of a path is unchanged. Programs that do not name /tmp run
-untouched; what reaches the kernel by other ways than these functions sees the machine's own /tmp, which it cannot read.
-
-`run_binary` and `run_compiler` replace the process by a binary, or by the compiler that makes one.
-
 A dialect is the environment of another harness, for figures that compare with its own: LiveCodeBench's checker
 (`lcb_runner/evaluation`) puts star imports and imports before every program, and allows recursion to 50,000 calls and
 integers of 50,000 digits.
@@ -22,21 +16,18 @@ from __future__ import annotations
 import _io
 import _signal  # pyrefly: ignore[missing-import] - the wrappers in `signal` touch 36 more pages
 import atexit
-import builtins
 import contextlib
 import ctypes
 import gc
-import io
 import marshal
 import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType, TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
-from microcoder.judge.sandbox.kernel import IS_X86, syscall
 from microcoder.judge.sandbox.protocol import COMPILED, REJECTED
 
 _NUM_WORDS = 40
@@ -141,78 +132,6 @@ class CallStack:
 
 def _view(address: int, num_bytes: int, kind: str) -> memoryview[int]:
     return memoryview((ctypes.c_char * num_bytes).from_address(address)).cast("B").cast(kind)  # pyrefly: ignore
-
-
-USUAL = "/tmp"
-_ONE_PATH = """
-open stat lstat access mkdir rmdir unlink remove listdir scandir chdir chmod readlink truncate utime statvfs
-"""
-_TWO_PATHS = "rename replace symlink"
-_PATH_KEYWORDS = ("path", "file", "src", "dst")
-
-
-def is_needed(source: int) -> bool:
-    """Whether a program's source names /tmp, so that it needs `redirect_to`."""
-    return USUAL.encode() in os.pread(source, os.fstat(source).st_size, 0)
-
-
-def redirect_to(folder: str) -> None:
-    """Make Python's functions find /tmp in `folder`; in a test's own process, before its program."""
-
-    def lead(path: Any) -> Any:
-        if isinstance(path, os.PathLike):
-            path = os.fspath(path)
-        pairs: list[tuple[Any, Any]] = [(USUAL, folder), (USUAL.encode(), folder.encode())]
-        for usual, own in pairs:
-            if type(path) is type(usual) and _is_below(path, usual) and not _is_below(path, own):
-                return own + path[len(usual) :]
-        return path
-
-    def wrap(function: Callable[..., Any], num_paths: int) -> Callable[..., Any]:
-        def led(*arguments: Any, **named: Any) -> Any:
-            paths = [lead(path) for path in arguments[:num_paths]]
-            for key in _PATH_KEYWORDS:
-                if key in named:
-                    named[key] = lead(named[key])
-            return function(*paths, *arguments[num_paths:], **named)
-
-        led.__name__ = led.__qualname__ = function.__name__
-        led.__doc__ = function.__doc__
-        return led
-
-    for names, num_paths in ((_ONE_PATH, 1), (_TWO_PATHS, 2)):
-        for name in names.split():
-            setattr(os, name, wrap(getattr(os, name), num_paths))
-    builtins.open = io.open = wrap(open, 1)
-    find_folder = os.getcwd
-    os.getcwd = lambda: USUAL + here[len(folder) :] if (here := find_folder()).startswith(folder) else here
-
-
-def _is_below(path: Any, folder: Any) -> bool:
-    return path[: len(folder)] == folder and path[len(folder) : len(folder) + 1] in ("", b"", "/", b"/")
-
-
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC0", "TMPDIR": ".", "MALLOC_ARENA_MAX": "4"}
-"""Variables of binaries and compilers. Libc would reserve 64 MiB for each of eight heaps a core."""
-_NR_EXECVEAT = 322 if IS_X86 else 281
-AT_EMPTY_PATH = 0x1000
-
-
-def run_binary(descriptor: int, arguments: Sequence[str], further: Mapping[str, str]) -> NoReturn:
-    """Replace this process by the binary behind `descriptor`, which is closed; `further` are environment variables."""
-    variables = {**ENVIRONMENT, **further}
-    argv, environment = _strings(arguments), _strings([f"{name}={value}" for name, value in variables.items()])
-    syscall(_NR_EXECVEAT, descriptor, ctypes.c_char_p(b""), argv, environment, AT_EMPTY_PATH)
-    raise OSError("execveat returned")
-
-
-def run_compiler(command: Sequence[str]) -> NoReturn:
-    """Replace this process by a compiler."""
-    os.execve(command[0], list(command), ENVIRONMENT)
-
-
-def _strings(texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
-    return (ctypes.c_char_p * (len(texts) + 1))(*(text.encode() for text in texts), None)
 
 
 _LIVECODEBENCH = (

@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from microcoder.judge.sandbox import quota
-from microcoder.judge.sandbox.kernel import AUDIT_ARCH, FIRST_UNKNOWN, IS_X86, NUMBERS
-from microcoder.judge.sandbox.runner import AT_EMPTY_PATH
+from microcoder.judge.sandbox.kernel import AT_EMPTY_PATH, AUDIT_ARCH, FIRST_UNKNOWN, IS_X86, NUMBERS
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000

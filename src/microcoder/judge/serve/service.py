@@ -24,7 +24,7 @@ from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.remote import Load
 from microcoder.judge.languages import find_language
-from microcoder.judge.run.timing import Statistics
+from microcoder.judge.run.counts import Statistics
 from microcoder.judge.serve.settings import ServiceSettings
 
 _RETRY_AFTER_SECONDS = 2.0

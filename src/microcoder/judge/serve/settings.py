@@ -6,7 +6,7 @@ from pydantic import Field
 
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.run.executions import MAX_SECONDS
+from microcoder.judge.run.timing import MAX_SECONDS
 
 _MIN_TOKEN_LENGTH = 16
 _MAX_WAIT_SECONDS = 86400.0

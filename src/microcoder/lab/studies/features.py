@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from microcoder.data.micro import TIERS
-from microcoder.lab.studies.effects import pass_by_problem
+from microcoder.lab.studies.accuracy import pass_by_problem
 from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.runs import History
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome
-from microcoder.lab.studies.effects import Estimate, estimate_accuracy, estimate_difference
+from microcoder.lab.studies.accuracy import Estimate, estimate_accuracy, estimate_difference
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import History, problems_digest
 

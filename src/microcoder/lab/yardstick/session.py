@@ -24,7 +24,7 @@ from typing import Any
 import microcoder
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, suggest
 from microcoder.judge.sandbox import kernel
-from microcoder.lab.studies.effects import wilson_interval
+from microcoder.lab.studies.accuracy import wilson_interval
 from microcoder.lab.yardstick.cases import DATA_VERSION, STORED, Case, build_fresh, choose_cases, load_suite
 from microcoder.lab.yardstick.inside import judges
 

@@ -144,11 +144,6 @@ def score_apart(rollout: Rollout, program: Program, verdict: Verdict, tier: str 
     return ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", tier, index)
 
 
-def read_program(rollout: Rollout, *, language: str, extract: Extractor = USUAL) -> Program:
-    """Extract the program from a rollout."""
-    return extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
-
-
 def judge_rollouts(
     rollouts_P_G: Sequence[Sequence[Rollout]],
     problems_P: Sequence[Problem],
@@ -158,7 +153,7 @@ def judge_rollouts(
 ) -> list[list[tuple[Rollout, Program, Verdict]]]:
     """Extract and judge the programs of all rollouts in one batch; return (rollout, program, verdict) triples."""
     read = [
-        (rollout, read_program(rollout, language=problem.language, extract=extract), problem)
+        (rollout, extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language), problem)
         for problem, rollouts_G in zip(problems_P, rollouts_P_G, strict=True)
         for rollout in rollouts_G
     ]

@@ -1,11 +1,13 @@
-"""The manifest of a run: everything needed to reproduce it. Also checks that a recipe's model and files exist.
+"""The manifest of a run: everything needed to reproduce it, and what a resumed run must share with it.
 
-The checks download nothing, and read no test of a benchmark: a release has gigabytes of them.
+Also checks that a recipe's model, files and own functions exist; the checks download nothing, and read no test of a
+benchmark: a release has gigabytes of them.
 """
 
 import hashlib
 import json
 import platform
+import shutil
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,11 +21,23 @@ from microcoder.data import read_problems
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.release.problems import check_format
 from microcoder.judge.core.config import Config, flatten
-from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import WorkFolder, read_json
+from microcoder.judge.core.errors import ConfigError, DataError, TrainingError
+from microcoder.judge.core.extensions import describe_file
+from microcoder.judge.core.files import WorkFolder, check_unchanged, read_json, write_json
 from microcoder.judge.core.machine import count_processors
-from microcoder.train.recipe.recipe import HubProblems, HuggingFaceModel, ProblemFiles, TrainConfig
-from microcoder.train.run.checkpoints import check_model_folder, model_folder
+from microcoder.train.algorithm.advantages import load_advantage
+from microcoder.train.algorithm.masking import OwnMasking
+from microcoder.train.recipe.judge import build_asker
+from microcoder.train.recipe.recipe import (
+    HubProblems,
+    HuggingFaceModel,
+    ProblemFiles,
+    TrainConfig,
+    build_extractor,
+    build_rewards,
+)
+from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
+from microcoder.train.runs import RunDirectory
 
 
 def find_missing(config: TrainConfig) -> list[str]:
@@ -165,3 +179,65 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
+    """Raise TrainingError unless the folder holds this run, or is writable and empty."""
+    if run.has_begun:
+        check_same_config(run, config)
+        return
+    # The last ones are left by an engine that failed before it had begun.
+    run.check_place("run (no manifest.json)", run.probe, run.logs, run.trl, run.root / "verl")
+
+
+def open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *, observer: Observer) -> None:
+    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint."""
+    if not run.has_begun:
+        write_json(run.manifest, manifest)
+        return
+    recorded = run.read_manifest()
+    began, now = (
+        {
+            "problems": begun["problems"],
+            "num_processes": begun["machine"]["num_processes"],
+            "programs that import the packages": begun["environment"]["packages"]["pins"],
+            **{f"{one['noun']} {one['reference']}": one["digest"] for one in begun.get("extensions", ())},
+        }
+        for begun in (recorded, manifest)
+    )
+    check_unchanged(run.root, began, now, TrainingError)
+
+    if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
+        observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
+    if recorded["packages"] != manifest["packages"]:
+        observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
+    # Others than these were refused, or change nothing.
+    if changes := changed_keys(recorded["config"], config, neutral=NEUTRAL_KEYS):
+        observer.note(
+            f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
+        )
+    for unfinished in run.trl.glob("checkpoint-*"):
+        shutil.rmtree(unfinished)
+    step = run.latest_checkpoint_step()
+    run.rewind(-1 if step is None else step)
+    observer.note(f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}")
+
+
+def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
+    """Load a recipe's user-defined functions and languages, check their options, and return their manifest records."""
+    algorithm, rewards = config.algorithm, build_rewards(config.rewards)
+    if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
+        raise ConfigError(
+            f'reward {needy} looks at every test, but evaluator.stop = "{config.evaluator.stop}" leaves out those '
+            "after a failing one; add --evaluator.stop never (judging then takes longer)"
+        )
+    used = [
+        *(extension for extension, _ in rewards.parts),
+        build_asker(config.prompt).style,
+        build_extractor(config.extractor).extension,
+        load_advantage(algorithm.advantage, algorithm.advantage_options),
+    ]
+    if isinstance(algorithm.masking, OwnMasking):
+        used.append(algorithm.masking.extension)
+    languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
+    return [one.as_record() for one in (*languages, *(each.source for each in used)) if one is not None]

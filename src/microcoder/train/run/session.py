@@ -1,24 +1,17 @@
 """A training run from start to finish: `run_training`, to be read top to bottom."""
 
-import json
-import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from microcoder.judge.core.errors import ConfigError, TrainingError
-from microcoder.judge.core.extensions import describe_file
-from microcoder.judge.core.files import check_unchanged, read_json, write_json
-from microcoder.train.algorithm.advantages import load_advantage
-from microcoder.train.algorithm.masking import OwnMasking
-from microcoder.train.recipe.judge import build_asker
-from microcoder.train.recipe.recipe import TrainConfig, build_extractor, build_rewards, describe_batches
+from microcoder.judge.core.files import read_json, write_json
+from microcoder.train.recipe.recipe import TrainConfig, describe_batches
 from microcoder.train.run.checkpoints import Observer, RunClock, read_clock
 from microcoder.train.run.estimate import explain_failures
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.manifest import NEUTRAL_KEYS, changed_keys, check_same_config, describe_start, digest_config
+from microcoder.train.run.manifest import check_run_directory, describe_start, digest_config, find_extensions, open_run
 from microcoder.train.run.tasks import EngineInputs, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -77,7 +70,7 @@ def run_training(
                 "machine": {**start["machine"], **machine},
                 **judged_by,
             }
-            _open_run(run, manifest, config, observer=observer)
+            open_run(run, manifest, config, observer=observer)
         engine.wait_for_everyone()
         if run.is_finished:
             return _report_finished(run, observer)
@@ -95,15 +88,6 @@ def run_training(
     return read_json(run.summary, what="run summary")
 
 
-def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
-    """Raise TrainingError unless the folder holds this run, or is writable and empty."""
-    if run.has_begun:
-        check_same_config(run, config)
-        return
-    # The last ones are left by an engine that failed before it had begun.
-    run.check_place("run (no manifest.json)", run.probe, run.logs, run.trl, run.root / "verl")
-
-
 def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
     """Return the summary of a run whose last step is done."""
     evaluations = run.read_evaluations()
@@ -119,59 +103,6 @@ def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
         "num_steps": after["step"],
         **clock.read(),
     }
-
-
-def _open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *, observer: Observer) -> None:
-    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint."""
-    if not run.has_begun:
-        write_json(run.manifest, manifest)
-        return
-    recorded = run.read_manifest()
-    began, now = (
-        {
-            "problems": begun["problems"],
-            "num_processes": begun["machine"]["num_processes"],
-            "programs that import the packages": begun["environment"]["packages"]["pins"],
-            **{f"{one['noun']} {one['reference']}": one["digest"] for one in begun.get("extensions", ())},
-        }
-        for begun in (recorded, manifest)
-    )
-    check_unchanged(run.root, began, now, TrainingError)
-
-    if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
-        observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
-    if recorded["packages"] != manifest["packages"]:
-        observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
-    # Others than these were refused, or change nothing.
-    if changes := changed_keys(recorded["config"], config, neutral=NEUTRAL_KEYS):
-        observer.note(
-            f"resumed under another {'; '.join(changes)}: the last bits of the weights may differ from here on"
-        )
-    for unfinished in run.trl.glob("checkpoint-*"):
-        shutil.rmtree(unfinished)
-    step = run.latest_checkpoint_step()
-    run.rewind(-1 if step is None else step)
-    observer.note(f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}")
-
-
-def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
-    """Load a recipe's user-defined functions and languages, check their options, and return their manifest records."""
-    algorithm, rewards = config.algorithm, build_rewards(config.rewards)
-    if (needy := rewards.needs_all_tests) and config.evaluator.stop != "never":
-        raise ConfigError(
-            f'reward {needy} looks at every test, but evaluator.stop = "{config.evaluator.stop}" leaves out those '
-            "after a failing one; add --evaluator.stop never (judging then takes longer)"
-        )
-    used = [
-        *(extension for extension, _ in rewards.parts),
-        build_asker(config.prompt).style,
-        build_extractor(config.extractor).extension,
-        load_advantage(algorithm.advantage, algorithm.advantage_options),
-    ]
-    if isinstance(algorithm.masking, OwnMasking):
-        used.append(algorithm.masking.extension)
-    languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
-    return [one.as_record() for one in (*languages, *(each.source for each in used)) if one is not None]
 
 
 def _report_finished(run: RunDirectory, observer: Observer) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, sto
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
-from microcoder.train.trl.sampling import require_vllm, vllm_arguments
 from microcoder.train.trl.trainer import MicroCoderTrainer
+from microcoder.train.trl.vllm import require_vllm, vllm_arguments
 
 
 def _processes() -> PartialState:
@@ -101,11 +101,11 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
         sampler = vllm_arguments(config, longest_prompt_tokens=longest)
         with socket.create_server(("localhost", 0)) as some:  # TRL's first choice is the same in each run of a machine
             os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
-    arguments = build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler)
+    arguments, adapter = build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler), None
+    if (lora := config.weights.lora) is not None:
+        adapter = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
     try:
-        return MicroCoderTrainer(
-            inputs, batches=batches, arguments=arguments, peft_config=build_adapter(config), run_clock=run_clock
-        )
+        return MicroCoderTrainer(inputs, batches=batches, arguments=arguments, peft_config=adapter, run_clock=run_clock)
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
@@ -124,13 +124,6 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     with new_folder(target) as partial:
         adapted.merge_and_unload().save_pretrained(partial)
         policy.tokenizer.save_pretrained(partial)
-
-
-def build_adapter(config: TrainConfig) -> LoraConfig | None:
-    """Return the LoRA adapter of a recipe; None trains all weights."""
-    if (lora := config.weights.lora) is None:
-        return None
-    return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def build_arguments(

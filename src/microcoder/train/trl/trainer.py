@@ -1,20 +1,30 @@
 """GRPOTrainer with MicroCoder's rewards, masks and advantages: translates between TRL's tensors and our functions.
 
 A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates.
+
+TRL 1.16 keeps the temperature in three places: the generation config, the vLLM client, and a closure that
+`add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at the old
+temperature, silently. Ratios must be taken at the sampling temperature (paper, equation 1): `set_sampling`.
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from statistics import fmean
+from types import CellType, FunctionType
 from typing import Any
 
+import numpy as np
+import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
+from torch import nn
 from transformers import PrinterCallback, TrainerCallback
-from trl import GRPOConfig
+from trl import GRPOConfig, GRPOTrainer
 
+from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
@@ -29,14 +39,6 @@ from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task, order_problems
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
-from microcoder.train.trl.sampling import (
-    SampledGroup,
-    apart,
-    join_generated,
-    set_sampling,
-    split_generated,
-    start_sampler,
-)
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
 OPTIMIZER_METRICS = {
@@ -50,6 +52,16 @@ OPTIMIZER_METRICS = {
     "cispo_clip_ratio": "clip_high_share",
     "entropy_coef": "entropy_coefficient",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGroup:
+    """One problem's samples: TRL's rows, what TRL generated for them, and our decisions."""
+
+    inputs: Sequence[dict[str, Any]]
+    generated: Sequence[tuple[Any, ...]]
+    """One tuple per sample: prompt ids, completion ids, completion, log-probs of the sampler or None."""
+    scored: list[ScoredRollout]
 
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
@@ -174,14 +186,28 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
-        generated = split_generated(self._generate([row["prompt"] for row in inputs]))
-        scored_P_G = self._score([row[1] for row in generated], [row["problem_id"] for row in inputs])
+        prompt_ids, completion_ids, _, completions, logprobs, *_ = self._generate([row["prompt"] for row in inputs])
+        logprobs = logprobs or [None] * len(completion_ids)
+        generated = zip(prompt_ids, completion_ids, completions, logprobs, strict=True)
+        scored_P_G = self._score(completion_ids, [row["problem_id"] for row in inputs])
         groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
         return [SampledGroup(*group) for group in zip(*groups, strict=True)]
 
     def _generate(self, prompts: list[Any]) -> Any:
         if self._ready is not None:
-            return join_generated(self._ready)
+            # Their rows, as TRL returns them without tools and images: we use neither.
+            rows = [row for group in self._ready for row in group.generated]
+            prompt_ids, completion_ids, completions, logprobs = (list(column) for column in zip(*rows, strict=True))
+            return (
+                prompt_ids,
+                completion_ids,
+                None,
+                completions,
+                None if logprobs[0] is None else logprobs,
+                {},
+                None,
+                [],
+            )
         with self.clock.phase("generate"):
             return super()._generate(prompts)
 
@@ -385,3 +411,83 @@ class _StepBoundary(TrainerCallback):
             control.should_save = True
         if self.trainer.stop_requested:
             control.should_training_stop = True
+
+
+def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_tokens: int) -> None:
+    """From now on, sample at this temperature and length limit, and take log-probs at this temperature."""
+    trainer.temperature = temperature
+    trainer.max_completion_length = max_response_tokens
+    if trainer.use_vllm:
+        trainer.vllm_generation.temperature = temperature
+        trainer.vllm_generation.max_completion_length = max_response_tokens
+    else:
+        trainer.generation_config.temperature = temperature
+        trainer.generation_config.max_new_tokens = max_response_tokens
+        trainer.generation_kwargs.update(temperature=temperature, max_new_tokens=max_response_tokens)
+    for model in (trainer.model, trainer.ref_model):
+        if isinstance(model, nn.Module):
+            _temperature_cell(model).cell_contents = temperature
+
+
+@contextmanager
+def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
+    """Within the body, sample from a random state of `seed`; that of training is restored after it.
+
+    vLLM draws from the process's own generators: torch's, or a seed a response from numpy's.
+    """
+    state = np.random.get_state()
+    with torch.random.fork_rng():
+        _seed_sampler(trainer, seed)
+        try:
+            yield
+        finally:
+            np.random.set_state(state)
+
+
+def start_sampler(trainer: GRPOTrainer) -> None:
+    """Seed the sampler with the run's seed and set the tokens that end a response.
+
+    vLLM seeds the process with its own number as it loads, and ends a response where the checkpoint's files say so.
+    """
+    if trainer.use_vllm:
+        _seed_sampler(trainer, trainer.args.seed)
+        trainer.vllm_generation.generation_kwargs["stop_token_ids"] = list(trainer.eos_token_ids)
+
+
+def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
+    # Processes that share a vLLM must draw the same numbers; all others must not.
+    sharing = trainer.vllm_tensor_parallel_size if trainer.use_vllm else 1
+    seed += trainer.accelerator.process_index // sharing
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def _temperature_cell(model: nn.Module) -> CellType:
+    """Return the closure cell of the fused LM head's temperature, however `forward` was wrapped since."""
+    for function in _wrapped_functions(model):
+        if function.__code__.co_name == "_fused_forward" and function.__closure__:
+            cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+            if "temperature" in cells:
+                return cells["temperature"]
+    raise TrainingError(
+        "cannot find the temperature of TRL's fused LM head, so the log-probs would be taken at the wrong "
+        "temperature; install a TRL this version was tested with: pip install 'trl>=1.16,<1.17'"
+    )
+
+
+def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
+    todo: list[object] = [
+        module.__dict__[name]
+        for module in model.modules()
+        for name in ("forward", "_original_forward")
+        if name in module.__dict__
+    ]
+    seen: set[int] = set()
+    while todo:
+        candidate = todo.pop()
+        function = getattr(candidate, "__func__", candidate)
+        if not isinstance(function, FunctionType) or id(function) in seen:
+            continue
+        seen.add(id(function))
+        yield function
+        todo.extend(cell.cell_contents for cell in function.__closure__ or () if callable(cell.cell_contents))

@@ -21,7 +21,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
 from microcoder.judge.fleet.judge import Judging
 from microcoder.train.algorithm.masking import draw_uniform
-from microcoder.train.algorithm.scoring import REWARD_DRAW, read_program
+from microcoder.train.algorithm.scoring import REWARD_DRAW
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.judging import connect
@@ -100,7 +100,7 @@ class JudgeRewardManager(RewardManagerBase):
         name, sampling = problem_name(extra, source), row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}
         limit = sampling["max_response_tokens"]
         (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
-        program = read_program(rollout, language=problem.language, extract=self.extract)
+        program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
         verdict = await self.judge.judge_async(program, problem)
         draw = draw_uniform(
             seed=self.settings.seed,

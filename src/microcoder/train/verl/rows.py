@@ -22,7 +22,7 @@ from microcoder.judge.core.extract import Extractor
 from microcoder.judge.core.rewards import Reward
 from microcoder.judge.core.types import Verdict
 from microcoder.train.algorithm.masking import draw_uniform
-from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group, read_program, score_apart
+from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_group, score_apart
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking
 from microcoder.train.run.weights import end_token_ids
 from microcoder.train.verl.names import COLUMN, problem_name
@@ -110,7 +110,8 @@ def read_sessions(
         chat, about = row["raw_prompt"], row["extra_info"] or {}
         name, prompt = problem_name(about, row["data_source"] or ""), str(chat[-1]["content"]) if chat else ""
         (rollout,) = reader.read(name, prompt, [row["responses"]], max_response_tokens=limit)
-        program = read_program(rollout, language=about.get("language", "python"), extract=extract)
+        language = about.get("language", "python")
+        program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
         draw = draw_uniform(seed=seed, step=step, problem_id=name, sample_index=int(index))
         judged = JudgedRollout(rollout, program, found.verdict, found.worth, draw, found.tier)
         place, age = int(about.get("index", 0)), tags[key].get("min_global_steps")

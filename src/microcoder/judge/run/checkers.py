@@ -1,0 +1,126 @@
+"""Checker programs, which compare for problems with many right answers; they run in the sandbox, as any program does.
+
+| protocol  | called with                       | stdin      | right | wrong | anything else     |
+|-----------|-----------------------------------|------------|-------|-------|-------------------|
+| `testlib` | input output answer               | empty      | 0     | 1, 2  | the checker broke |
+| `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker broke |
+
+A checker that broke is run on the problem's own answer in place of the output. If it decides about that, it works, and
+the output that broke it is wrong; if it breaks there, too, the program gets no verdict.
+"""
+
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from microcoder.judge.compare.compare import Comparison
+from microcoder.judge.compare.values import write_json
+from microcoder.judge.core.types import (
+    CHECKER_CRASHED,
+    CHECKER_FAULT,
+    Checker,
+    Outcome,
+    Problem,
+    Program,
+    TestResult,
+    Verdict,
+)
+from microcoder.judge.run import verdicts
+from microcoder.judge.run.supervisor import Loaded, TestTask
+from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS
+from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
+from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+
+_UNCAUGHT, _UNCAUGHT_CODE = "Traceback (most recent call last)", 1
+"""How Python ends after an exception, which must not read as "wrong"."""
+_RIGHT = {"testlib": (0,), "kattis": (42,)}
+_WRONG = {"testlib": (1, 2), "kattis": (43,)}
+
+
+_AS_PRINTED = {
+    **{"language": "python", "language_version": "", "dialect": "plain"},
+    **dict.fromkeys(("fn_name", "call", "harness")),
+    **{"time_limit_seconds": CHECKER_SECONDS, "memory_limit_mib": CHECKER_MIB},
+}
+"""Fields that turn a problem into one whose answers a Python program prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckerProgram:
+    """A problem's checker program, ready to be run."""
+
+    loaded: Loaded
+    run: Callable[[TestTask], Run]
+    """Runs it within its own limits."""
+
+    def judge(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
+        """Judge a test; if the checker also fails on the problem's own answer, the program gets no verdict.
+
+        Otherwise a program could avoid a rejection by an output that crashes the checker.
+        """
+        value = prepared.value_of(run, test)
+        if isinstance(value, TestResult):
+            return value
+        output = run.stdout if prepared.problem.fn_name is None else write_json(value).encode()
+        found = self._ask(prepared.problem.checker, test, output)
+        if isinstance(found, Comparison):
+            return verdicts.compared(run, found)
+        works = prepared.checker_works
+        if id(test) not in works:
+            works[id(test)] = isinstance(self._ask(prepared.problem.checker, test), Comparison)
+        if works[id(test)]:
+            detail = f"the checker crashed on this output: it {found}"
+            return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
+        return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{found}")
+
+    def _ask(self, checker: Checker, test: PreparedTest, output: bytes | None = None) -> Comparison | str:
+        """Return a checker's decision on an output, by default the answer."""
+        answer = str(test.expected).encode("utf-8", "surrogatepass")
+        given = answer if output is None else output
+        stdin, files = b"", {"input": test.stdin, "output": given, "answer": answer}
+        if checker.protocol == "kattis":
+            stdin, files = given, {"input": test.stdin, "answer": answer, "feedback/": None}
+        # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
+        task = self.loaded.task(stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0)
+        return _read(checker, self.run(task), self.loaded.rejection())
+
+
+def _read(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:
+    """Return a checker's decision, or as text how it failed: not compiled, crashed, late, or another exit code."""
+    if rejection is not None:
+        return f"does not compile: {rejection}"
+    ended = run.result
+    said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
+    is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
+    if ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU:
+        why = "it took too long"
+    elif ended.signal:
+        why = f"killed by {verdicts.signal_name(ended.signal)}"
+    elif ended.exit_code in _RIGHT[checker.protocol]:
+        return Comparison(True, "program", "")
+    elif ended.exit_code in _WRONG[checker.protocol] and not is_uncaught:
+        return Comparison(False, "", f"the checker refused it{f': {said}' if said else ''}")
+    else:
+        why = f"exit code {ended.exit_code}"
+    return f"failed ({why}): {said[-150:]}"
+
+
+def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem) -> Verdict:
+    """Judge a problem's own answers by its checker program, on all tests.
+
+    A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker program: accepted.
+
+    Args:
+        judge: such as `Judge.judge`.
+        problem: with its tests.
+
+    Raises:
+        DataError: the checker cannot be run.
+        EvaluatorFault: there is no compiler for it, or the judge is closed.
+    """
+    if problem.checker.type != "program":
+        return Verdict(Outcome.ACCEPTED, (), 0)
+    answers = [test.output.encode("utf-8", "surrogatepass") for test in problem.tests]
+    programs = [Program(f"import sys\nsys.stdout.buffer.write({answer!r})") for answer in answers]
+    problems = [problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests]
+    return verdicts.conclude([verdict.tests[0] for verdict in judge(programs, problems)], len(problems))

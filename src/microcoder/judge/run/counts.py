@@ -1,0 +1,57 @@
+"""What a judge counts: of its programs, its tests and what its sandboxes did."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Statistics of a judge and its sandboxes."""
+
+    retries: int = 0
+    """Tests that were run again because the sandbox failed."""
+    reruns: int = 0
+    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
+    extended: int = 0
+    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
+    blind: int = 0
+    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
+    shared: int = 0
+    """Tests that were accepted in a process that they shared."""
+    differences: int = 0
+    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
+    whose output is luck: please report others."""
+    anew: int = 0
+    """Programs judged anew, twice, with one process per test, since a test that was repeated ended otherwise."""
+    probed: int = 0
+    """Accepted programs of which, as a sample, some tests were run again."""
+    unrepeated: int = 0
+    """Probed programs that were not accepted again: luck, or a bug of ours."""
+    missing_packages: int = 0
+    """Programs that stayed unscored because they import a promised package that is not installed here."""
+    judged: int = 0
+    """Programs that were judged, those answered from the cache not included."""
+    from_cache: int = 0
+    """Verdicts that an earlier, or a simultaneous, identical program had already."""
+    faults: int = 0
+    """Programs that stayed unscored because the sandbox failed."""
+    checker_crashes: int = 0
+    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
+
+
+# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
+_values_of: Callable[[Statistics], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Statistics)))
+
+
+def sum_counts(counts: Iterable[Statistics]) -> Statistics:
+    """Return the sum of counts, field by field."""
+    return Statistics(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
+
+
+@dataclass(slots=True)
+class WorkerRecord(Statistics):
+    """One worker's counts, and its decisions about the time of its latest test in words."""
+
+    reasons: list[str] = field(default_factory=list)
+    """Why the test was given longer or run again."""
