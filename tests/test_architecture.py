@@ -25,7 +25,7 @@ BUDGETS = {
     "judge/fleet": 1800,
     "judge/serve": 845,
     "judge": 60,
-    "data/formats": 4425,
+    "data/formats": 4435,
     "data": 1175,
     "data/micro": 310,
     "data/clean": 1225,

@@ -119,8 +119,9 @@ def normalise_licence(text: str) -> str:
         return "CC0-1.0"
     for pattern, name in (
         (r"apache", "Apache-2.0"), (r"(?:the )?mit\b", "MIT"), (r"bsd[ -]*2|simplified bsd", "BSD-2-Clause"),
-        (r"bsd", "BSD-3-Clause"), (r"odc[ -]*by", "ODC-BY"), (r"odbl|odc odbl", "ODbL"), (r"lgpl", "LGPL"),
-        (r"a?gpl|gnu", "GPL"), (r"isc\b", "ISC"), (r"mpl", "MPL-2.0"), (r"unlicense", "Unlicense"), (r"pddl", "PDDL"),
+        (r"bsd(?![ -]*4|.*nuclear)", "BSD-3-Clause"), (r"odc[ -]*by", "ODC-BY"), (r"odbl|odc odbl", "ODbL"),
+        (r"lgpl", "LGPL"), (r"a?gpl|gnu", "GPL"), (r"isc\b", "ISC"), (r"mpl", "MPL-2.0"), (r"pddl", "PDDL"),
+        (r"(?:the )?un$", "Unlicense"),  # its "license" is gone
     ):  # fmt: skip
         if re.match(pattern, words):
             return name

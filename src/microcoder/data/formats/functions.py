@@ -9,6 +9,7 @@ EvalPlus's tests (HumanEval+, MBPP+) are inputs with a reference program, or wit
 """
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,8 @@ from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase
 
 _RATES = {"gpt-4o": "gpt_pass_percentage", "deepseek-r1": "r1_pass_percentage"}
+_MAKES_LISTS = re.compile(r"^(\w+) = lambda [^\n]*\bListNode\(", re.MULTILINE)
+_TELLS_LISTS = re.compile(r"^(\w+) = lambda (?![^\n]*\bListNode\()[^\n]*\.next\b", re.MULTILINE)
 _QUOTES = '"""'
 
 
@@ -80,7 +83,16 @@ def _take_prompt_apart(row: Row) -> Row:
     # Before it stand the classes of lists and trees, with methods of their own.
     fn_name = (starter.partition("class Solution")[2] or starter).partition("def ")[2].partition("(")[0].strip()
     parts = {"statement": statement.strip(), "starter_code": starter.strip("\n"), "fn_name": fn_name}
-    return row.over({**row.values, **parts})
+    return row.over({**row.values, **parts, "test": _name_lists(row.text("test"))})
+
+
+def _name_lists(source: str) -> str:
+    """Return tests with their own lambdas for linked lists replaced by the names that `assertions` knows."""
+    made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
+    if made and read:
+        source = source.replace(f"{made[1]}(", "list_node(")
+        source = re.sub(rf"assert {read[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
+    return source
 
 
 _QUOTED = (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
