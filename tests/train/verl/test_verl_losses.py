@@ -139,7 +139,7 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
         update.run_verl(config)
         assert gradient_error(update.model, update.exact) < 1e-5
         furthest.append(largest_change(logps, update.old))
-        # Small: where the KL term of a token is beyond 10, verl bounds it.
-        update_both(update.model, update.exact, 0.02)
+        # Small: verl bounds a KL term beyond 10, and sequences that are all clipped have no gradient.
+        update_both(update.model, update.exact, 0.015)
     assert furthest[0] < 1e-9
     assert furthest[2] > 0.3, "no ratio came near a clip"
