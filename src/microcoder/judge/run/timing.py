@@ -27,7 +27,6 @@ shorter than 0.1 ms, since only a program that gives the processor up by itself 
 """
 
 import math
-import statistics
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -109,9 +108,11 @@ LARGE_KIB = 4 << 10
 MAX_SCALE = 4.0
 MAX_SLOWDOWN = 1.6
 """Largest slowdown that is attributed to neighbours; an endless program is run for that much longer."""
-_NOTABLE_SLOWDOWN = 1.1
-_NUM_RECENT = 4
 _DEAD_BAND = 1.15
+"""Slowdown that is taken for noise: a fixed program's CPU time varies by so much beside a second worker, and at 1.1 a
+third of endless programs were run again on a quiet machine. So a test is stopped at this many times its CPU limit at the
+earliest; one that ends in between is run again alone."""
+_NUM_RECENT = 4
 _MAX_RUNS = 5
 
 
@@ -157,36 +158,29 @@ class Pace:
             self._best[program] = min(seconds, self._best.get(program, seconds))
 
     def measure(self, program: str, run: Callable[[], float]) -> float:
-        """Return the slowdown, a program's CPU time now over its best: 1, or 1.1 to `MAX_SLOWDOWN`.
+        """Return the slowdown, a program's CPU time now over its best: 1, or 1.15 to `MAX_SLOWDOWN`.
 
         Args:
             program: one of the two programs.
-            run: runs it once and returns its CPU seconds. The median of three counts; if the first one has no
-                delay, it is the only one.
+            run: runs it once and returns its CPU seconds. Of up to three runs the fastest counts, as what neighbours
+                cost for a moment only slows no test; the first one without delay ends the measurement.
         """
-        seconds: list[float] = []
-        while len(seconds) < 3:
-            seconds.append(run())
-            self.learn(program, seconds[-1])
-            if self._ratio(program, seconds[0]) < _NOTABLE_SLOWDOWN:
+        slowdown = math.inf
+        for _ in range(3):
+            seconds = run()
+            self.learn(program, seconds)
+            slowdown = min(slowdown, seconds / self.best[program])
+            if slowdown < _DEAD_BAND:
                 break
-        slowdown = self._ratio(program, statistics.median(seconds))
-        slowdown = 1.0 if slowdown < _NOTABLE_SLOWDOWN else min(slowdown, MAX_SLOWDOWN)
+        slowdown = 1.0 if slowdown < _DEAD_BAND else min(slowdown, MAX_SLOWDOWN)
         if program == PROGRAM:
             with self._lock:
                 self._recent.append(slowdown)
         return slowdown
 
-    def _ratio(self, program: str, seconds: float) -> float:
-        with self._lock:
-            return seconds / self._best[program]
 
-
-_LEAST_ROOM = 1.1
-"""A test is stopped at this many times its CPU limit at the earliest: smaller slowdowns are not noticed. One that ends
-in between is run again alone."""
 _LEAST_ROOM_IN_MEMORY = 1.3
-"""`_LEAST_ROOM` of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
+"""`_DEAD_BAND` of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
 _ROOM_OF_SLOWDOWN = 1.05
 """If a slowdown was measured, it is stopped at this many times the slowdown, since that varies."""
 LARGE_MIB = 64
@@ -195,7 +189,7 @@ LARGE_MIB = 64
 
 def give_room(limits: Limits, slowdown: float) -> Limits:
     """Return limits raised by a slowdown factor, at which a test is stopped; it is then judged by the original ones."""
-    room = max(_LEAST_ROOM, _ROOM_OF_SLOWDOWN * slowdown)
+    room = max(_DEAD_BAND, _ROOM_OF_SLOWDOWN * slowdown)
     return replace(
         limits,
         cpu_seconds=max(room, _LEAST_ROOM_IN_MEMORY) * limits.cpu_seconds,
