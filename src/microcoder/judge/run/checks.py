@@ -21,16 +21,19 @@ _MAX_CALL_BYTES, _MAX_ARGUMENTS_BYTES = 1 << 14, 1 << 15
 """Encoded sizes; one message to the sandbox carries everything about a test."""
 
 
-def check_problem(problem: Problem) -> Sequence[object]:
-    """Check that programs can be judged by a problem.
-
-    Returns:
-        The expected value of each test of a function, None for each test of a program.
+def check_problem(problem: Problem) -> None:
+    """Check that programs can be judged by a problem, and the values in the tests of a function call.
 
     Raises:
         DataError: an unknown language, a call that is not JSON, or a checker that does not fit; which and why.
     """
-    values: Sequence[object] = [None] * len(problem.tests)
+    check_settings(problem)
+    if problem.fn_name is not None and problem.harness is None:
+        read_values(problem)
+
+
+def check_settings(problem: Problem) -> None:
+    """Check all of a problem but its tests: language, checker, how its function is called; raises DataError."""
     language = language_of(problem)
     checker = problem.checker
     if checker.type == "program":
@@ -56,7 +59,6 @@ def check_problem(problem: Problem) -> Sequence[object]:
                 f"problem {problem.id} has a design class and takes its results in any order, so an answer could swap "
                 'those of two operations; use {"type": "unordered", "lists": "inner"}, or a checker program'
             )
-        values = [read_test(problem, number, call) for number in range(1, len(problem.tests) + 1)]
     if problem.fn_name is not None and language.is_built:
         raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
     if problem.dialect != "plain" and language.is_built:
@@ -64,7 +66,12 @@ def check_problem(problem: Problem) -> Sequence[object]:
             f'problem {problem.id} is in {language.name}, dialect "{problem.dialect}" is a way to run Python programs; '
             'leave it out, or use "plain"'
         )
-    return values
+
+
+def read_values(problem: Problem) -> list[object]:
+    """Check the tests of a function call, and return their expected values; raises DataError as `read_test` does."""
+    call = find_call(problem)
+    return [read_test(problem, number, call) for number in range(1, len(problem.tests) + 1)]
 
 
 def check_arguments(arguments: Sequence[str], what: str) -> None:

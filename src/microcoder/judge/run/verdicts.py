@@ -25,7 +25,7 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Outcome, Problem, TestCase, TestResult, UncountedRun, Verdict
 from microcoder.judge.languages import language_of
 from microcoder.judge.run import timing
-from microcoder.judge.run.checks import check_problem
+from microcoder.judge.run.checks import check_settings, read_values
 from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS, WALL_FACTOR_OF_TESTS, Limits, limits_for
 from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED, Result
 
@@ -83,14 +83,16 @@ class PreparedProblem:
     """A problem whose tests were checked once."""
 
     def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CHECKER_SECONDS) -> None:
-        """Check and prepare the tests; raises DataError as `check_problem` does."""
-        values = check_problem(problem)
+        """Check the problem and prepare its tests; raises DataError as `check_problem` does."""
+        check_settings(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
         self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
         call = find_call(problem)
         self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
         """The call as sent to the sandbox; None if all is plain JSON."""
-        self.tests = [self._prepare(test, value) for test, value in zip(problem.tests, values, strict=True)]
+        is_function = self.problem.fn_name is not None
+        expected = read_values(problem) if is_function else [test.output for test in problem.tests]
+        self.tests = [self._prepare(test, value) for test, value in zip(problem.tests, expected, strict=True)]
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         language = language_of(problem)
@@ -134,7 +136,7 @@ class PreparedProblem:
         if self.problem.fn_name is None:
             text = test.output.removesuffix("\n")
             exact = text.encode() if may_be_exact and text.isascii() else None
-            return PreparedTest(stdin, test.output, expected_bytes, exact)
+            return PreparedTest(stdin, value, expected_bytes, exact)
         # A checker program gets its text.
         expected = value if checker != "program" else test.output
         is_plain = may_be_exact and _is_plain(expected)
