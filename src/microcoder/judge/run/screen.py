@@ -11,9 +11,9 @@ names are functions, classes and constants. What it may change of those is looke
 (`sandbox/batch.py`).
 
 What its own module defines need not be made anew for each test if the module binds nothing but functions, classes and
-constants, and binds each once (`binds_constants` in `sharing.py`): of such, a call can change only attributes. So the
-process defines the module once if, besides, the program sets no attribute of anything, and names nothing of the library
-that does (`is_rare` in `sandbox/batch.py`).
+constants, and binds each once (`binds_constants`): of such, a call can change only attributes. So the process defines
+the module once if, besides, the program sets no attribute of anything, and names nothing of the library that does
+(`is_rare` in `sandbox/batch.py`).
 """
 
 import ast
@@ -21,7 +21,7 @@ import copy
 import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from keyword import iskeyword
 from typing import NamedTuple
@@ -508,3 +508,37 @@ def _bound_names(node: ast.AST) -> list[str]:
         raise Obstacle("it has type parameters, or templates")
     name = getattr(node, _NAMING_FIELDS.get(type(node), ""), None)
     return [name] if name else []
+
+
+_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context)
+_TARGET = (ast.Name, ast.Tuple, ast.expr_context)
+_ANNOTATION = (*_CONSTANT, ast.Name, ast.Attribute, ast.Subscript, ast.List)
+_SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
+
+
+def binds_constants(code: str) -> bool:
+    """Whether a program without an obstacle (`find_obstacle`) binds only functions, classes and constants, once."""
+    tree = parse(code)
+    # Wherever the word stands: looking for the statement takes longer than a test.
+    return "global" not in code and not isinstance(tree, str) and all(map(_is_fixed, tree.body))
+
+
+def _is_fixed(statement: ast.stmt) -> bool:
+    """Whether a statement of a module or a class binds nothing that holds anything but constants."""
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.FunctionDef(args=args, returns=returns, decorator_list=[]):
+            defaults = filter(None, (*args.defaults, *args.kw_defaults))
+            return _consist_of(_CONSTANT, defaults) and _consist_of(_SIGNATURE, filter(None, (args, returns)))
+        case ast.ClassDef(decorator_list=[], bases=bases, body=body):
+            return all(isinstance(base, ast.Name) for base in bases) and all(map(_is_fixed, body))
+        case ast.Assign(targets=targets, value=value):
+            return _consist_of(_TARGET, targets) and _consist_of(_CONSTANT, [value])
+        case ast.AnnAssign(target=ast.Name(), annotation=annotation, value=ast.expr() as value):
+            return _consist_of(_CONSTANT, [value]) and _consist_of(_ANNOTATION, [annotation])
+    return False
+
+
+def _consist_of(kinds: tuple[type, ...], trees: Iterable[ast.AST]) -> bool:
+    return all(isinstance(node, kinds) for tree in trees for node in ast.walk(tree))

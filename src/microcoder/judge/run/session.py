@@ -1,14 +1,42 @@
-"""Judging one program at a time: its tests in order, the stop rules, its checker."""
+"""Judging one program at a time: its tests in order, the stop rules, its checker.
+
+A program gets no second try: `Tries` has its runs that did not count, and says when to judge it anew.
+
+A test is run again if its run is inconclusive: it failed in a process that it shared, ended close to its time limit,
+was killed from outside. A program that guesses must not gain by that. Two rules ensure it:
+
+- A run that is only timed again keeps its output (`timing`).
+- If a test failed and then was accepted, in a way that the program could have caused, the program is judged anew,
+  twice, with one process per test and without any repeats, and passes the tests that it passes both times. A program
+  whose runs are all alike loses nothing but time.
+
+One failure in a shared process is no such case: to run out of the CPU time that tests may take together, which is less
+than that of one test, and then to be accepted after taking at least as much. A program that wastes time to be run again
+must waste it in the accepted run too, which would have been cut off the first time: nothing is gained. What earlier
+tests of the process had used is not known from outside, so the lost test counts as having had all of that time.
+
+A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
+only if it takes at least what the first was cut off at; a quicker one, usual once the other load ended, is doubted.
+The runs anew neither lose nor gain by neighbours: each has limits raised by the largest slowdown from the start, and
+one that ends beyond its limit is timed again, alone, and keeps its output.
+
+A sandbox that dies may have been killed by its program where isolation is degraded (it can fill the disk), so a test
+that is accepted after that is doubted too. The runs anew are not repeated where the disk is full.
+"""
+
+from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
+import random
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.types import CHECKER_FAULT, Outcome, Program, Repeat, TestResult, Verdict
+from microcoder.judge.core.types import CHECKER_FAULT, Outcome, Program, Repeat, TestResult, UncountedRun, Verdict
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
@@ -17,7 +45,7 @@ from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.screen import find_syntax_error, screen
-from microcoder.judge.run.sharing import Loss, Together, Tries, choose_probed, choose_together
+from microcoder.judge.run.sharing import Loss, Together, choose_together
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, TestTask
 from microcoder.judge.run.timing import CHECKER_MIB
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
@@ -29,6 +57,7 @@ NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 """Programs that may open their standard streams by name (`/dev/stdin`, `/proc/self/fd/0`). A private root has no
 `/proc`, so streams in anonymous memory have no name there: such a program is given a copy of its input as a file, and
 files in the place of its output streams."""
+_PROBED_SHARE, _PROBED_TESTS = 0.01, 4
 _MOST_LOGGED = 10
 """Programs that a worker logs, since a test ended otherwise when repeated: a policy that guesses makes thousands."""
 _LOG = logging.getLogger(__name__)
@@ -40,6 +69,85 @@ _ANEW = (
 
 class Abandoned(Exception):
     """No caller waits for this verdict any more."""
+
+
+@dataclass(slots=True)
+class Tries:
+    """Results of a program's tests in order, and the runs that did not count."""
+
+    results: list[TestResult] = field(default_factory=list)
+    """The runs that count."""
+    uncounted: list[UncountedRun] = field(default_factory=list)
+    """The others."""
+    is_doubtful: bool = False
+    """Whether a test failed and was then accepted, in a way that the program could have caused."""
+    is_shared: bool = False
+    """Whether tests that count shared a process."""
+    is_apart: bool = False
+    """Whether the program changed the library: each further test has a process of its own."""
+    losses: dict[int, Loss] = field(default_factory=dict)
+    """Why earlier runs of tests to come do not count, by the test's number."""
+
+    @property
+    def next_test(self) -> int:
+        """Number of the next test, from 1."""
+        return len(self.results) + 1
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether every test so far was accepted."""
+        return all(result.verdict is Outcome.ACCEPTED for result in self.results)
+
+    def uncount(self, test: int, reason: Repeat) -> None:
+        """Note a run that does not count."""
+        self.uncounted.append(UncountedRun(test, reason))
+
+    def lose(self, loss: Loss, test: int | None = None) -> None:
+        """Note a run that does not count, of the test with this number, by default the next one."""
+        test = test or self.next_test
+        self.uncount(test, loss.reason)
+        if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
+            self.losses[test] = loss
+
+    def add(self, result: TestResult) -> None:
+        """Add the next test's result; sets `is_doubtful` if it is accepted in less time than its loss allows."""
+        loss = self.losses.pop(self.next_test, None)
+        if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
+            self.is_doubtful = True
+        self.results.append(result)
+
+    def replaced_by(self, first: Tries, second: Tries | None) -> Tries:
+        """Return the result of a program that was judged anew; the second time is None if the first one decides.
+
+        A test counts as the worse of its two runs.
+        """
+        of_second = first.results if second is None else second.results
+        pairs = zip(first.results, of_second, strict=False)
+        results = [one if one.verdict is not Outcome.ACCEPTED else other for one, other in pairs]
+        uncounted = [*self.uncounted, *_anew(len(self.results)), *first.uncounted]
+        if second is not None:
+            uncounted += [*_anew(len(results)), *second.uncounted]
+        return Tries(results, uncounted)
+
+
+def _anew(num_tests: int) -> Iterable[UncountedRun]:
+    return (UncountedRun(number, Repeat.JUDGED_ANEW) for number in range(1, num_tests + 1))
+
+
+def _choose_probed(code: str, tests: Sequence[PreparedTest], *, may_tell: bool, is_shared: bool) -> list[int]:
+    """Return the indices of the tests that an accepted program is run on again, each alone; for 1 % of programs some.
+
+    A program that `may_tell` its first test from the others, by addresses in memory, always has the first and, if tests
+    shared a process (`is_shared`), one with another expected output: alone, both look the same to it. The draws are
+    seeded by a digest of the program and its first input only.
+    """
+    digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
+    draw, places = random.Random(digest), set[int]()
+    if int.from_bytes(digest[:4]) < _PROBED_SHARE * (1 << 32):
+        places.update(draw.sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
+    if others := [place for place, test in enumerate(tests) if may_tell and test.expected != tests[0].expected]:
+        places |= {0, draw.choice(others)} if is_shared else {0}
+    return sorted(places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +331,7 @@ class Session:
         is_function, may_tell = trial.problem.problem.fn_name is not None, isinstance(trial.loaded, LoadedProgram)
         if tries.is_shared:
             may_tell = screen(trial.code, is_function=is_function).may_tell
-        probed = choose_probed(trial.code, trial.problem.tests, may_tell=may_tell, is_shared=tries.is_shared)
+        probed = _choose_probed(trial.code, trial.problem.tests, may_tell=may_tell, is_shared=tries.is_shared)
         self.record.probed += bool(probed)
         for place in probed:
             if not is_wanted():

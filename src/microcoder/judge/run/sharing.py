@@ -1,50 +1,18 @@
-"""Tests that share a process: how many, how inputs and outputs reach it and the judge, and how results are judged.
+"""Tests that share a process: how many, how inputs and outputs reach it and the judge, and how results are judged."""
 
-A program gets no second try: records of runs that did not count, and when to judge it anew.
-
-A test is run again if its run is inconclusive: it failed in a process that it shared, ended close to its time limit,
-was killed from outside. A program that guesses must not gain by that. Two rules ensure it:
-
-- A run that is only timed again keeps its output (`timing`).
-- If a test failed and then was accepted, in a way that the program could have caused, the program is judged anew,
-  twice, with one process per test and without any repeats, and passes the tests that it passes both times. A program
-  whose runs are all alike loses nothing but time.
-
-One failure in a shared process is no such case: to run out of the CPU time that tests may take together, which is less
-than that of one test, and then to be accepted after taking at least as much. A program that wastes time to be run again
-must waste it in the accepted run too, which would have been cut off the first time: nothing is gained. What earlier
-tests of the process had used is not known from outside, so the lost test counts as having had all of that time.
-
-A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
-only if it takes at least what the first was cut off at; a quicker one, usual once the other load ended, is doubted.
-The runs anew neither lose nor gain by neighbours: each has limits raised by the largest slowdown from the start, and
-one that ends beyond its limit is timed again, alone, and keeps its output.
-
-A sandbox that dies may have been killed by its program where isolation is degraded (it can fill the disk), so a test
-that is accepted after that is doubted too. The runs anew are not repeated where the disk is full.
-"""
-
-from __future__ import annotations
-
-import ast
 import contextlib
-import hashlib
 import math
 import os
-import random
 import select
 import socket
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from microcoder.judge.core.types import Outcome, Repeat, TestResult, UncountedRun
-from microcoder.judge.run.screen import find_obstacle, parse
+from microcoder.judge.core.types import Outcome, Repeat, TestResult
+from microcoder.judge.run.screen import binds_constants, find_obstacle
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
 from microcoder.judge.sandbox.batch import CLEAN, ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, PLAIN, Result
-
-_PROBED_SHARE, _PROBED_TESTS = 0.01, 4
 
 
 class Loss(NamedTuple):
@@ -54,85 +22,6 @@ class Loss(NamedTuple):
     cpu_seconds: float = math.inf
     """An accepted repetition that takes at least this raises no doubt: the time at which the run was cut off, 0 if the
     program could not have caused the loss, infinite otherwise."""
-
-
-@dataclass(slots=True)
-class Tries:
-    """Results of a program's tests in order, and the runs that did not count."""
-
-    results: list[TestResult] = field(default_factory=list)
-    """The runs that count."""
-    uncounted: list[UncountedRun] = field(default_factory=list)
-    """The others."""
-    is_doubtful: bool = False
-    """Whether a test failed and was then accepted, in a way that the program could have caused."""
-    is_shared: bool = False
-    """Whether tests that count shared a process."""
-    is_apart: bool = False
-    """Whether the program changed the library: each further test has a process of its own."""
-    losses: dict[int, Loss] = field(default_factory=dict)
-    """Why earlier runs of tests to come do not count, by the test's number."""
-
-    @property
-    def next_test(self) -> int:
-        """Number of the next test, from 1."""
-        return len(self.results) + 1
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether every test so far was accepted."""
-        return all(result.verdict is Outcome.ACCEPTED for result in self.results)
-
-    def uncount(self, test: int, reason: Repeat) -> None:
-        """Note a run that does not count."""
-        self.uncounted.append(UncountedRun(test, reason))
-
-    def lose(self, loss: Loss, test: int | None = None) -> None:
-        """Note a run that does not count, of the test with this number, by default the next one."""
-        test = test or self.next_test
-        self.uncount(test, loss.reason)
-        if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
-            self.losses[test] = loss
-
-    def add(self, result: TestResult) -> None:
-        """Add the next test's result; sets `is_doubtful` if it is accepted in less time than its loss allows."""
-        loss = self.losses.pop(self.next_test, None)
-        if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
-            self.is_doubtful = True
-        self.results.append(result)
-
-    def replaced_by(self, first: Tries, second: Tries | None) -> Tries:
-        """Return the result of a program that was judged anew; the second time is None if the first one decides.
-
-        A test counts as the worse of its two runs.
-        """
-        of_second = first.results if second is None else second.results
-        pairs = zip(first.results, of_second, strict=False)
-        results = [one if one.verdict is not Outcome.ACCEPTED else other for one, other in pairs]
-        uncounted = [*self.uncounted, *_anew(len(self.results)), *first.uncounted]
-        if second is not None:
-            uncounted += [*_anew(len(results)), *second.uncounted]
-        return Tries(results, uncounted)
-
-
-def _anew(num_tests: int) -> Iterable[UncountedRun]:
-    return (UncountedRun(number, Repeat.JUDGED_ANEW) for number in range(1, num_tests + 1))
-
-
-def choose_probed(code: str, tests: Sequence[PreparedTest], *, may_tell: bool, is_shared: bool) -> list[int]:
-    """Return the indices of the tests that an accepted program is run on again, each alone; for 1 % of programs some.
-
-    A program that `may_tell` its first test from the others, by addresses in memory, always has the first and, if tests
-    shared a process (`is_shared`), one with another expected output: alone, both look the same to it. The draws are
-    seeded by a digest of the program and its first input only.
-    """
-    digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
-    draw, places = random.Random(digest), set[int]()
-    if int.from_bytes(digest[:4]) < _PROBED_SHARE * (1 << 32):
-        places.update(draw.sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
-    if others := [place for place, test in enumerate(tests) if may_tell and test.expected != tests[0].expected]:
-        places |= {0, draw.choice(others)} if is_shared else {0}
-    return sorted(places)
 
 
 _LEAST_TESTS, _MOST_TESTS, _MOST_BYTES = 2, 512, 4 << 20
@@ -153,40 +42,6 @@ def choose_together(code: str, problem: PreparedProblem, num_done: int, end: int
     if chosen < _LEAST_TESTS or is_odd or find_obstacle(code, is_function=of.fn_name is not None):
         return ()
     return problem.tests[num_done : num_done + chosen]
-
-
-_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context)
-_TARGET = (ast.Name, ast.Tuple, ast.expr_context)
-_ANNOTATION = (*_CONSTANT, ast.Name, ast.Attribute, ast.Subscript, ast.List)
-_SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
-
-
-def binds_constants(code: str) -> bool:
-    """Whether a program without an obstacle (`find_obstacle`) binds only functions, classes and constants, once."""
-    tree = parse(code)
-    # Wherever the word stands: looking for the statement takes longer than a test.
-    return "global" not in code and not isinstance(tree, str) and all(map(_is_fixed, tree.body))
-
-
-def _is_fixed(statement: ast.stmt) -> bool:
-    """Whether a statement of a module or a class binds nothing that holds anything but constants."""
-    match statement:
-        case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Expr(value=ast.Constant()):
-            return True
-        case ast.FunctionDef(args=args, returns=returns, decorator_list=[]):
-            defaults = filter(None, (*args.defaults, *args.kw_defaults))
-            return _consist_of(_CONSTANT, defaults) and _consist_of(_SIGNATURE, filter(None, (args, returns)))
-        case ast.ClassDef(decorator_list=[], bases=bases, body=body):
-            return all(isinstance(base, ast.Name) for base in bases) and all(map(_is_fixed, body))
-        case ast.Assign(targets=targets, value=value):
-            return _consist_of(_TARGET, targets) and _consist_of(_CONSTANT, [value])
-        case ast.AnnAssign(target=ast.Name(), annotation=annotation, value=ast.expr() as value):
-            return _consist_of(_CONSTANT, [value]) and _consist_of(_ANNOTATION, [annotation])
-    return False
-
-
-def _consist_of(kinds: tuple[type, ...], trees: Iterable[ast.AST]) -> bool:
-    return all(isinstance(node, kinds) for tree in trees for node in ast.walk(tree))
 
 
 _RIGHT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")
