@@ -26,10 +26,10 @@ from microcoder.judge.core.types import Record
 
 
 class Config(Record):
-    """Base of every configuration model: frozen, and closed to unknown keys.
+    """Base of every configuration model: frozen, and refuses unknown keys.
 
-    For a key that takes a list, a single value is a list of one: `--problems.tiers easy`. A kind, or a name, without
-    options may be written by itself: `loss = "cispo"`.
+    A key that takes a list also takes a single value: `--problems.tiers easy`. A table of which only `kind` or `name`
+    is given may be written as that text: `loss = "cispo"`.
     """
 
     @model_validator(mode="before")
@@ -46,7 +46,7 @@ class Config(Record):
         }
 
     def _contradictions(self) -> Iterator[str]:
-        """Yield a message, with its fix, for each contradiction between these values; loading fails with the first."""
+        """Yield a message, with its fix, for each contradiction between keys; loading fails with the first."""
         yield from ()
 
     @model_validator(mode="after")
@@ -57,7 +57,7 @@ class Config(Record):
 
 
 def _wants_a_list(annotation: object, value: object) -> bool:
-    """Whether the annotation is a list and the value a single item of it, not a literal that it allows too."""
+    """Whether a single value must be wrapped: the annotation allows a list, and no literal equal to the value."""
     choices = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     named = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
     is_one = isinstance(value, str | int | float | Mapping)
@@ -65,7 +65,7 @@ def _wants_a_list(annotation: object, value: object) -> bool:
 
 
 def kind_or(default: str) -> BeforeValidator:
-    """Return a validator for a tagged union: without a `kind` it is `default`, and a string by itself is the kind."""
+    """Return a validator for a tagged union: `kind` is `default` if not given, and a bare string is taken as `kind`."""
 
     def name_kind(value: object) -> object:
         if isinstance(value, str):
@@ -249,7 +249,7 @@ class Key:
 
 
 def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
-    """Yield every key of a configuration, those of its tables and of all their kinds included."""
+    """Yield every key of a configuration, including those of its tables and of all kinds of a table."""
     meanings = attribute_docstrings(schema)
     for name, field in schema.model_fields.items():
         models = list(nested_models(field.annotation))

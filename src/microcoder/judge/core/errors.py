@@ -86,7 +86,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def own_faults(faults: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Return pydantic's errors without those of lists that are too short only since an item of theirs is refused."""
+    """Return pydantic's errors, but not "too short" for a list with an error inside: the refused item caused both."""
 
     def is_alone(place: tuple[int | str, ...]) -> bool:
         return sum(fault["loc"][: len(place)] == place for fault in faults) == 1

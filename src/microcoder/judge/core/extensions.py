@@ -50,15 +50,15 @@ class Extension:
     noun: str
     reference: str
     label: str
-    """Its name in metrics: a built-in's name, or that of the function."""
+    """Name in metrics: that of the built-in, or of the function."""
     function: Callable[..., Any]
-    """The function itself, without options; may have attributes."""
+    """The function, to be called with `options`; may have attributes such as `needs_all_tests`."""
     options: Mapping[str, Any]
     source: ExtensionSource | None
-    """The file it is from; None for a built-in, whose version is this package's."""
+    """The file that defines it; None for a built-in, whose version is this package's."""
 
     def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
-        """Call it with its options; exceptions of the types `passing` are raised unchanged."""
+        """Call the function with its options; what a user's raises is a ConfigError, except the types `passing`."""
         try:
             return self.function(*arguments, **self.options)
         except passing:
@@ -88,7 +88,7 @@ def load_extension(
         options: values of the function's keyword-only parameters.
 
     Raises:
-        ConfigError: it does not exist, cannot be imported or is not a function, or an option is unknown or wrong.
+        ConfigError: nothing there, not importable or not a function; or an option is unknown or wrong.
     """
     function: Any
     if reference in builtins:

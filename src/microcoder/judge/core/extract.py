@@ -34,7 +34,7 @@ ALIASES = {
     "java": ("java",),
     "javascript": ("javascript", "js", "node", "nodejs", "mjs"),
 }
-"""Tags of a fence that mean a language."""
+"""Language -> the tags of a code fence that mean it."""
 _SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
 _SHOWN = ("text", "txt", "plaintext", "plain", "output", "stdout", "input", "stdin", "log", "diff", "patch", "mermaid")
 _NOTATIONS = ("json", "yaml", "toml", "ini", "csv", "xml", "html", "markdown", "md", "latex", "tex", "math")
@@ -64,11 +64,11 @@ _READS, _WRITES = (
 )
 """A JavaScript program has no entry point: it counts as whole if both patterns are found."""
 _GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
-"""Classes that problems give, and answers repeat."""
+"""Classes that a problem's starter code defines, and that answers often repeat."""
 _MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
 _ABRIDGED = re.compile(r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.{3}|…)(?![^\s(a-z])", re.MULTILINE)
-"""A line that stands for others: `...`, or a comment that begins so; a row of a map, such as `...#`, is none."""
+"""A placeholder for omitted code: a line `...`, or a comment that begins so; not the row of a map, such as `...#`."""
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
 _MARK = re.compile(r"`{3}|~{3}")
@@ -79,17 +79,17 @@ _MOST_PARSED_CHARACTERS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class _Fence:
-    """A line that may open a block, end one, or both."""
+    """A line with a code fence, which may open a block, end one, or both."""
 
     start: int
     """Offset of the start of its line."""
     code_end: int
-    """Offset of the end of the code that it ends."""
+    """Offset of the end of the code before the fence, if it ends a block."""
     end: int
     run: str
     tag: str
     is_tagged: bool
-    """It names a language or a kind of text: such a fence opens a block and never ends one."""
+    """Whether a language or a kind of text is named: such a fence opens a block and never ends one."""
     is_alone: bool
     """Nothing but white space, or the marks of a quotation, stands before it on its line."""
     is_quoted: bool
@@ -112,7 +112,7 @@ class _Block:
     tag: str
     """The first word behind the opening fence, in small letters."""
     code: str
-    """Its text, without quotation marks, indentation and escapes of the layout."""
+    """The code, without what the layout adds: quotation marks, indentation, escapes."""
     is_closed: bool = True
     compiles: bool | None = None
     """Whether it compiles; None where not tried: in other languages, behind tags such as `text`."""
@@ -130,20 +130,20 @@ class Sketch:
     """Traits of a block's code, found in its source without running it."""
 
     acts: bool = False
-    """Running it has an effect: a sample output such as `[1, 2]` compiles, but has none."""
+    """Whether running the code has an effect: a sample output such as `[1, 2]` compiles, but has none."""
     stands: bool = False
-    """It defines something or reads and writes, as a program does; lines that only show how to use one, a method
-    without its class and a text with `...` for the rest do not."""
+    """Whether it can be a program: it defines something, or reads and writes. False for lines that only show how to
+    use one, a method without its class, and code abridged by `...`."""
     is_whole: bool = False
-    """It reads input. Of other languages than Python: it has a class or `main`, or, of JavaScript, reads and prints."""
+    """Whether it is a full program: reads input; in JavaScript also prints; in others has a class or `main`."""
     defines: Mapping[str, list[str]] = field(default_factory=dict)
-    """Functions and classes -> their lines, without comments."""
+    """Names of the functions and classes it defines -> their source lines, without comments."""
     uses: frozenset[str] = frozenset()
     """Names used but not bound in an enclosing scope, or imported from a module outside the standard library."""
 
 
 def sketch(code: str, language: str) -> Sketch:
-    """Return the traits of a code text; outside of Python `{` counts as a definition, `;` as a statement."""
+    """Return the traits of a block's code; if not Python, `{` counts as a definition, `;` as a statement."""
     is_abridged = bool(_ABRIDGED.search(code))
     if language != "python":
         signs = (_READS, _WRITES) if language == "javascript" else (_ENTRY,)

@@ -46,7 +46,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Raise DataError if the path of a folder, or one of its parents, is a file; `name` is the option for messages."""
+    """Raise DataError if a folder's path, or a parent of it, is a file; `name`: the option to show in the message."""
     # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
     in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
     if in_the_way:
@@ -69,7 +69,7 @@ class WorkFolder:
     """A folder that one process at a time works in, and that a later one resumes."""
 
     error: type[MicroCoderError] = DataError
-    """Class of the exception raised when another process holds the lock."""
+    """Class of the exceptions raised: another process holds the lock, or the folder cannot be used."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -77,11 +77,11 @@ class WorkFolder:
         self.lock_file = root / ".lock"
 
     def check_place(self, noun: str, *leftovers: Path) -> None:
-        """Raise the folder's error unless it can be made and written, and holds nothing of others than a failed start.
+        """Raise `error` unless the folder is writable, or can be made, and holds nothing but what a failed start left.
 
         Args:
-            noun: what is missing in a folder of others.
-            leftovers: what a start may leave beside the manifest and the lock.
+            noun: what the folder lacks, for the message, such as "run".
+            leftovers: files that a failed start may leave, besides the manifest and the lock.
         """
         nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):

@@ -51,7 +51,7 @@ def count_processors() -> int:
 
 
 def end_with_parent() -> None:
-    """End this worker process with its parent, which may be killed: it would wait for ever."""
+    """Exit this worker process once its parent ends, killed or not (a thread waits for that): no worker is orphaned."""
     from multiprocessing import parent_process
 
     def wait() -> None:
@@ -122,7 +122,7 @@ def memory_mib_of(pid: int) -> float:
 
 
 def pid_of(descriptor: int) -> int:
-    """Return the process of a pidfd, as seen from here: negative if it has ended, 0 if unknown."""
+    """Return the process ID behind a pidfd, in our own PID namespace: negative if it has ended, 0 if unknown."""
     try:
         with open(f"/proc/self/fdinfo/{descriptor}") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), 0)
@@ -149,7 +149,7 @@ def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
 
 
 def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:
-    """Yield for each thread: the seconds it ran, those in the queue, and its turns."""
+    """Yield for each thread: seconds run, seconds in the run queue, and how often it was given a processor."""
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{thread}/schedstat") as file:

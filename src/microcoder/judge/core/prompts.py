@@ -49,11 +49,11 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {"instruct": instruct, "bare": bare
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A prompt style with its system turn."""
+    """Makes the prompt of a problem: by a prompt style, after a system turn."""
 
     style: Extension
     system: str | None = None
-    """A system turn that comes first."""
+    """Content of the system turn, which comes first; None for none."""
 
     def __call__(self, problem: Problem) -> Prompt:
         """Return the prompt of a problem."""
@@ -82,7 +82,7 @@ def load_asker(style: str, options: Mapping[str, Any] | None = None, *, system: 
     Args:
         style: a built-in's name or a reference, see `extensions`.
         options: the style's keyword-only parameters.
-        system: the system turn.
+        system: content of the system turn; None for none.
 
     Raises:
         ConfigError: the style cannot be loaded.

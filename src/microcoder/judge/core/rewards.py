@@ -116,4 +116,4 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
 
 
 ALL_TESTS = load_rewards([("all_tests", 1.0, {})])
-"""The paper's reward."""
+"""The paper's reward: 1 if every test passed, else 0."""

@@ -13,7 +13,7 @@ from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Call, Method, Problem
 
 NOT_JUDGED_BY = frozenset({"id", "statement", "starter_code", "tier", "reference"})
-"""Fields of a problem that do not affect verdicts; the starter code does only by the call that it implies."""
+"""Fields of a problem that do not affect verdicts; of the starter code only the call that it implies does."""
 
 _OPEN, _CLOSE = "([{", ")]}"
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*$|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", re.MULTILINE)
@@ -51,7 +51,7 @@ def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | N
     Args:
         source: starter code; it may end after a function's head.
         fn_name: a function, a method, or a design class.
-        are_null: whether every test expects null, so that `-> None` does not mean a change in place.
+        are_null: whether every test expects null: `-> None` then does not mean that an argument is changed in place.
     """
     if len(source) > _LONGEST_STARTER:
         return None

@@ -12,9 +12,9 @@ from typing import Any, Literal, overload
 from microcoder.judge.core.errors import EvaluatorFault
 
 _ONE_AT_A_TIME = threading.RLock()
-"""CPython 3.11 keeps the depth of the tree that it builds once for all threads (gh-106905): two that parse at the same
-time, or one in whose parse garbage is collected, can meet `SystemError: AST constructor recursion depth mismatch`. And
-every version keeps the rules for warnings once for all threads."""
+"""Held while parsing. All threads of CPython 3.11 share one counter of the tree's depth (gh-106905): two that parse at
+the same time, or one in whose parse garbage is collected, may raise `SystemError: AST constructor recursion depth
+mismatch`. And in every version all threads share the rules for warnings."""
 _MOST_TRIES = 20
 
 
@@ -60,6 +60,8 @@ def dump_meaning(path: Path) -> str:
 
 
 class _NoTexts(ast.NodeTransformer):
+    """Removes docstrings and other expression statements that are constants."""
+
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         return None if isinstance(node.value, ast.Constant) else node
 

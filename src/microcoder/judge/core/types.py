@@ -84,7 +84,7 @@ class Checker(Record):
     absolute: float | None = Field(default=None, ge=0, lt=1)
     """`float`, `unordered`: absolute tolerance, in place of `tolerance`."""
     relative: float | None = Field(default=None, ge=0, lt=1)
-    """`float`, `unordered`: relative tolerance, in place of `tolerance`; of two, meeting one is enough."""
+    """`float`, `unordered`: relative tolerance, in place of `tolerance`; if both are given, one is enough."""
     case_sensitive: bool = True
     """`tokens`, `float`, `unordered`: whether `Yes` differs from `YES`."""
     by: Literal["lines", "tokens"] = "lines"
@@ -148,7 +148,7 @@ class Signature(Record):
     parameters: tuple[Kind, ...] = Field(default=(), max_length=100)
     """Kind of each argument, in order; further arguments are plain JSON."""
     returns: Kind = "json"
-    """Kind of the result; if it is an argument, `json` means what that argument is."""
+    """Kind of the result; if an argument is the result, `json` stands for that argument's kind."""
     result: int | None = Field(default=None, ge=0, lt=100)
     """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
 
@@ -164,7 +164,7 @@ class Method(Signature):
     """A method of a design class."""
 
     name: str = Field(min_length=1, max_length=200)
-    """`__init__` for the arguments of the constructor."""
+    """The method's name; `__init__` for the constructor."""
 
 
 class Call(Signature):
@@ -194,7 +194,7 @@ class Problem(Record):
     language: str = "python"
     """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
     language_version: str = ""
-    """Which version of it, such as `23` of C++; empty for the usual one (docs/languages.md)."""
+    """Version of the language, such as `23` of C++; empty for the default one (docs/languages.md)."""
     fn_name: str | None = None
     """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
     `"call": {"style": "design"}` a class of this name."""
@@ -263,7 +263,7 @@ class Prompt:
     text: str
     """The user's turn that asks the problem."""
     before: tuple[Turn, ...] = ()
-    """Turns before it: a system turn, examples."""
+    """Earlier turns: a system turn, examples."""
 
     def as_chat(self) -> list[dict[str, str]]:
         """Return the turns in the form that chat templates and servers take."""
