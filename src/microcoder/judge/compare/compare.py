@@ -103,8 +103,8 @@ _DEFAULT = Checker()
 _MAX_DETAIL = 200
 _MAX_QUOTED = 60
 _ALWAYS_READ, _MOST_TIMES_LONGER = 1 << 20, 16
-"""An output of more characters than the first, plus the second times the expected output's, is rejected uncompared. A
-right one is longer only by padding, indentation or digits."""
+"""An output of more characters than the first, plus the second times the expected output's, is rejected uncompared: a
+right output is longer only by padding, indentation or digits."""
 
 _WORDS = frozenset(("yes", "no", "true", "false"))
 _ANY_VALUE = re.compile("[\\[({\"']")
@@ -210,7 +210,7 @@ def _float_agreement(checker: Checker) -> Agree:
 
 
 def _words_on_a_line_agree(line: str, wanted: str) -> bool:
-    """Let letter case differ only on lines that are nothing but such words and numbers: `True story` is text."""
+    """Whether two lines agree; `yes`, `true` in any case, on a line of only such words and numbers."""
     if wanted.lower() in _WORDS:
         return line.rstrip(WHITE_SPACE).lower() == wanted.lower()
     is_answer = all(token.lower() in _WORDS or is_number(token) for token in tokens(wanted))

@@ -135,9 +135,9 @@ def _windows(text: str) -> Iterator[list[str]]:
 
 
 _MAX_CHARACTERS = 1 << 22
-"""Longest text of a value that has to be built."""
+"""Maximum length of a text that must be parsed into a value; a longer one does not agree."""
 _MOST_TIMES_ESCAPED = 12
-"""A character may be written as two escapes of six."""
+"""A longer string literal, in characters per expected one, differs: a character takes at most two escapes of six."""
 _TUPLE = re.compile(r"[()]")
 _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
 

@@ -109,7 +109,7 @@ def tokens_agree(text: str, wanted: str, agree: Agree) -> bool:
 
 
 def never(token: str, wanted: str) -> bool:
-    """Return False, so that only equal texts agree."""
+    """Return False: an `Agree` by which only equal texts agree."""
     return False
 
 
@@ -142,11 +142,11 @@ TOLERANCE = 1e-6
 _INTEGERS_TOLERANCE = 1e-6
 _ZERO_TOLERANCE = 1e-9
 _FURTHEST = 0.005
-"""Half a hundredth: by so much a fixed-point number may be off at most."""
+"""Largest absolute error of a fixed-point number without a stated tolerance: half a hundredth."""
 _FEW_DECIMALS = 5
 _NOISE = 1e-12
 _LEAST_ROUNDING, _MOST_ROUNDING = 2.0**-54, 1e-15
-"""Errors left of a zero where numbers around one cancel, such as `0.1 + 0.2 - 0.3` or the cosine of a right angle."""
+"""Range of rounding errors taken for 0: those of numbers around 1 that cancel, such as `0.1 + 0.2 - 0.3`."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 _REAL = re.compile(r"[+-]?(?:[0-9]++\.([0-9]*+)|\.([0-9]++)|[0-9]++(?=[eE]))([eE][+-]?[0-9]++)?")

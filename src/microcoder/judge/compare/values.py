@@ -141,7 +141,7 @@ def show(value: object) -> str:
 
 
 TOLERANCE = 1e-5
-"""LeetCode's: absolute or relative, only if the expected number is real."""
+"""LeetCode's tolerance, absolute or relative; applies only if the expected number is real."""
 _BY_DEFAULT = Tolerance(TOLERANCE, TOLERANCE)
 
 
@@ -269,7 +269,7 @@ def _difference_within_tolerance(items: Sequence[object], expected: Sequence[obj
 
 
 _LARGEST = 1e150
-"""Beyond it, sums may overflow: the number is left out of the sum."""
+"""Larger numbers are left out of the sum, which might overflow."""
 _GOLDEN = 0.6180339887498949
 _MOST_OF_A_TEXT = 1_000_003
 
@@ -327,8 +327,8 @@ _MOST_CHECKS = 100_000
 def find_unpaired(found: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]) -> int | None:
     """Return the index of the first item found that agrees with no wanted one that is left; None if all are paired.
 
-    Each takes the first that is left. Of numbers in order none loses its partner so, since what a number may be grows
-    with it; of lists one can, where two expected ones differ by no more than the tolerance in every place.
+    Greedy: each item takes the first wanted one left with which it agrees. That pairs sorted numbers whenever they can
+    be paired; lists may stay unpaired where two expected ones differ by no more than the tolerance in every place.
     """
     left, num_checks = list(wanted), 0
     for index, mine in enumerate(found):

@@ -153,7 +153,7 @@ def language_of(problem: Problem) -> Language:
 
 
 def check_language(program: Program, problem: Problem, what: str) -> None:
-    """Raise DataError for no `Program`, or one in another language or version; `what` names it in the message."""
+    """Raise DataError unless `program` is a `Program` in the problem's language and version; `what`: its name."""
     if not isinstance(program, Program):
         raise DataError(f"{what} is a {type(program).__name__}; pass Program(code), or extract_program(response)")
     if not isinstance(problem, Problem):

@@ -89,13 +89,13 @@ class Runtime(Record):
     """
 
     commands: tuple[str, ...] = Field(min_length=1)
-    """Commands to look for, as `compilers`."""
+    """Commands; the first found is used."""
     run: tuple[str, ...] = Field(min_length=1)
-    """The command, run in the folder that holds the program; `{memory_mib}` is the problem's limit."""
+    """Command line that starts the program, in the program's folder; `{memory_mib}` is the problem's limit."""
     program_file: str = Field(pattern=r"^[\w][\w.-]*$")
     """File name of the built program in that folder."""
     environment: Mapping[str, str] = {}
-    """Environment variables besides those of a binary."""
+    """Environment variables, added to those that a binary gets."""
     readable: tuple[str, ...] = ()
     """Paths that it may read besides the system's libraries; may hold wildcards."""
     address_space_mib: int = Field(ge=64, le=1 << 20)
@@ -146,7 +146,7 @@ class Language(Record):
     startup_seconds: float = Field(default=0.0, ge=0, le=10)
     """CPU time that a program of this language may take beyond a problem's limit, on the reference machine."""
     startup_memory_mib: int = Field(default=0, ge=0, le=4096)
-    """Memory that it may take beyond a problem's limit."""
+    """Memory that a program of this language may take beyond a problem's limit."""
     out_of_memory: str = ""
     """Text on stderr by which a program that ran out of memory is known."""
     install: str = ""
@@ -156,7 +156,7 @@ class Language(Record):
     default_version: str = ""
     """The version if neither problem nor program names one; for Python the one that MicroCoder runs on."""
     version: str = ""
-    """The version at hand; empty if the language has none. Not a key of the file."""
+    """The version to run, once chosen; empty if the language has none. Not a key of the file."""
     digest: str = ""
     """Digest of a language file from outside the package, which verdicts are tied to. Not a key of the file."""
 

@@ -303,7 +303,7 @@ class PackageProfile(Record):
     def find_needed(self, code: str, *, is_function: bool) -> Package | None:
         """Return the first package that a program names in a line with `import` or `from`, or None.
 
-        A function may also use the names that it finds without an import.
+        With `is_function` also one whose `prelude` names occur in the code: functions find them without an import.
         """
         lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
         for one in self.packages:
@@ -369,7 +369,7 @@ class JudgingEnvironment:
     """The Python and packages that programs run with."""
 
     python: str
-    """The Python that MicroCoder runs on."""
+    """Version of the Python that MicroCoder runs on."""
     profile: PackageProfile
     missing: str = ""
     """Why the packages are missing, and what to type; empty if they are installed."""
