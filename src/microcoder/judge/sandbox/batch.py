@@ -49,7 +49,7 @@ numbers operator queue random re statistics string textwrap time typing
 MODULES = tuple(MODULES_TEXT.split())
 """Modules that a program of a shared process may import, besides `PACKAGES` and parts of `sys`."""
 PACKAGES = ("sortedcontainers",)
-"""Third-party packages likewise; the fork server has them if they are installed (see `functions.build_prelude`)."""
+"""Third-party packages that such a program may import; the fork server loads those that are installed."""
 
 _NUMBER = struct.Struct("<Q")
 _FRAME = struct.Struct("<HQ")
@@ -58,14 +58,14 @@ HEAD_BYTES = _FRAME.size
 _STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
 """Instructions that set or delete an attribute."""
 CLEAN = 0x8000
-"""Flag of a status: a check found nothing changed by the tests before this frame."""
+"""Flag in a frame's status: a check since the frame before found the library unchanged."""
 ENDED = 0x7FFF
-"""Status, apart from that bit, of the last frame of a process that ends by itself, between two tests and not during
-one."""
+"""Status (without `CLEAN`) of the last frame of a process that ends by itself: it says that no test was cut off.
+Processes that die during a test leave none."""
 GO_ON = b"+"
-"""The answer that lets a process go on; any other ends it, as does none."""
+"""The judge's answer that lets a process begin further tests; after any other, or none, the process ends."""
 _ENOUGH_CPU_SECONDS = 0.1
-"""A process that has taken so long begins no other test: what it did is lost if a later one is wrong."""
+"""CPU time after which a process begins no further test: a wrong one would cost a repetition of its work."""
 _RARELY_CHECKED_TEXT = """
 sys math inf pi sqrt isqrt ceil floor gcd lcm comb perm factorial log log2 hypot dist prod
 List Dict Set Tuple Optional Union Any TreeNode ListNode
@@ -74,15 +74,15 @@ bisect bisect_left bisect_right insort accumulate chain combinations count cycle
 zip_longest cache lru_cache cmp_to_key reduce add index mul sub xor ascii_lowercase ascii_uppercase digits
 """
 _RARELY_CHECKED = frozenset(_RARELY_CHECKED_TEXT.split())
-"""Names of the library by which no program that stores no attribute can change it: none sets an attribute of what it is
-given, or is a container. Those of `re`, `random` and `decimal`, which `Library.reset` resets, are not here."""
+"""Library names by which a program that sets no attribute cannot change the library: none sets an attribute of its
+arguments, or is a container. Those of `re`, `random` and `decimal` are not here: `Library.reset` resets their state."""
 _STREAMING_TEXT = """
 print input sys stdin stdout stderr exit quit
 """
 _STREAMING = frozenset(_STREAMING_TEXT.split())
 """Names of the library by which a program that may share a process can reach its streams."""
 _FIRST_LOOK = 16
-"""Tests before the library is checked, for a program that can hardly change it: most end before, with one check."""
+"""Tests before the first check of the library if a program can hardly change it: most have fewer, and one check."""
 _MOST_STDERR_BYTES = 1 << 16
 """Largest output on stderr after which another test may follow in the process."""
 _IMMUTABLE_CLASS = 1 << 8
@@ -102,13 +102,13 @@ class Files(NamedTuple):
 
 
 def pack_inputs(inputs: Sequence[bytes]) -> bytes:
-    """Return the file of inputs."""
+    """Return the content of the file `inputs` (see the module)."""
     numbers = [len(inputs), *map(len, inputs)]
     return b"".join([*(_NUMBER.pack(number) for number in numbers), *inputs])
 
 
 def pack_frame(status: int, output: bytes) -> bytes:
-    """Return the frame of a test that ended."""
+    """Return the frame of a test that ended (see the module)."""
     return _FRAME.pack(status, len(output)) + output
 
 
@@ -124,7 +124,7 @@ def unpack_frames(frames: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class Library:
-    """The part of the library that programs can reach, as it was before any test.
+    """The objects of the standard library and of `PACKAGES` that programs can reach, as they were before any test.
 
     A program changes an object by an attribute that its source names, or by handing it to a function of the library,
     which adds attributes. So the number of attributes of every object is compared, and the identity of those that the
@@ -221,7 +221,7 @@ class Library:
         return _Reach(named, is_rare, _STREAMING.isdisjoint(names))
 
     def is_changed(self, reach: _Reach) -> bool:
-        """Whether names mean other objects than before the first test, or there are more or fewer of them."""
+        """Whether the library differs from before any test: sizes, items of containers, or members `reach.named`."""
         if [*map(len, self._sized)] != self._lengths:
             return True
         if [*map(id, chain.from_iterable(self._views))] != self._addresses:
@@ -250,9 +250,9 @@ class Library:
 
 
 def _pack(spaces: Sequence[Mapping[Any, Any]]) -> list[KeysView[Any]]:
-    """Return the keys of each: they lie side by side in memory, and `len` of one writes to nothing but itself.
+    """Return a keys view of each mapping; the views lie side by side in memory, and `len` of one writes to no other.
 
-    A process pays for every page that it writes first, and merely looking at an object writes to it.
+    A process pays for each page that it writes first, and merely using an object writes to it (its reference count).
     """
     # The first ones fill the gaps that the heap has.
     gaps, packed = [space.keys() for space in spaces], [space.keys() for space in spaces]
@@ -268,10 +268,10 @@ def _contents_of(cached: Any) -> dict[Any, Any]:
 
 
 class _Reach(NamedTuple):
-    """What one program could change or use."""
+    """Library members and streams that a program can touch."""
 
     named: list[tuple[Mapping[str, Any], str, Any]]
-    """Members of the library with the names of attributes that it stores: where each is, its name, and the member."""
+    """Library members that share a name with an attribute the program sets: (namespace, name, member)."""
     is_rare: bool
     """Whether the program names nothing by which it could change the library, so that a check now and then suffices."""
     is_silent: bool
@@ -279,21 +279,21 @@ class _Reach(NamedTuple):
 
 
 class Batch:
-    """One process's tests, from the file of inputs to the file of frames.
+    """Iterates over the tests of one process: reads their inputs, and writes a frame for each.
 
-    Each iteration begins a test, whose result is passed to `end`. It is a loop so that a program runs with as many
+    Each iteration begins a test, whose result is passed to `end`. The caller loops, so that a program runs with as many
     calls above it as in a process of its own.
     """
 
     def __init__(
         self, files: Files, library: Library, request: Request, packed: bytes, renew_modules: Callable[[], None]
     ) -> None:
-        """Find the first test's streams and modules in place; for the others these are renewed as far as needed.
+        """Begin with the first test's streams and modules in place; later tests get new ones as far as needed.
 
         Args:
             files: the descriptors.
-            library: as it was before any test.
-            request: the one of the first test.
+            library: its state before any test.
+            request: the first test's.
             packed: the program, as `runner.pack_code` returns it.
             renew_modules: puts fresh modules in place.
         """
@@ -305,7 +305,7 @@ class Batch:
         self._stdin_start = os.SEEK_END if request.fn_name else os.SEEK_SET
         self._binds_constants = request.binds_constants
         self._longest_until = time.monotonic() + _ENOUGH_CPU_SECONDS - time.process_time()
-        """Before then no thread can have taken `_ENOUGH_CPU_SECONDS`; this clock needs no system call."""
+        """Monotonic time before which no thread can have used `_ENOUGH_CPU_SECONDS`; cheap to read."""
         self._num_young = -1
         """Collections of young garbage since the last full one; -1 if that is not known."""
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
@@ -317,9 +317,9 @@ class Batch:
     def __iter__(self) -> Iterator[tuple[Loaded | None, bytes | None]]:
         """Yield program and input of each test, until one fails, leaves a change, or has a wrong output.
 
-        The program is unpacked for each test, as its constants are objects on which a use may leave traces; the caller
-        must drop it before the next. It is None if what the first test defined is called again. The first test's input
-        is None: it is its standard input.
+        A program is unpacked anew for each test, since using its constants may leave traces; the caller must drop it
+        before the next. A program of None: call again what the first test defined. An input of None, that of the first
+        test: it is on stdin.
         """
         yield marshal.loads(self._packed), None
         if not self._is_over and self._may_go_on():
@@ -340,7 +340,7 @@ class Batch:
         self._write(ENDED, b"")
 
     def _is_clean(self, *, is_last: bool) -> bool:
-        """Discard what a test left; return whether the library is unchanged, True if no check is due."""
+        """Discard what a test left; return whether the library is unchanged, or True if no check is due."""
         self._throw_away()
         if self._reach.is_rare and not is_last and not (self._num_done >= _FIRST_LOOK and self._is_fourfold()):
             return True
@@ -368,7 +368,7 @@ class Batch:
         return os.pread(1, os.fstat(1).st_size, 0) if self._num_done else b""
 
     def _may_go_on(self) -> bool:
-        """Return whether to begin another test: asks the judge after 1, 4, 16 ... tests; False after a long time."""
+        """Whether to begin another test: asks the judge after 1, 4, 16 ... tests; False after `_ENOUGH_CPU_SECONDS`."""
         if time.monotonic() > self._longest_until and time.process_time() > _ENOUGH_CPU_SECONDS:
             return False
         if not self._is_fourfold():

@@ -93,7 +93,7 @@ def _encode_rational(value: Any, base: type) -> Encoded:
 
 MODULE_NAME = "solution"
 _RECURSION_LIMIT = 50_000
-"""Such problems expect recursion as deep as their input, and their programs do not set the limit."""
+"""Recursion limit of functions: their problems expect recursion as deep as the input, and programs do not set it."""
 
 _MODULE_NAMES = (
     "array bisect collections copy datetime decimal fractions functools heapq io itertools json math operator os "

@@ -34,7 +34,7 @@ _NAMESPACES = {
 }
 _CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
-"""First id and how many: far from real users where the user namespace reaches that far."""
+"""Ranges of user ids (first id, number); the first that the user namespace maps is used: far from real users."""
 
 
 def enter_namespaces(wanted: set[str]) -> tuple[dict[str, str], bool]:
@@ -197,14 +197,14 @@ class Setup:
     missing: dict[str, str] = field(default_factory=dict)
     in_user_namespace: bool = False
     is_init: bool = False
-    """We are process 1 of a pid namespace of our own: killing "everything" means only what is ours."""
+    """Whether we are process 1 of our own pid namespace, so that `kill_everything` kills only tests."""
     owns_uid: bool = False
     scratch: str = ""
     """The folder that tests may write to."""
     scratch_mode: int = folders.PRIVATE_MODE
     file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
     asks_about_threads: bool = False
-    """Whether threads are counted by asking: there is no user of its own, so no limit of the kernel's."""
+    """Whether the fork server counts threads: without a user id of its own the kernel's limit cannot be used."""
     shared_filter: SeccompFilter | None = None
     """The filter of all Python tests, if they can share one."""
 
@@ -399,7 +399,7 @@ def _give_up_rights(setup: Setup) -> None:
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tuple[int, int]:
-    """Rehearse by `run_test`, install seccomp, freeze the heap; return bytes of address space, KiB of a fork's peak."""
+    """Rehearse by `run_test`, install seccomp, freeze the heap; return address space in bytes, a fork's peak in KiB."""
     if Layer.SECCOMP in setup.wanted and not config["builds"]:
         setup.shared_filter = SeccompFilter.harmless()
         warmup.rehearse(run_test)
@@ -423,7 +423,7 @@ def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tu
 
 
 def _forget_ourselves() -> None:
-    """Leave no trace of this package to import or read."""
+    """Remove this package from `sys.modules` and `sys.argv`, so that programs do not see it."""
     # Tidiness, not protection: `gc` still finds our objects. A test that uses them reaches its own process and no more.
     for name in [name for name in sys.modules if name.partition(".")[0] == "microcoder"]:
         del sys.modules[name]

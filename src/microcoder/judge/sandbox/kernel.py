@@ -159,7 +159,7 @@ class SeccompFilter:
 
 AUDIT_ARCH = 0xC000003E if IS_X86 else 0xC00000B7
 FIRST_UNKNOWN = 451
-"""Newer calls than these tables know: answered ENOSYS, so that libc falls back."""
+"""First number of system calls newer than these tables: filters answer ENOSYS, so that libc falls back."""
 
 _TABLE = """
 read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, poll 7 -, lseek 8 62, mmap 9 222,

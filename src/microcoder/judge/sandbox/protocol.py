@@ -22,7 +22,7 @@ MAX_MESSAGE = 1 << 16
 FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED, ROOM_LACKED = 0, 1, 2, 3, 4
 
 SLICE_SECONDS = 0.2
-"""CPU time after which it is asked whether other tests are to run first."""
+"""CPU time after which the fork server asks whether other tests are to run first."""
 
 COMPILED, REJECTED = b"C", b"E"
 """First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
@@ -154,5 +154,5 @@ def pack_seconds(kind: bytes, seconds: float) -> bytes:
 
 
 def unpack_seconds(message: bytes) -> float:
-    """Return the seconds in such a message."""
+    """Return the seconds in a message of `pack_seconds`."""
     return _SECONDS.unpack(message[1:])[0]

@@ -43,7 +43,7 @@ _NOTIFICATION_BYTES = 80
 _HEAD = struct.Struct("=QIIi")
 """Layout of a notification's head: id, thread, flags, number of the call."""
 _LENGTH = struct.Struct("=56xQ")
-"""Offset of a notification's fourth argument."""
+"""Layout that reads the fourth argument of a notification's call."""
 _ANSWER = struct.Struct("=QqiI")
 _GO_ON = 1
 _FEW_SECONDS = 0.002
@@ -71,12 +71,12 @@ class Quota:
         self._nameless: list[int] = []
         """Files without a name that the test may still have open."""
         self._reserved_bytes = 0
-        """Bytes in files that it asked to have reserved."""
+        """Bytes that the test asked to reserve in files (fallocate)."""
         self._is_evading = False
-        """The test evades being stopped."""
+        """Whether the test evaded `_stop`."""
         self._descriptor_limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.lacks_room = False
-        """The file system was full before the folder was: a fault of the machine."""
+        """Whether the file system was full before the folder was: a fault of the machine."""
 
     def hand_over(self, rules: SeccompFilter) -> None:
         """In the test: install its filter, and send the filter's listener (a descriptor) to the fork server."""
@@ -174,7 +174,7 @@ class Quota:
             folders.close_all({*held} - gone)
 
     def _stop(self) -> bool:
-        """Stop the test, so that no call of it is under way; return whether it stands still."""
+        """Stop the test, so that no call of it is under way; return False if it ended meanwhile."""
         began = cpu_clock(self._pid)
         options = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
         while cpu_clock(self._pid) - began < _STOP_CPU_SECONDS:

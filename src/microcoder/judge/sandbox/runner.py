@@ -41,7 +41,7 @@ _KNOWN, _KNOWN_NAMES = ((3, 11), (3, 12), (3, 13)), "CPython 3.11 to 3.13"
 
 
 class _Unknown(Exception):
-    """The interpreter keeps this elsewhere than every known one."""
+    """What could not be found in the interpreter's thread state: its layout is not that of a known version."""
 
 
 class CallStack:
@@ -51,7 +51,7 @@ class CallStack:
     """
 
     def __init__(self) -> None:
-        """Find the calls, or note in `problem` that they are not where they should be."""
+        """Locate the counter of calls and the innermost frame; if that fails, `problem` says so."""
         self.problem = ""
         """Why programs run on top of our calls; empty if they do not."""
         try:
@@ -108,7 +108,7 @@ class CallStack:
             raise _Unknown("its innermost frame")
 
     def execute(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        """Run a module's code as if nothing had been called before, if that can be done here."""
+        """Run a module's code at the bottom of the call stack, or on top of our calls if there is a `problem`."""
         if self.problem:
             exec(code, namespace)
         else:
@@ -138,7 +138,7 @@ _LIVECODEBENCH = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
     "builtins typing"
 )
-"""In its order: a later one wins, so the builtins do over math and operator."""
+"""Modules that LiveCodeBench star-imports, in its order: later names win, so builtins replace those of math."""
 _NOT_NAMED = ("builtins", "typing")
 _DIALECT_LIMIT = 50_000
 
@@ -155,7 +155,7 @@ def build_dialect_names() -> dict[str, Any]:
 
 
 def enter_dialect(namespace: dict[str, Any], names: dict[str, Any]) -> None:
-    """Set the limits of this process, and add a dialect's names to a program's namespace."""
+    """Set the limits of LiveCodeBench (calls, digits), and add its names to a program's namespace."""
     namespace.update(names)
     sys.setrecursionlimit(_DIALECT_LIMIT)
     sys.set_int_max_str_digits(_DIALECT_LIMIT)
@@ -176,7 +176,7 @@ costs, so other programs are spared it); whether it names its own file."""
 
 
 def pack_code(source: int, cache: int) -> bytes:
-    """Return the program marshalled (see `Loaded`): compiled by the first test, found by the later ones.
+    """Return the program marshalled (see `Loaded`): compiled by the first test, read from `cache` by later ones.
 
     A source that does not compile leaves its message in the cache and ends the process; nothing of the program
     has run by then, so the cache cannot be forged.
@@ -199,7 +199,7 @@ def pack_code(source: int, cache: int) -> bytes:
 
 
 def load_code(source: int, cache: int) -> Loaded:
-    """Return the program, ready to run; if it names its own file, that is written."""
+    """Return the program, ready to run; if it names its own file, its source is written there."""
     loaded = marshal.loads(pack_code(source, cache))
     if loaded[2]:
         _write_source(_read_all(source))
@@ -211,13 +211,13 @@ def _read_all(descriptor: int) -> bytes:
 
 
 def _write_source(text: bytes) -> None:
-    """Let a program that asks for its own file find it, if there is a folder to write in."""
+    """Write the source to its file, if possible, for programs that read their own file."""
     with contextlib.suppress(OSError), open(FILE_NAME, "xb") as file:
         file.write(text)
 
 
 def _store(cache: int, state: bytes, body: bytes) -> None:
-    """Write the body before the state: a cut-off write is then no state at all."""
+    """Write a cache's body, then the byte that says what it is (`COMPILED`, `REJECTED`): a partial write is void."""
     if os.pwrite(cache, body, 1) == len(body):
         os.pwrite(cache, state, 0)
 

@@ -43,7 +43,7 @@ truncate rename mkdir rmdir unlink symlink chmod fchmod mkdirat unlinkat renamea
 utimensat fallocate copy_file_range sendfile
 """
 _ATTRIBUTE_NAMES = "chmod fchmod fchmodat utimensat"
-"""Landlock does not look at these: without a private root they reach every file of the same user."""
+"""Calls that Landlock does not restrict: without a private root they reach every file of the same user."""
 _ASKED_NAMES = f"mkdir mkdirat symlink symlinkat fallocate {quota.REMOVING_NAMES}"
 
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)  # TCGETS WINSZ FIONREAD FIONCLEX FIOCLEX FIONBIO
@@ -88,7 +88,7 @@ _Instructions = list[tuple[int, int, int, int]]
 
 
 def _start() -> _Instructions:
-    """Kill on a foreign architecture, then load the call's number."""
+    """Return the start of a filter: kill on a foreign architecture, then load the call's number."""
     # `int 0x80` makes 32-bit calls from a 64-bit program, in which the same number is another call.
     return [(_LOAD, _ARCH, 0, 0), (_IF_EQUAL, AUDIT_ARCH, 1, 0), (_RETURN, _KILL, 0, 0), (_LOAD, _NUMBER, 0, 0)]
 

@@ -37,7 +37,7 @@ _MAX_PASSED_FDS = 16
 _ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_PASSED_FDS * 4)
 _HIGHEST_FD = 4096
 _REHEARSED_FD = 128
-"""Takes the place of `WIRE_FD` in the fork server itself."""
+"""First descriptor of rehearsals, in place of `WIRE_FD`, which the fork server itself uses."""
 _OVERSLEPT_SECONDS, _SHORTEST_SECONDS = 0.1, 0.002
 
 
@@ -54,7 +54,7 @@ class Test(NamedTuple):
     batch: Sequence[int]
     """Later stdin, inputs, frames and questions of several tests; empty for one."""
     quota: Quota | None
-    """Accounting of processes and space, if the kernel does none."""
+    """Accounting of threads and space, if the kernel does none."""
 
 
 class ForkServer:
@@ -248,13 +248,13 @@ class ForkServer:
         self._library.reset()
 
     def _renew_modules(self) -> None:
-        """Have a fresh module ready for each kind of program; made here, it costs the test's process nothing."""
+        """Make a fresh module for each kind of program; made in the fork server, it costs a test nothing."""
         runner.renew_main()
         sys.modules.pop(functions.MODULE_NAME, None)
         self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
 
     def _run_function(self, code: runner.Loaded, request: Request, names: dict[str, object] | None) -> int:
-        """Run a function's one test: as many calls deep as those of a batch, from which it must not be told."""
+        """Run a function's only test, at the call depth of a batch: a program must not tell the two apart."""
         status, returned = functions.run_function(code, request.fn_name, request.call, self._solution, names)
         functions.send_result(returned, self._first_own)
         return status
@@ -291,7 +291,7 @@ class ForkServer:
         run_binary(WIRE_FD, test.request.command, self._environment)
 
     def _close_in(self, request: Request, quota: Quota | None, first_descriptor: int) -> None:
-        """Close the descriptors from the first on, except the quota's, and install the test's filter."""
+        """Close all descriptors from `first_descriptor` on, except the quota's, and install the test's filter."""
         # Among them are the control socket, over which a test could answer for itself, and the program's cache, in
         # which it could leave other bytecode for its next test. Open descriptors are reached whatever Landlock and the
         # root say.
@@ -339,7 +339,7 @@ class ForkServer:
 
 
 def _copy(name: str, target: int) -> None:
-    """Copy a file of the current folder, if there is one."""
+    """Copy a file (no link), if any, to a descriptor."""
     # A link of that name gains nothing: this process is confined as the compiler was, and reads no more than it could.
     with contextlib.suppress(OSError), open(name, "rb") as file:
         if not os.path.islink(name):
@@ -347,7 +347,7 @@ def _copy(name: str, target: int) -> None:
 
 
 def _copy_content(source: int, target: int) -> None:
-    """Copy a file, however long, to where the supervisor reads it."""
+    """Copy all of a file, from one descriptor to another."""
     offset = 0
     while block := os.pread(source, 1 << 20, offset):
         offset += os.pwrite(target, block, offset)
@@ -363,17 +363,17 @@ def wait_with_limits(
     is_shared: bool = True,
     frames: int = -1,
 ) -> Result:
-    """Wait for a child, kill it when its CPU or wall time is spent, and account for it.
+    """Wait for a child, kill it at its CPU, wall time or file limit, and account for it.
 
     Args:
         pid: the child.
         request: its limits.
-        control: the supervisor's socket; it is asked before a test is ended for its wall time. When it hangs up, the
-            zygote ends and everything with it.
+        control: the supervisor's socket, asked before a test is ended for its wall time; if it hangs up, the fork
+            server and everything with it end.
         base_kib: resident memory the child inherited.
-        quota: counts its threads and files, if nothing else does.
-        is_shared: whether others may go before it after each slice of CPU time.
-        frames: descriptor of the frames of tests that share it, or -1; after the first, the others have less time.
+        quota: counts the child's threads and files, where the kernel does not.
+        is_shared: whether the child is paused after each slice of CPU time, for other tests to run.
+        frames: descriptor of a batch's frames (see `batch`), or -1; after its first test the shared limit holds.
     """
     watch = _Watch(pid, request, control, is_shared=is_shared, frames=frames)
     expired = watch.wait(quota)
@@ -403,7 +403,7 @@ def wait_with_limits(
 
 
 class _Watch:
-    """One test that is waited for."""
+    """Waits for one test, and watches its CPU time, wall time and quota."""
 
     def __init__(self, pid: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int) -> None:
         self.started = time.monotonic()
@@ -493,7 +493,7 @@ class _Watch:
             os.kill(self._pid, number)
 
     def _ask(self, kind: bytes, seconds: float) -> float:
-        """Return the supervisor's answer, as it can see more of a test than we; 0 if the test blocks the question."""
+        """Ask the supervisor, which sees more of a test; return its answer in seconds, 0 if the test blocks that."""
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.descriptor]))]
         # The kernel counts what all processes of a user have on the way in sockets, and compares it with the sender's
         # limit, which is the one that tests inherit from here: a test that keeps as many on the way as it may would
