@@ -44,9 +44,7 @@ _MAX_BINARY_BYTES = 128 << 20
 _MAX_KEPT_BYTES = 512 << 20
 _OUT_OF_TIME = "the compiler took more than {seconds:g} s of CPU time"
 _KILLED = "Killed"
-"""What the system calls the end by signal 9, and drivers that tell of a compiler's."""
-
-
+"""The system's text for an end by signal 9, which compiler drivers also print if the compiler was killed."""
 _Key = tuple[str, str, str]
 
 

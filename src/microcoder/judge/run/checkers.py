@@ -51,10 +51,10 @@ class CheckerProgram:
 
     loaded: Loaded
     run: Callable[[TestTask], Run]
-    """Runs it within its own limits."""
+    """Runs a task of the checker, within the limits of checkers."""
 
     def judge(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
-        """Judge a test; if the checker also fails on the problem's own answer, the program gets no verdict.
+        """Judge a test; if the checker breaks on the output and on the problem's own answer, there is no verdict.
 
         Otherwise a program could avoid a rejection by an output that crashes the checker.
         """
@@ -74,7 +74,7 @@ class CheckerProgram:
         return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{found}")
 
     def _ask(self, checker: Checker, test: PreparedTest, output: bytes | None = None) -> Comparison | str:
-        """Return a checker's decision on an output, by default the answer."""
+        """Return the checker's decision on an output, by default the problem's answer; or as text how it broke."""
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         given = answer if output is None else output
         stdin, files = b"", {"input": test.stdin, "output": given, "answer": answer}

@@ -18,7 +18,7 @@ from microcoder.judge.sandbox import nodes
 _MAX_SHOWN, _DIGITS_PYTHON_READS = 80, 4300
 _MAX_NAME_LENGTH = 1000
 _MAX_CALL_BYTES, _MAX_ARGUMENTS_BYTES = 1 << 14, 1 << 15
-"""Encoded sizes; one message to the sandbox carries everything about a test."""
+"""Maximum encoded sizes: one message to the sandbox carries everything about a test."""
 
 
 def check_problem(problem: Problem) -> None:

@@ -1,4 +1,4 @@
-"""Running a program without judging it: its invocation and its result."""
+"""Running a program without judging it: `Invocation` says what to run, `Execution` what it did."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Execution:
     detail: str
     """One line for a human."""
     stdout: Annotated[bytes, PlainSerializer(lambda output: output.decode("utf-8", "replace"), str)] = b""
-    """As a service answers it, as text."""
+    """The program's stdout; as text in JSON."""
     stderr: str = ""
     """The end of the program's stderr."""
     exit_code: int | None = None

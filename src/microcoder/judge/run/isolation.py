@@ -42,7 +42,7 @@ _ENVIRONMENT = {
 
 
 def start_fork_server(executable: str, log: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start the process of a fork server, and return it with our end of its socket; `log` takes what it says."""
+    """Start the process of a fork server; return it and our end of its socket. `log` gets its stdout and stderr."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""The one cache of a judge's parts: builds, problems, verdicts, and what a place was sent."""
+"""The cache class of the judge: for builds, problems, verdicts, and the problems that a judge process was sent."""
 
 import sys
 from collections import OrderedDict
@@ -24,12 +24,12 @@ class Recent(Generic[ValueT]):
         return self._kept[key][0]
 
     def add(self, key: Hashable, value: ValueT, num_bytes: int = 0) -> None:
-        """Add a value that is not there; nothing is dropped before `trim`."""
+        """Add a value under a new key; nothing is dropped before `trim`."""
         self._kept[key] = value, num_bytes
         self._num_bytes += num_bytes
 
     def trim(self) -> list[Any]:
-        """Drop what is too much, but never the last one for its bytes; return the keys."""
+        """Drop the least recently used values beyond the limits, never the last one for its bytes; return keys."""
         dropped: list[Any] = []
         while len(self._kept) > self._most or (self._num_bytes > self._most_bytes and len(self._kept) > 1):
             key, (_, num_bytes) = self._kept.popitem(last=False)

@@ -52,12 +52,14 @@ _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
+    """A program loaded in a sandbox of its own, with its limits."""
+
     loaded: Loaded
     sandbox: Sandbox
     limits: Limits
     memory_mib: int
     out_of_memory: str
-    """Text by which a program of its language that ran out of memory is known."""
+    """Text on stderr by which the language's programs report that they ran out of memory."""
 
 
 def judge_by_reference(
@@ -192,7 +194,7 @@ def _load(
 
 
 def _find_failure(run: Run, ready: _Ready) -> tuple[Outcome, str] | None:
-    """Return why a run failed before its output is looked at; None if it ended well."""
+    """Return the outcome and reason of a run that failed whatever its output is; None if it ended well."""
     ended, limits = run.result, ready.limits
     last_line = (run.stderr.strip().splitlines() or [""])[-1].strip()
     written = max(run.stdout_bytes, run.stderr_bytes, len(run.wire or b""))

@@ -28,7 +28,7 @@ from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, NO_RUNTIME
 
 _CALIBRATION_SECONDS, _CALIBRATION_MIB = 10.0, 256
 _SCRATCH_MIB, _LARGE_SCRATCH_MIB = 16, 256
-"""The larger one is for builds, for files given to a checker or a run, and for streams that are opened by name."""
+"""Sizes of the scratch folder; the larger for builds, files of a checker or a run, and streams opened by name."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class SandboxKind:
     preload: tuple[str, ...] = ()
     """Modules that are loaded before the program starts."""
     is_large: bool = False
-    """Whether it has room for files."""
+    """Whether its scratch folder is the larger one."""
     builds: str = ""
     """The language that it compiles; empty for one that runs programs."""
     runs: str = ""
@@ -61,14 +61,14 @@ class Sandboxes:
         self.options = options or JudgeOptions()
         self.packages = packages or provide_packages(load_profile(self.options.packages))
         self.turn = turn or Turn()
-        """Its thread's turn to run programs."""
+        """The thread's place and locks, by which its programs run beside others or alone."""
         self._pace = pace or Pace()
         self._started: dict[SandboxKind, Sandbox] = {}
         self._is_closed = False
         self.level = ""
-        """Isolation of the latest sandbox."""
+        """Level of isolation of the latest sandbox, such as `full`."""
         self.has_rerun = False
-        """Whether a test of this program was run again for neighbours that slowed it; set it to False for the next."""
+        """Whether a test was run again since neighbours slowed it; the caller sets it to False for each program."""
         self._is_only_try = False
         self.record = WorkerRecord()
         """Counts of the worker, and decisions about time."""
@@ -76,7 +76,7 @@ class Sandboxes:
         """Runs of the latest test that do not count."""
 
     def use(self, kind: SandboxKind, action: Callable[[Sandbox], T], *, is_last: bool = False) -> T:
-        """Return `action(sandbox)`; after SandboxDied or OSError it is called once more, with a fresh sandbox."""
+        """Return `action(sandbox)`; after SandboxDied or OSError, unless `is_last`, once more with a fresh sandbox."""
         try:
             return action(self._find(kind))
         except BaseException as error:
@@ -99,7 +99,7 @@ class Sandboxes:
             self._discard(kind)
 
     def _find(self, kind: SandboxKind) -> Sandbox:
-        """Return a sandbox of this kind, started if there is none."""
+        """Return a sandbox of this kind, started if there is none; raises SandboxDied once closed."""
         if not self._is_closed and kind not in self._started:
             self._started[kind] = self._start(kind)
         if self._is_closed:
@@ -142,7 +142,7 @@ class Sandboxes:
     ) -> Run:
         """Run a test, alone or with a series, and return its result with CPU time as on an idle machine.
 
-        With `is_only_try` it is run again only to measure its time: its output is kept.
+        With `is_only_try` (the program is judged anew) it is run again only to measure its time: its output is kept.
         """
         self.losses, self._is_only_try = [], is_only_try
         self.record.reasons.clear()
@@ -167,7 +167,7 @@ class Sandboxes:
         return run
 
     def run_once(self, kind: SandboxKind, task: TestTask, limits: Limits) -> Run:
-        """Run a program whose time decides nothing; once more if it was killed by none of its limits."""
+        """Run a program without correcting its CPU time; once more if it was killed by none of its limits."""
         with self.turn.shared():
             run = self.use(kind, lambda sandbox: sandbox.run(task, limits))
             if run.result.signal != signal.SIGKILL or run.result.expired != FINISHED:
@@ -180,7 +180,7 @@ class Sandboxes:
         self.record.reasons.append(reason)
 
     def measure_time_scale(self) -> float:
-        """Return the factor on CPU limits on this machine, and learn its pace."""
+        """Return this machine's factor on CPU limits; its CPU times of the two fixed programs are noted in the pace."""
         self._time(timing.MEMORY_PROGRAM)
         return timing.measure_scale(lambda: self._time(timing.PROGRAM))
 

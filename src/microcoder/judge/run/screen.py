@@ -1,9 +1,8 @@
 """Which programs may run several tests in one process: those that cannot carry state to the next test.
 
 A process of its own for every test costs more than most tests do. Tests may share one if nothing can get from one
-test to the next: the process starts each in a fresh main module with fresh streams, and the program is one of those
-that `find_obstacle` finds nothing against. That is a list of what is allowed, not of what is forbidden: a program
-that names anything else keeps one process per test.
+test to the next: each starts in a fresh main module with fresh streams, and `find_obstacle` finds nothing against the
+program. That is a list of what is allowed: a program that names anything else keeps one process per test.
 
 Why the allowed things carry nothing over: a program reaches only what its source names. It never holds a module, a
 frame or a namespace as a value, never names an attribute of the interpreter, and the attributes of modules that it
@@ -11,9 +10,9 @@ names are functions, classes and constants. What it may change of those is looke
 (`sandbox/batch.py`).
 
 What its own module defines need not be made anew for each test if the module binds nothing but functions, classes and
-constants, and binds each once (`binds_constants`): of such, a call can change only attributes. So the process defines
-the module once if, besides, the program sets no attribute of anything, and names nothing of the library that does
-(`is_rare` in `sandbox/batch.py`).
+constants, and no function rebinds them by `global` (`binds_constants`): of such, a call can change only attributes. So
+the process defines the module once if, besides, the program sets no attribute of anything, and names nothing of the
+library that does (`is_rare` in `sandbox/batch.py`).
 """
 
 import ast
@@ -45,7 +44,7 @@ from microcoder.judge.sandbox.runner import FILE_NAME
 _MOST_SOURCE_CHARACTERS = 1 << 16
 """Programs of contests are shorter; reading a longer one costs more than a batch saves."""
 _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
-"""Left over from one test, these could act in the next."""
+"""Names of what may run code when it is freed, so that an object left by one test could act in the next."""
 _TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
 """Builtins that show the address of an object, or make one that is nothing but its address."""
 _FOR_CALLING = (("copy", "deepcopy"), ("random", "seed"))
@@ -53,26 +52,26 @@ _FOR_CALLING = (("copy", "deepcopy"), ("random", "seed"))
 _SHOWING = frozenset(("print", "str", "format"))
 _SETS = frozenset(("set", "frozenset"))
 _SPECIAL = frozenset(("type", *_TELLING_ADDRESSES, *_SHOWING, *_SETS))
-"""Builtins that are looked at by their names."""
+"""Builtins with rules of their own, whose names an import must not take."""
 _TEXTS = re.compile(
     r"\b(?:str|format|StringIO|Template|args|keys|items|SortedSet|KeysView|ItemsView|file|translate|to_bytes|tobytes)\b"
     r"|\b[rR]?[fF][rR]?['\"]|\b(?:Text|UserString|Exception|BaseException|RuntimeError|RecursionError|__exit__)\b"
 )
-"""Makes a text of any object, finds one in an error, or makes a set; or outlives a limit, of memory or calls, which is
-met a little earlier or later in a process that has run a test."""
+"""Signs that a source makes a text of any object, reads an error's text, or makes a set; or that it goes on after a
+limit on memory or calls, which is reached a little earlier or later in a process that has run a test."""
 _PERCENT = re.compile(
     r"['\"][^'\"\n]*%|'''|\"{3}|\\[xuUN0-7\r\n]|\b(?:chr|bytes|bytearray|punctuation|printable|decode|fromhex)\b"
 )
-"""May give a text with `%`, which formats any object; without one `%` is a remainder."""
+"""Signs that a source may have a text with `%` in it, which formats any object; else `%` is a remainder."""
 _REPR_CONVERSIONS = (ord("r"), ord("a"))
 _GIVEN, _PUBLIC = cache(prelude_names), cache(public_names)
 _ENDING, _YIELDS = (ast.Try, ast.TryStar, ast.With), (ast.Yield, ast.YieldFrom)
-"""Statements that act when they are left, as is one that a generator stands in when it is thrown away."""
+"""Statements that run code when left; a generator that is freed at a `yield` inside one leaves it."""
 Function = ast.FunctionDef | ast.Lambda
 
 
 class Screened(NamedTuple):
-    """What the source of a program says of its tests in one process."""
+    """Whether a program's tests may share a process, by its source."""
 
     obstacle: str
     """Why they must not share one; empty if they may."""
@@ -87,7 +86,7 @@ def find_obstacle(code: str, *, is_function: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def screen(code: str, *, is_function: bool) -> Screened:
-    """Return what a program's source, which is not run, says of running its tests in one process."""
+    """Return whether a program may run its tests in one process, judged by its source, which is not run."""
     if len(code) > _MOST_SOURCE_CHARACTERS:
         return Screened("its source is long")
     # As Python reads names: full-width letters are the plain ones.
@@ -175,7 +174,7 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
 
 
 def _names_in(node: ast.AST) -> list[str]:
-    """Return all words in a node's own fields, but for a name that is read; of `import *` what that gives."""
+    """Return the names in a node's own fields, without a variable that is read; for `import *` what it binds."""
     if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
         return [*_PUBLIC(node.module or "")] if node.module in MODULES else ["threading"]
     is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != "threading"
@@ -185,12 +184,12 @@ def _names_in(node: ast.AST) -> list[str]:
 
 
 class _Scope(NamedTuple):
-    """The names of a function or a class."""
+    """How names are looked up in a function or a class."""
 
     own: frozenset[str]
-    """Bound here, so never looked up outside."""
+    """Names bound here, so never looked up outside."""
     elsewhere: frozenset[str]
-    """Global, or imported here: what an outer function binds by that name is not meant."""
+    """Names declared global or imported here: they never mean a variable of an outer function."""
 
 
 class _Screen(ast.NodeVisitor):
@@ -202,11 +201,11 @@ class _Screen(ast.NodeVisitor):
         """Name in the program to the module, and the name inside it; an empty one for the module itself."""
         self._scopes: list[_Scope] = []
         self._nameless: set[str] = set()
-        """Functions and classes of the program that show by their address, or whose objects do."""
+        """The program's functions and classes: as text they show an address, as may objects of these classes."""
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
         self._is_early = False
-        """Whether the import that is learned is among those that a module begins with: nothing has run before it."""
+        """Whether the import being learned is among those that the module begins with, before anything has run."""
         self.may_tell = False
         """Whether it makes a set, whose order follows addresses in memory, or goes on after running out of memory."""
 
@@ -233,7 +232,7 @@ class _Screen(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: Function) -> None:
-        """Walk a function's body in a scope of its own, the rest of it in the scope around."""
+        """Walk a function's body in a scope of its own; defaults, annotations and decorators in the scope around."""
         # All but the body is evaluated outside: defaults, annotations, decorators.
         body = node.body if isinstance(node.body, list) else [node.body]
         inside = {id(statement) for statement in body}
@@ -252,7 +251,7 @@ class _Screen(ast.NodeVisitor):
         raise Obstacle("it has coroutines")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Refuse special methods that the interpreter calls by itself, and imports, which make modules attributes."""
+        """Refuse `__` names outside `METHODS`, imports (they make modules attributes), keywords, computed slots."""
         if node.keywords:
             raise Obstacle("a class has keywords")
         within = _of_this_scope(node.body)
@@ -273,7 +272,7 @@ class _Screen(ast.NodeVisitor):
         self._scopes.pop()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Refuse modules, `type` and builtins that show addresses as values, and assignments to imported names."""
+        """Refuse, as values, modules, `type` and builtins that show addresses; refuse assignments to imported names."""
         check_name(node.id)
         module, inside = self._library(node.id)
         if module and not inside:
@@ -293,7 +292,7 @@ class _Screen(ast.NodeVisitor):
                 self.may_tell = True
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        """See the target as a value, too: an operator of the other side's class may be given it."""
+        """Check the target as a value, too: an operator method of the right side's class may receive it."""
         if isinstance(node.target, ast.Name):
             self.visit_Name(ast.Name(node.target.id, ast.Load()))
         self.generic_visit(node)
@@ -306,7 +305,7 @@ class _Screen(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
-        """Refuse items that are ordered by their address."""
+        """Refuse a set of objects that hash by their address, which orders them."""
         self._refuse_nameless(node.elts if isinstance(node, ast.Set) else [node.elt])
         self.may_tell = True
         self.generic_visit(node)
@@ -314,7 +313,7 @@ class _Screen(ast.NodeVisitor):
     visit_SetComp = visit_Set
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> None:
-        """Refuse a text that may show an address."""
+        """Refuse a field of an f-string that may show an address: `!r`, `!a`, or a function, class or plain object."""
         if node.conversion in _REPR_CONVERSIONS:
             raise Obstacle("it shows a representation")
         self._refuse_nameless([node.value])
@@ -331,7 +330,7 @@ class _Screen(ast.NodeVisitor):
                 raise Obstacle(f"it shows an object of {one.func.id}")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Refuse what is no plain member of a module, and of other values the interpreter's own attributes."""
+        """Refuse members of modules that are not allowed, and attributes that are internal to the interpreter."""
         root = node.value
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -517,14 +516,14 @@ _SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
 
 
 def binds_constants(code: str) -> bool:
-    """Whether a program without an obstacle (`find_obstacle`) binds only functions, classes and constants, once."""
+    """Whether a program without an obstacle (`find_obstacle`) binds only functions, classes, constants; no `global`."""
     tree = parse(code)
     # Wherever the word stands: looking for the statement takes longer than a test.
     return "global" not in code and not isinstance(tree, str) and all(map(_is_fixed, tree.body))
 
 
 def _is_fixed(statement: ast.stmt) -> bool:
-    """Whether a statement of a module or a class binds nothing that holds anything but constants."""
+    """Whether a statement in the body of a module or a class binds only imports, functions, classes, constants."""
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Expr(value=ast.Constant()):
             return True

@@ -1,19 +1,17 @@
 """Judging one program at a time: its tests in order, the stop rules, its checker.
 
-A program gets no second try: `Tries` has its runs that did not count, and says when to judge it anew.
-
-A test is run again if its run is inconclusive: it failed in a process that it shared, ended close to its time limit,
-was killed from outside. A program that guesses must not gain by that. Two rules ensure it:
+A program gets no second try. A test is run again if its run is inconclusive: it failed in a process that it shared,
+ended close to its time limit, was killed from outside. A program that guesses must not gain by that, so `Tries` has all
+runs that do not count, and two rules hold:
 
 - A run that is only timed again keeps its output (`timing`).
 - If a test failed and then was accepted, in a way that the program could have caused, the program is judged anew,
   twice, with one process per test and without any repeats, and passes the tests that it passes both times. A program
   whose runs are all alike loses nothing but time.
 
-One failure in a shared process is no such case: to run out of the CPU time that tests may take together, which is less
-than that of one test, and then to be accepted after taking at least as much. A program that wastes time to be run again
-must waste it in the accepted run too, which would have been cut off the first time: nothing is gained. What earlier
-tests of the process had used is not known from outside, so the lost test counts as having had all of that time.
+One failure in a shared process is excused: the test ran out of the CPU time that later tests share, which is less than
+a test's own, and then was accepted after taking at least as much. A program gains nothing by wasting that time twice.
+What earlier tests of the process had used is not known, so the lost one counts as having had all of the shared time.
 
 A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
 only if it takes at least what the first was cut off at; a quicker one, usual once the other load ended, is doubted.
@@ -73,12 +71,12 @@ class Abandoned(Exception):
 
 @dataclass(slots=True)
 class Tries:
-    """Results of a program's tests in order, and the runs that did not count."""
+    """A program's results of tests, in order, and its runs that do not count."""
 
     results: list[TestResult] = field(default_factory=list)
     """The runs that count."""
     uncounted: list[UncountedRun] = field(default_factory=list)
-    """The others."""
+    """The runs that do not count."""
     is_doubtful: bool = False
     """Whether a test failed and was then accepted, in a way that the program could have caused."""
     is_shared: bool = False
@@ -86,7 +84,7 @@ class Tries:
     is_apart: bool = False
     """Whether the program changed the library: each further test has a process of its own."""
     losses: dict[int, Loss] = field(default_factory=dict)
-    """Why earlier runs of tests to come do not count, by the test's number."""
+    """By number of a test that is to be run again: why its earlier run does not count."""
 
     @property
     def next_test(self) -> int:
@@ -99,11 +97,11 @@ class Tries:
         return all(result.verdict is Outcome.ACCEPTED for result in self.results)
 
     def uncount(self, test: int, reason: Repeat) -> None:
-        """Note a run that does not count."""
+        """Note a run that does not count, of the test with this number."""
         self.uncounted.append(UncountedRun(test, reason))
 
     def lose(self, loss: Loss, test: int | None = None) -> None:
-        """Note a run that does not count, of the test with this number, by default the next one."""
+        """Note a run that does not count and is repeated, of the test with this number, by default the next one."""
         test = test or self.next_test
         self.uncount(test, loss.reason)
         if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
@@ -152,6 +150,8 @@ def _choose_probed(code: str, tests: Sequence[PreparedTest], *, may_tell: bool, 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
+    """A program that is loaded, with the problem that judges it."""
+
     code: str
     loaded: Loaded
     kind: SandboxKind
@@ -162,7 +162,7 @@ class _Trial:
     writes_by_name: bool
 
     def task(self, stdin: bytes) -> TestTask:
-        """Return a run on this stdin."""
+        """Return the task of running the program on this stdin."""
         return self.loaded.task(
             stdin,
             fn_name=self.problem.problem.fn_name or "",
@@ -307,13 +307,13 @@ class Session:
             tries.lose(together.loss, lost)
 
     def _lose(self, tries: Tries) -> None:
-        """Note the latest runs of the next test that do not count."""
+        """Add to `tries` the runs of the next test that the sandboxes have just repeated."""
         self.explained += [(tries.next_test, reason) for reason in self.record.reasons]
         for loss in self.sandboxes.losses:
             tries.lose(loss)
 
     def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
-        """Note the run of the next test that counts, after those that do not."""
+        """Add the next test's result to `tries`, after its uncounted runs; log one wrong only in a shared process."""
         self._lose(tries)
         loss = tries.losses.get(tries.next_test)
         is_shared_wrong = loss is not None and loss.reason is Repeat.SHARED_WRONG
@@ -326,7 +326,7 @@ class Session:
             _LOG.warning(_ANEW, said, trial.code[:2000])
 
     def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
-        """Run tests of an accepted program again, each by itself, if any are chosen: are they accepted again?"""
+        """Run the chosen tests of an accepted program again, each alone; if one fails, `tries` is doubtful."""
         # Alone, a program may name what shows an address.
         is_function, may_tell = trial.problem.problem.fn_name is not None, isinstance(trial.loaded, LoadedProgram)
         if tries.is_shared:

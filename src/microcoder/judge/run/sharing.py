@@ -46,14 +46,12 @@ def choose_together(code: str, problem: PreparedProblem, num_done: int, end: int
 
 _RIGHT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")
 _RIGHT_VALUE = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "value", "")
-
-
 _MOST_QUESTIONS = 64
-"""Maximum number of questions: one whenever there are four times as many tests."""
+"""Maximum number of questions that a process may ask: it asks after 1, 4, 16 ... tests."""
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write a file from its start; its position stays."""
+    """Write all data at the start of a file, without moving its offset."""
     num_written = os.pwrite(descriptor, data, 0)
     while num_written < len(data):
         num_written += os.pwrite(descriptor, memoryview(data)[num_written:], num_written)
@@ -73,7 +71,7 @@ class Series:
         *,
         binds_constants: bool = False,
     ) -> None:
-        """Open nothing yet.
+        """Describe a series; `open` makes its descriptors.
 
         Args:
             later_inputs: stdin of all tests but the first.
@@ -98,7 +96,7 @@ class Series:
         self.result: Result | None = None
         """How the process ended, all of its tests together."""
         self.has_wrong = False
-        """Whether the last one that was looked at is not right."""
+        """Whether the last test judged is not right."""
         self.has_ended = False
         """Whether the process ended by itself, between two tests."""
         self._num_clean = self._position = self._num_questions = 0
@@ -174,7 +172,7 @@ class Series:
             asked.send(b"-" if self.has_wrong else GO_ON)
 
     def _look(self) -> None:
-        """Judge the new frames, up to the first that is not right."""
+        """Judge the tests whose frames are new, up to the first that is not right."""
         frames = self._files[2]
         content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
         for status, output in unpack_frames(content):
@@ -197,13 +195,12 @@ class Series:
 class Together(Series):
     """Tests of one process, judged as they end.
 
-    Whatever the process did, an accepted test is one whose output is right, and whose process stayed within the
-    limits of one test, as the kernel accounts for it. The first test is judged like one in a process of its own, which
-    it is until it has ended; any other that is not accepted is for another process to judge.
+    A test is accepted if its output is right and the process stayed within the limits of one test by the kernel's
+    accounts. The first is judged like one in a process of its own; another that is not accepted is run again elsewhere.
     """
 
     def __init__(self, code: str, problem: PreparedProblem, tests: Sequence[PreparedTest]) -> None:
-        """Take the tests, the first of which is run as usual; start nothing yet."""
+        """Prepare a series of these tests of a program; nothing is started."""
         self._problem = problem
         self._tests = tests
         self._judged: list[TestResult] = []
@@ -227,7 +224,7 @@ class Together(Series):
         return max(0, self.num_ended - self.has_wrong - self.num_counting)
 
     def is_over(self, run: Run) -> bool:
-        """Whether the process exceeded what one test may take, and it is not known in which test that was."""
+        """Whether the process exceeded one test's limit on memory or stderr, in a test that is not known."""
         memory_kib = 0 if self.result is None else self.result.memory_kib
         is_over = memory_kib > self._problem.problem.memory_limit_mib << 10
         return self.num_ended > 1 and (is_over or run.stderr_bytes > self._problem.limits.output_bytes)

@@ -78,7 +78,7 @@ def check_name(name: str) -> None:
 
 
 def check_attribute(name: str) -> None:
-    """Raise Obstacle for an attribute, of any object, that is internal to the interpreter or the library."""
+    """Raise Obstacle for an attribute, of any object, that is forbidden or internal to interpreter or library."""
     if name.startswith("__") or name in FORBIDDEN or name in ("sys", "os"):
         raise Obstacle(f"it uses {name}")
     if name.startswith("_") and name in _internal_names():
@@ -114,12 +114,12 @@ def _is_plain_member(module: str, name: str) -> bool:
 
 
 _OF_NAMED_TUPLES = frozenset(("_replace", "_asdict", "_make", "_fields"))
-"""Named tuples that a program defines itself have these."""
+"""Allowed attributes with an underscore: those of named tuples, which a program may define."""
 
 
 @cache
 def _internal_names() -> frozenset[str]:
-    """Return the names with one underscore that anything of the library has."""
+    """Return the attribute names with one leading underscore that members of the library have."""
     found = {"_convert_", "_evaluate", "_member_map_", "_value2member_map_", "_member_names_"}
     for module in (*MODULES, "_io", "builtins"):
         for member in vars(importlib.import_module(module)).values():
@@ -129,7 +129,7 @@ def _internal_names() -> frozenset[str]:
 
 
 _REACHING_FIELD = re.compile(r"\{[^{}]*[.\[]")
-"""A replacement field that names an attribute or an item; numbers have their dots behind a colon."""
+"""A replacement field that names an attribute or an item, once what follows a colon (`:.2f`) is removed."""
 
 
 def is_plain_format(node: ast.expr) -> bool:
@@ -140,7 +140,7 @@ def is_plain_format(node: ast.expr) -> bool:
 
 
 def names_slots(statement: ast.stmt) -> bool:
-    """Whether a statement names the attributes of a class by constants."""
+    """Whether a statement assigns constants to `__slots__`."""
     match statement:
         case ast.Assign(targets=[ast.Name(id="__slots__")], value=value):
             return all(isinstance(one, (ast.Constant, ast.Tuple, ast.List, ast.Load)) for one in ast.walk(value))
@@ -148,7 +148,7 @@ def names_slots(statement: ast.stmt) -> bool:
 
 
 def runs_nothing(statement: ast.stmt) -> bool:
-    """Whether a statement only imports, or names a constant."""
+    """Whether a statement is an import, a constant, or an assignment of a constant to names."""
     if isinstance(statement, ast.Assign):
         return isinstance(statement.value, ast.Constant) and all(isinstance(t, ast.Name) for t in statement.targets)
     is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -61,7 +61,7 @@ class RoomLacked(SandboxDied):
 
 @dataclass(frozen=True, slots=True)
 class TestTask:
-    """A test to run; descriptors stay owned by the caller."""
+    """A test to run; the caller closes the descriptors."""
 
     source: int
     """The program's source, or the binary."""
@@ -142,7 +142,7 @@ class Sandbox:
             toolchain: paths that compilers need to read; such a sandbox builds programs and runs none.
             runtime: what a language's runtime needs, from `builds.find_room`.
             scratch_mib: how much a test may write to its folder.
-            record: the decisions about time are added to it.
+            record: gets the decisions about the time of tests.
             turn: its worker's place, given back while a test lets others go first.
             nice: niceness of programs, 0 to 19; never less than the calling process's.
         """
@@ -157,7 +157,7 @@ class Sandbox:
         self._builds = toolchain is not None
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
-        """A descriptor to name if a task has no source."""
+        """A descriptor to pass as a task's source or cache if it has none."""
         interpreter = current_interpreter()
         self._folder, self._scratch_mib = isolation.reserve_name(), scratch_mib
         where = os.path.dirname(self._folder)

@@ -37,7 +37,7 @@ from microcoder.judge.core.machine import Reading
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
 
 WALL_FACTOR_OF_TESTS = 2.0
-"""As Kattis judges: time in which a test waits for its turn or for a processor does not count."""
+"""Wall limit of a test, in CPU limits, as at Kattis; time that it waits for a processor does not count."""
 _WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
 SPARE_MEMORY_MIB = 640
 """Address space beyond the limit on resident memory: room for maps that are never touched, such as the
@@ -87,10 +87,10 @@ for number in range(40_000):
 values = sorted((value * number % 257, key) for number, (key, value) in enumerate(words.items()))
 print(total, len(values), values[0])
 """
-"""Dicts, strings, integers, sorting: what contest programs do."""
+"""Fixed program whose CPU time is measured; it does what contest programs do: dicts, strings, integers, sorting."""
 
 REFERENCE_CPU_SECONDS = 0.0205
-"""CPU time of the program on a core of the reference machine (a cloud AMD EPYC, CPython 3.11), fork and all."""
+"""CPU time of `PROGRAM` on a core of the reference machine (a cloud AMD EPYC, CPython 3.11), the fork included."""
 
 MEMORY_PROGRAM = """
 size = 1 << 16
@@ -100,7 +100,7 @@ for number in range(size):
 words = sorted(str(number * 7919 % 1_000_003) for number in cells)
 print(place, words[0])
 """
-"""A walk through a few MiB, and strings to sort: slowed by neighbours as programs with large tables are."""
+"""The second fixed program: walks through a few MiB and sorts; neighbours slow it as they slow large tables."""
 
 LARGE_KIB = 4 << 10
 """Programs with more memory than that live beyond a core's own cache."""
@@ -182,7 +182,7 @@ class Pace:
 _LEAST_ROOM_IN_MEMORY = 1.3
 """`_DEAD_BAND` of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
 _ROOM_OF_SLOWDOWN = 1.05
-"""If a slowdown was measured, it is stopped at this many times the slowdown, since that varies."""
+"""If a slowdown was measured, a test is stopped at this many times the slowdown, since that varies."""
 LARGE_MIB = 64
 """A test that holds more is slowed through memory that it shares with its neighbours, however fast its core is."""
 
@@ -229,7 +229,7 @@ _MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
 _SHORT_TURN_SECONDS = 1e-4
 SHORTEST_EXTENSION_SECONDS = 0.05
 _IN_THE_QUEUE_SECONDS = 0.25
-"""Wait for a thread that is in the queue, or at work, now: its waiting is counted once it has ended."""
+"""Extension for a test with a thread that runs or is queued now: its wait is only counted once that is over."""
 _BLIND_FACTOR = 3.0
 """How much longer a test may take if the kernel does not say how long it waited."""
 _STUCK_FACTOR = 100.0

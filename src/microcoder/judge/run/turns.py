@@ -178,7 +178,7 @@ class Turn:
             _lock(door, fcntl.LOCK_UN)
 
     def give_way(self, memory_mib: float) -> None:
-        """Pause for programs that have not begun, or are to run alone; not if this one does, or holds much memory."""
+        """Pause if a program waits that has not begun or is to run alone; not if this one runs alone, or is large."""
         if self._is_inside and memory_mib <= _MOST_MEMORY_ASIDE_MIB and self.is_wanted():
             self._leave()
             self._places.pause()

@@ -80,7 +80,7 @@ class PreparedTest:
 
 
 class PreparedProblem:
-    """A problem whose tests were checked once."""
+    """A problem that was checked, with its tests in the form they are run in."""
 
     def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CHECKER_SECONDS) -> None:
         """Check the problem and prepare its tests; raises DataError as `check_problem` does."""
@@ -190,7 +190,7 @@ def _is_plain(value: object) -> bool:
 def find_failure(
     run: Run, limits: Limits, memory_limit_mib: int, out_of_memory: str = ""
 ) -> tuple[Outcome, str] | None:
-    """Return outcome and reason of a test that failed whatever its output is, or None; `out_of_memory` is on stderr."""
+    """Return outcome and reason of a test that failed whatever its output, or None; `out_of_memory`: sign on stderr."""
     result = run.result
     wire_bytes = len(run.wire or b"")
     for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):
@@ -246,7 +246,7 @@ def compared(run: Run, comparison: Comparison) -> TestResult:
 
 
 def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
-    """Return the result of a test by its run."""
+    """Return the result of a test: its outcome, with what its run took."""
     return TestResult(
         verdict=outcome,
         cpu_seconds=run.cpu_seconds,

@@ -33,8 +33,6 @@ from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Job, Places, Turn, make_lock_files, most_workers
 
 _MAX_PROBLEMS = 4096
-
-
 KnownT = TypeVar("KnownT", bound=Any)
 
 
@@ -45,7 +43,7 @@ class Shelf(Generic[KnownT]):
     """
 
     def __init__(self, make: Callable[[Problem], KnownT], most_bytes: int) -> None:
-        """Start empty; `make` returns what is kept for a problem, with a `number` to set; maybe called twice."""
+        """Start empty; `make` returns the entry of a problem, whose `number` is set here; may run twice for one."""
         self._make = make
         self._lock = threading.Lock()
         self._known: Recent[KnownT] = Recent(_MAX_PROBLEMS, most_bytes)
@@ -53,7 +51,7 @@ class Shelf(Generic[KnownT]):
         self._latest: tuple[Problem | None, Any] = None, None
 
     def find(self, problem: Problem) -> KnownT:
-        """Return what is kept for a problem; `make` is called if it is new."""
+        """Return the entry of a problem, made if it is new."""
         # A group's programs come one after the other, and hashing all tests takes longer than judging one.
         latest, known = self._latest
         if problem is latest:
@@ -86,7 +84,7 @@ Answer = Verdict | Execution | MicroCoderError
 
 
 def answer_all(work: Work, answer: Answer | None) -> None:
-    """Give an answer to all who wait for it; if it is None, nobody does, and who cancelled is told so."""
+    """Set an answer, or error, on all futures that wait for it; None: all are cancelled, which is confirmed."""
     waiting, work.waiting = work.waiting, []
     for future in waiting:
         if not future.set_running_or_notify_cancel() or answer is None:
@@ -99,7 +97,7 @@ def answer_all(work: Work, answer: Answer | None) -> None:
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """A program to judge or to run, those who wait for its answer, and what a fleet knows of its way."""
+    """A program to judge or to run, the futures of its answer, and what a fleet records about it."""
 
     program: Program
     problem: Any
