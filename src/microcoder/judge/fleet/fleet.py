@@ -126,7 +126,7 @@ class Fleet(ABC, Generic[PlaceT]):
 
     @abstractmethod
     def _wake(self) -> None:
-        """Have `_hand_out` called soon, in a thread that may send."""
+        """Arrange for a call of `_hand_out` soon, in a thread that may send."""
 
     @abstractmethod
     def _find_end(self, place: PlaceT, item: Work, why: str) -> str:

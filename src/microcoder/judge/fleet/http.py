@@ -72,11 +72,11 @@ class Unserved(Exception):
     words: str
     retry_after_seconds: float | None = None
     was_taken: bool = False
-    """Whether the service had begun to answer it."""
+    """Whether the service had begun to answer the request."""
 
     @property
     def is_final(self) -> bool:
-        """Whether sending it again would not help."""
+        """Whether sending the request again would not help."""
         return self.status not in (*_AGAIN, *CONFIGURATION)
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class _Service(Place):
         self.about: dict[str, Any] = {}
         """The answer of `/v1/about`; empty before the first."""
         self.queued = 0
-        """Programs of all clients there, as it last reported."""
+        """Programs of all clients at the service, as it last reported."""
         self.num_requests = 0
         self.num_failures = 0
         """Failed requests in a row."""
@@ -262,7 +262,7 @@ class JudgeClient(RemoteJudge[_Service]):
         return "; ".join(f"{service.url}: {service.trouble}" for service in self._places.values())
 
     def _hand_out(self) -> None:
-        """Begin to look for services that are not available, and give programs to the others."""
+        """Ask unavailable services for their `/v1/about` in the background, and give programs to the others."""
         for service in self._places.values():
             if self._queue and not service.workers and service.rests_until <= time.monotonic():
                 service.rests_until = float("inf")
@@ -328,7 +328,7 @@ class JudgeClient(RemoteJudge[_Service]):
         return f"{place.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
     def _rest(self, service: _Service, refused: Unserved) -> None:
-        """Send a service nothing for a while; one that is gone must answer `/v1/about` again first."""
+        """Send a service nothing for a while, since a request failed; a lost one must first answer `/v1/about`."""
         service.trouble = str(refused)
         wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
         if refused.retry_after_seconds is not None:

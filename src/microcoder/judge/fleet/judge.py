@@ -1,4 +1,4 @@
-"""What any judge is, in this process, behind HTTP or on a Ray cluster; and the one in this process.
+"""The interface of all judges (`Judging`: local, over HTTP, on a Ray cluster), and the local one (`Judge`).
 
 The judging threads live as long as the `Judge`, each with warm sandboxes of its own, in this process or, where they are
 many, in processes of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
@@ -51,10 +51,10 @@ class Judging(ABC):
     _is_closed = False
 
     def __init__(self, cache_size: int) -> None:
-        """Keep up to so many verdicts."""
+        """Cache up to `cache_size` verdicts."""
         self._lock = threading.RLock()
         self._in_flight: dict[Any, Work] = {}
-        """By the verdict's key in the cache; for a program that is only run, an object of its own."""
+        """Work in progress, by its verdict's cache key; a program that is only run has a unique object as its key."""
         self._cache: Recent[Verdict] = Recent(cache_size)
         self._own_counts = Statistics()
 
@@ -112,14 +112,14 @@ class Judging(ABC):
         """Check a program, which messages call `what`; return its prepared problem."""
 
     def _begin_all(self, programs: Sequence[Program], prepared: Sequence[Any]) -> list[Future[Verdict]]:
-        """Begin programs, each with what `_prepare` returned."""
+        """Begin programs, each with what `_prepare` returned; return the futures of their verdicts."""
         works = [Work(*pair) for pair in zip(programs, prepared, strict=True)]
         futures = [work.waiting[0] for work in works]
         self._enqueue([(work.key, work) for work in works])
         return futures
 
     def _enqueue(self, keyed: Sequence[tuple[Any, Work]]) -> None:
-        """Start work by the keys of its answers, unless they are known or on their way."""
+        """Start work by the cache keys of its verdicts, except where a verdict is cached or on its way."""
         new: list[Work] = []
         known: list[tuple[Work, Verdict]] = []
         with self._lock:
@@ -144,11 +144,11 @@ class Judging(ABC):
 
     @abstractmethod
     def _put(self, items: Sequence[Work]) -> None:
-        """Begin work that is neither known nor on its way."""
+        """Begin work whose verdict is neither cached nor on its way."""
 
     @abstractmethod
     def _withdraw(self, work: Work) -> None:
-        """Take note that somebody no longer waits for a program's answer."""
+        """Handle that a future of this work was cancelled; others may still wait for its answer."""
 
     def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
         """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
@@ -166,7 +166,7 @@ class Judging(ABC):
             answer_all(work, answer)
 
     def _note(self, key: Any, verdict: Verdict) -> None:
-        """Count a verdict, and keep it."""
+        """Count a verdict, and cache it if it is scorable."""
         counts = self._own_counts
         counts.judged += 1
         counts.faults += not verdict.is_scorable
@@ -197,7 +197,7 @@ class Judging(ABC):
 
     @abstractmethod
     def _end(self) -> None:
-        """End what runs; called once, since descriptors may be somebody else's afterwards."""
+        """End workers, or connections; called once, since their descriptors may be reused afterwards."""
 
     def _check_open(self) -> None:
         if self._is_closed:

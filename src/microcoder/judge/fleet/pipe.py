@@ -100,7 +100,7 @@ def main() -> None:
 
 
 def _end(*_: object) -> NoReturn:
-    """End as if the other side had closed the channel."""
+    """Handle a signal: end the process as if the judge had closed the channel."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit
 
@@ -170,10 +170,10 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcod
 
 class _Process(Place):
     channel: Channel
-    """Once it starts; what is sent after its end is dropped."""
+    """Set when the process starts; messages sent after its end are dropped."""
 
     def __init__(self, pool: Processes, name: str, size: int) -> None:
-        """Start it in a thread that lives as long as it does: the kernel ends it with the thread that started it."""
+        """Start the process from a thread that outlives it: the kernel kills it when that thread ends."""
         super().__init__()
         self.name, self.size = name, size
         self.counts = Statistics()
@@ -202,14 +202,14 @@ class _Process(Place):
                 self.channel.send("give_up", item.number)
 
     def end(self, latest: float) -> None:
-        """Wait for its end until `latest` (`time.monotonic`), then kill it."""
+        """Wait for the process to end, until `latest` (`time.monotonic`), then kill it."""
         self._thread.join(max(0.0, latest - time.monotonic()))
         if self._thread.is_alive() and self.process is not None:
             self.process.kill()
             self._thread.join(_CLOSE_SECONDS)
 
     def _tend(self) -> None:
-        """Start it, handle its messages, and wait for its end."""
+        """Start the process, handle its messages, and wait for its end."""
         failure: Exception | None = None
         try:
             ours, theirs = socket.socketpair()
@@ -238,7 +238,7 @@ class Processes(Fleet[_Process]):
     """A pool of judge processes."""
 
     def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
-        """Start nothing yet; the workers are spread evenly."""
+        """Spread `num_workers` evenly over `num_processes`; none is started yet."""
         super().__init__()
         self.options = options
         self.pace: dict[str, float] | None = None
@@ -248,7 +248,7 @@ class Processes(Fleet[_Process]):
         self.lock_files = make_lock_files()
         """Files whose locks let a test of one process run alone among the tests of all processes."""
         self._idle = {str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)}
-        """By name of each process that is not started, or has ended: how many workers it is to have."""
+        """Name of each process that is not running -> the number of workers it is to have."""
         self._past_counts = Statistics()
         self._num_failed_starts, self._start_failure, self._rests_until = 0, "", 0.0
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()

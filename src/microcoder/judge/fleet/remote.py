@@ -1,4 +1,4 @@
-"""What clients of remote judges share: messages and queueing. Problems that are judged alike are sent once."""
+"""What the clients of remote judges have in common: messages and queueing. Equal problems are sent once."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ class ProgramMessage(Record):
     code: str | None
     """The source; null if the response held none."""
     reason: str = ""
-    """Why there is none."""
+    """Why there is no code."""
 
 
 class JudgeRequest(Record):
@@ -85,7 +85,7 @@ class About(Record):
 
 
 MOST_PROBLEM_BYTES = 512 << 20
-"""Most bytes of tests of problems that are kept although no program waits for them."""
+"""Maximum bytes of tests of problems that a client keeps for later programs."""
 
 _JOIN_SECONDS = 10.0
 
@@ -98,7 +98,7 @@ class NumberedProblem:
     """Only its id and the fields that decide verdicts."""
     number: int = 0
     reference: Any = None
-    """Its reference in Ray's object store, once it was put there."""
+    """The problem's reference in Ray's object store, once it was put there."""
 
     @property
     def num_bytes(self) -> int:
@@ -139,7 +139,7 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         super()._put(items)
 
     def _withdraw(self, work: Work) -> None:
-        """Do nothing: it is seen when its turn comes, and a service is asked to end what nobody waits for."""
+        """Do nothing: cancelled work is dropped when it is to be sent, and a request that nobody waits for is ended."""
 
     def _end(self) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)

@@ -1,4 +1,4 @@
-"""The application: its routes, which judge and say what an orchestrator asks for."""
+"""The FastAPI application: routes for judging, service info, health and metrics."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine

@@ -34,7 +34,7 @@ from microcoder.judge.serve.settings import ServiceSettings
 
 _AFTER_GRACE_SECONDS = 5
 _HEAD_SECONDS, _IDLE_SECONDS = 10, 75
-"""How long a new connection may take to ask something, and any to ask again after an answer."""
+"""Timeouts: of a new connection's first request, and of the next request after an answer."""
 _KERNEL_QUEUE, _ACCEPTED_AT_ONCE = 2048, 32
 """Clients that wait in the kernel, and those taken per turn of the event loop: each holds a descriptor."""
 _PER_WORKER, _SPARE = 32, 256
@@ -57,17 +57,17 @@ def bound_connections(settings: ServiceSettings, workers: int) -> int:
 
 
 class _Connection(H11Protocol):
-    """Ends where no request comes: else a thousand sockets that never send a byte hold every descriptor."""
+    """Closes connections that send no request in time: idle sockets would use up all descriptors."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Give it a time to ask, or end it at once if there are too many."""
+        """Start the timeout for the first request; close the connection at once if there are too many."""
         super().connection_made(transport)
         self.loop.call_later(_HEAD_SECONDS, self._end_idle, None)
         if len(self.connections) > (self.limit_concurrency or 0):
             transport.abort()
 
     def _end_idle(self, answered: Any) -> None:
-        """End it if it has asked nothing since this request was seen to be answered; else look again."""
+        """Close the connection if no request came since `answered` (None: none at all); else check again later."""
         if answered is self.cycle:
             self.transport.abort()
         elif not self.transport.is_closing():
@@ -80,7 +80,7 @@ _ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
 _MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
 """Wrong tokens that an address may send within this time; then it is refused until the time is over."""
 _MOST_PEERS = 4096
-"""Addresses that are remembered."""
+"""Maximum number of client addresses remembered, each with its failures or its right tokens."""
 _DISCARD_SECONDS = 10.0
 _DISCARDED = 4
 """How much of a refused body is still read, in multiples of the largest request: the client then sees the answer and
@@ -258,7 +258,7 @@ class _Body:
         self.receive = receive
         self.is_complete = False
         self.num_held = 0
-        """Bytes that are counted for it."""
+        """Bytes of this body that `Guard` counts as held."""
 
     async def next(self) -> bytes:
         """Return the next piece; raises ClientDisconnect."""
@@ -269,7 +269,7 @@ class _Body:
         return message.get("body", b"")
 
     async def wait_until_gone(self) -> None:
-        """Wait for the client to leave."""
+        """Return when the client disconnects."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 

@@ -77,7 +77,7 @@ def refusal_of(error: Exception) -> Refused:
 
 
 def explain(faults: Sequence[ErrorDetails]) -> str:
-    """Say where and what, without what was sent: that may be large, and is somebody's data."""
+    """Return the text of validation errors: where and what, without the values sent, which may be large or private."""
     faults = own_faults(faults)
     shown = [
         f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
@@ -136,7 +136,7 @@ class Service:
 
     @property
     def load(self) -> Load:
-        """The number of workers, and of programs that are queued or run here."""
+        """Number of workers, and of programs of all clients that are queued or run."""
         return Load(workers=self.judge.workers, queued=self._num_queued)
 
     def find_failure(self) -> str:
