@@ -63,7 +63,7 @@ def end_with_parent() -> None:
 
 
 def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
-    """Lock a file until it is closed; if it is locked already, wait, or raise BlockingIOError unless `waits`."""
+    """Lock a file until it is closed; if it is locked already, wait if `waits`, else raise BlockingIOError."""
     if fcntl is None:
         require_linux()
     else:

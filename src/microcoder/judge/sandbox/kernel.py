@@ -69,7 +69,7 @@ def prctl(operation: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> Non
 
 
 def kill_everything() -> bool:
-    """Kill all processes that we may; return whether there was one. An exception would cost 40 page faults."""
+    """Kill all processes that we may; return whether there was one (an exception would cost 40 page faults)."""
     return _kill(-1, 9) == 0
 
 
@@ -286,7 +286,7 @@ def _allow(ruleset: int, path: str, rights: int, handled: int) -> None:
 
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC0", "TMPDIR": ".", "MALLOC_ARENA_MAX": "4"}
-"""Variables of binaries and compilers. Libc would reserve 64 MiB for each of eight heaps a core."""
+"""Environment variables of binaries and compilers; without the last, libc reserves 64 MiB for 8 heaps per core."""
 _NR_EXECVEAT = 322 if IS_X86 else 281
 AT_EMPTY_PATH = 0x1000
 

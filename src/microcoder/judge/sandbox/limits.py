@@ -17,11 +17,11 @@ DEFAULT_STACK_BYTES = 8 << 20
 _MAIN_STACK_BYTES = 120 << 20
 _MAX_DESCRIPTORS = 64
 _MAX_PROCESSES = 256 + 4
-"""Threads of a test; itself and the fork server, which run as the same user, and two to spare."""
+"""Limit on processes of the tests' user: 256 threads of a test, its first, the fork server, and two to spare."""
 _HEAP_ROOM_BYTES = 192 << 20
 """Further address space of a binary: libc reserves 64 MiB for each of up to three more heaps."""
 _MAX_PENDING_SIGNALS = 256
-"""Each timer takes one."""
+"""Maximum pending signals of a test; each of its timers takes one."""
 _UNLIMITED = (1 << 63) - 1
 
 
@@ -37,7 +37,7 @@ class LimitSetter:
     """
 
     def __init__(self, *, owns_uid: bool, address_space_bytes: int = 0, reserved_bytes: int = 0) -> None:
-        """Take what is the same for every test.
+        """Set what is the same for every test.
 
         Args:
             owns_uid: nothing outside this sandbox runs under our user id, so its processes may be counted.
@@ -56,7 +56,7 @@ class LimitSetter:
         self._cpu = resource.getrlimit(_CPU)
 
     def settle(self, base_bytes: int, *, is_raising_filtered: bool) -> None:
-        """Take what is known only when everything else is ready; until then `apply` changes nothing.
+        """Set what is known only once the fork server is ready; until then `apply` changes nothing.
 
         Args:
             base_bytes: address space that the zygote already takes.

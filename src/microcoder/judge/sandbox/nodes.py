@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any
 
 _MOST_NODES = 1 << 21
-"""Twenty times what LeetCode gives; without a bound, a property could make nodes for ever."""
+"""Maximum number of nodes in a result, twenty times LeetCode's: a property could make nodes for ever."""
 
 
 class ListNode:

@@ -101,11 +101,11 @@ class Request(NamedTuple):
     int_digits: int | None = None
     """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
     shared_cpu_seconds: float = 0.0
-    """Above 0: a series of tests in one process, see `batch`; what they may all take together after the first of them.
-    Its descriptors: source, cache, stdin, stdout, stderr, later stdin, inputs, frames, and the socket that
-    it asks by."""
+    """CPU limit of all later tests together in a series of tests in one process (see `batch`); 0 for a single test.
+    Descriptors of a series: source, cache, stdin, stdout, stderr, later stdin, inputs, frames, and the socket for its
+    questions."""
     binds_constants: bool = False
-    """The program of a series is a function's, and binds only functions, classes and constants."""
+    """Whether a series calls a function, and its module binds only functions, classes and constants."""
 
     def pack(self) -> bytes:
         """Return the request as a message."""

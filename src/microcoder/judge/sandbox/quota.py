@@ -32,7 +32,7 @@ POLL_SECONDS = 0.02
 """Interval between measurements of a folder that files were put into."""
 
 _LEAST_ROOM_BYTES, _LEAST_ROOM_ENTRIES = 1 << 20, 8
-"""A file system with less left is full: what a test meets there is not its own doing."""
+"""A file system with less room is full, which is a fault of the machine, not of the test."""
 _MAX_DESCRIPTORS = MAX_ENTRIES + 256
 _STOP_PAUSE_SECONDS, _STOP_PAUSES, _STOP_CPU_SECONDS = 5e-5, 100, 1.0
 """Interval of checks whether a test is stopped, checks until the signal is sent again, and the CPU time after which
@@ -59,7 +59,7 @@ class Quota:
     def __init__(self, folder: str, max_bytes: int, *, has_files: bool) -> None:
         """Open the socket by which the test hands over its listener; `folder` may hold `max_bytes`."""
         self.has_files = has_files
-        """Whether there may be something in the folder."""
+        """Whether the folder may hold anything."""
         self._folder, self._max_bytes = folder, max_bytes
         self._ours, self._theirs = socket.socketpair()
         self._listener = -1
@@ -134,7 +134,7 @@ class Quota:
             self._answer_change(identity, is_removal=number in _REMOVING)
 
     def is_exceeded(self, *, is_final: bool = False) -> bool:
-        """Whether the folder holds more bytes than it may; with `is_final`, after the test's end, in named files."""
+        """Whether the folder holds more bytes than it may; `is_final`: the test has ended, only named files count."""
         if is_final:
             folders.close_all(self._nameless)
             self._nameless.clear()

@@ -345,7 +345,7 @@ def finish(status: int, needs_teardown: bool) -> int:
 
 
 def _has_threads() -> bool:
-    """Whether other threads are there; one whose `start` has returned may be on its way from `_limbo` to `_active`."""
+    """Whether other threads exist, also ones that are still starting (on the way from `_limbo` to `_active`)."""
     return len(threading._active) + len(threading._limbo) > 1  # pyrefly: ignore[missing-attribute]
 
 
@@ -373,7 +373,7 @@ def _flush_all(objects: list[object]) -> None:
 
 
 def _throw_away_main() -> None:
-    """Free the program's globals, so that what acts on being freed does.
+    """Free the program's globals, so that finalisers run (`__del__`, generators, open files).
 
     Files are flushed first: in a reference cycle the order of being freed is luck, and a file may lose its text.
     """

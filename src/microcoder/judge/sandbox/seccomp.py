@@ -63,13 +63,13 @@ class FileRules(NamedTuple):
     """Rules for files; the defaults are for a private root, where all files are the test's own."""
 
     is_shared: bool = False
-    """There is no private root: modes and times of files are not the test's to set."""
+    """Whether there is no private root: a test must then not set modes and times of files."""
     can_write: bool = True
-    """False if nothing else keeps a test from writing to the user's own files."""
+    """Whether a test may write files; False if nothing else keeps it from the user's own."""
     can_truncate: bool = True
-    """False if the kernel's Landlock does not look at truncation."""
+    """Whether a test may truncate files; False if the kernel's Landlock does not check that."""
     asks_about_entries: bool = False
-    """The fork server decides about new files, folders and links."""
+    """Whether the fork server decides about new files, folders and links."""
 
 
 PRIVATE_FILES = FileRules()
