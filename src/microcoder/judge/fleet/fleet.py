@@ -80,20 +80,20 @@ class Place(ABC):
         self.held: dict[int, Work] = {}
         """Programs that were sent to it and not answered yet, by number."""
         self.latest = 0
-        """Number of the problem of the program that it was given last."""
+        """Number of the problem of the last program given to it."""
 
     @property
     def load(self) -> float:
-        """Programs per worker."""
+        """Unanswered programs per worker."""
         return len(self.held) / self.workers
 
     @property
     def most(self) -> int:
-        """How many programs it may have: those that run, and spares for when these pause (`turns`) or end."""
+        """How many programs the place may hold: those that run, and spares for when these pause (`turns`) or end."""
         return most_workers(self.workers)
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
-        """Return the size of the next batch for it, 0 for none, while so many programs wait for so many places."""
+        """Return the size of the place's next batch, 0 for none, while so many programs wait for so many places."""
         # Half of an even share, so that places end together; one alone need leave nothing for others.
         share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
         return int(len(self.held) < min(self.most, self.workers + share))

@@ -52,7 +52,7 @@ class Landed(Record):
 
 
 class Load(Record):
-    """A line of `/v1/judge/stream`: the first, and one after each ten seconds without any. The service is at work."""
+    """A line of `/v1/judge/stream`: the first one, and a sign of life after each ten seconds without another."""
 
     workers: int
     queued: int

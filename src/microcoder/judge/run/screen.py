@@ -42,7 +42,7 @@ from microcoder.judge.sandbox.functions import prelude_names, public_names
 from microcoder.judge.sandbox.runner import FILE_NAME
 
 _MOST_SOURCE_CHARACTERS = 1 << 16
-"""Programs of contests are shorter; reading a longer one costs more than a batch saves."""
+"""Longest source that is screened; contest programs are shorter, and parsing costs more than a batch saves."""
 _ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
 """Names of what may run code when it is freed, so that an object left by one test could act in the next."""
 _TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))

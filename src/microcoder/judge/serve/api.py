@@ -42,7 +42,7 @@ def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
 
 
 async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verdict] | None]) -> AsyncGenerator[str]:
-    """Yield a line of JSON for each verdict; a failure is the last line, since the status was sent before."""
+    """Yield a line of JSON for each verdict or load; a failure is the last line, since the status was sent before."""
     try:
         yield service.load.model_dump_json() + "\n"
         async for landed in landing:

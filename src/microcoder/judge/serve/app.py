@@ -38,7 +38,7 @@ _HEAD_SECONDS, _IDLE_SECONDS = 10, 75
 _KERNEL_QUEUE, _ACCEPTED_AT_ONCE = 2048, 32
 """Clients that wait in the kernel, and those taken per turn of the event loop: each holds a descriptor."""
 _PER_WORKER, _SPARE = 32, 256
-"""Descriptors for a worker's sandboxes and the test that runs there; for files, shared inputs and the log."""
+"""File descriptors needed per worker (sandboxes, a running test), and for the rest (files, inputs, log)."""
 _FEWEST = 16
 
 
@@ -88,7 +88,7 @@ not a connection reset."""
 _BYTES_PER_VALUE = 256
 """Memory of one JSON value of a request, besides its text."""
 _PER_TEST, _PER_PROGRAM, _FURTHER = 3, 30, 10_000
-"""Values that a test may have, and a program with its problem; and arguments and the like of a request."""
+"""Maximum JSON values of a request: per test, per program with its problem, and for the rest."""
 _TEXT = bytes(set(range(256)) - set(b'"{[,'))
 
 
