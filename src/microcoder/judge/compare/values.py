@@ -150,7 +150,7 @@ class ValueRules:
     """How returned values are compared."""
 
     tolerance: Tolerance = _BY_DEFAULT
-    """Applies only where a real number is expected, unless the problem states it."""
+    """Tolerance of numbers; unless the problem states it, only where a real number is expected."""
     is_strict: bool = False
     """Values of different types differ: 1, 1.0 and true."""
     is_unordered: bool = False

@@ -23,10 +23,7 @@ _LONGEST_STARTER = 20_000
 
 
 def find_call(problem: Problem) -> Call | None:
-    """Return how a problem's function is called: its own `call`, else from its starter code's annotations.
-
-    None if all is plain JSON.
-    """
+    """Return how a problem's function is called: `call`, else what its starter code implies; None for plain JSON."""
     if problem.fn_name is None or problem.harness is not None:
         return None
     if problem.call is not None:

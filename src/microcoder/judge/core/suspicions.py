@@ -10,7 +10,7 @@ _SHARE = 0.2
 """Share of a batch from which a sentence is written; well-prompted models leave out a program in a few per cent."""
 _TELLING = (Outcome.TIME_LIMIT, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
 _LEAST = 5
-"""Smallest batch that is looked at."""
+"""Smallest number of verdicts for which sentences are written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,7 +252,7 @@ class Judge(Judging):
 
     @property
     def statistics(self) -> Statistics:
-        """Counts so far."""
+        """Counts so far, of this judge and its workers."""
         return sum_counts([self._own_counts, self._pool.counts])
 
     def prepare(self, problem: Problem) -> None:

@@ -76,7 +76,7 @@ class PrecompiledHeaders(Record):
     """Headers that a compiler takes in precompiled form, if a program includes one of them before all else."""
 
     compiler: str
-    """File name of the compiler that can do this."""
+    """File name of the compiler that can precompile headers."""
     headers: tuple[str, ...]
     build: tuple[str, ...]
     """The command that precompiles a source that includes one header; it must leave a file named `main`."""
@@ -97,11 +97,11 @@ class Runtime(Record):
     environment: Mapping[str, str] = {}
     """Environment variables, added to those that a binary gets."""
     readable: tuple[str, ...] = ()
-    """Paths that it may read besides the system's libraries; may hold wildcards."""
+    """Paths that the runtime may read besides the system's libraries; may hold wildcards."""
     address_space_mib: int = Field(ge=64, le=1 << 20)
-    """Address space that it may reserve; memory in use is bounded by the problem's limit all the same."""
+    """Address space that the runtime may reserve; memory in use is still bounded by the problem's limit."""
     reserved_memory_mib: int = Field(default=0, ge=0, le=1 << 14)
-    """Writable memory that it asks for and hardly uses, such as the stacks of its own threads."""
+    """Writable memory that the runtime asks for and hardly uses, such as the stacks of its own threads."""
 
     @field_validator("run", "environment", "readable")
     @classmethod

@@ -248,7 +248,7 @@ class Package(Record):
     """One pinned package."""
 
     pin: str = Field(pattern=_PIN)
-    """NAME==VERSION."""
+    """The package and its exact version: NAME==VERSION."""
     imports: tuple[str, ...] = ()
     """Module that programs import; the package's own name if left out."""
     prelude: tuple[str, ...] = ()
@@ -273,7 +273,7 @@ class PackageProfile(Record):
     name: str
     packages: tuple[Package, ...]
     path: str = ""
-    """The user's own file; empty for a profile of ours. Not a key of the file."""
+    """The user's own profile file; empty for a built-in profile. Not a key of the file."""
 
     @cached_property
     def pins(self) -> tuple[str, ...]:

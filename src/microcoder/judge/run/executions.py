@@ -31,13 +31,13 @@ class Invocation:
     program: Program
     stdin: bytes = b""
     arguments: tuple[str, ...] = ()
-    """Command-line arguments."""
+    """Command-line arguments, after the program's name."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Files in its folder, by their paths in it."""
     cpu_seconds: float = 10.0
     """CPU limit; multiplied on a machine slower than the reference, like any time limit."""
     wall_seconds: float | None = None
-    """Wall-time limit, multiplied likewise; by default three times the CPU limit and a second."""
+    """Wall-time limit, multiplied as the CPU limit is; by default three times that limit and a second."""
     memory_limit_mib: int = 512
     spare_memory_mib: int = SPARE_MEMORY_MIB
     """Address space beyond the limit. Use of more memory than the limit is noticed only when the program has ended;

@@ -84,7 +84,7 @@ class Tries:
     is_apart: bool = False
     """Whether the program changed the library: each further test has a process of its own."""
     losses: dict[int, Loss] = field(default_factory=dict)
-    """By number of a test that is to be run again: why its earlier run does not count."""
+    """Number of a test that is to be run again -> why its earlier run does not count."""
 
     @property
     def next_test(self) -> int:
@@ -236,7 +236,7 @@ class Session:
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
     def _judge_program(self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
-        """Judge a program's tests; if a repeated test ended otherwise, all anew, twice, with one process per test."""
+        """Judge a program's tests; after a doubt judge all of them anew, twice, with one process per test."""
         self._judge_tests(trial, is_wanted, tries)
         if not tries.is_doubtful and tries.is_accepted:
             self._probe(trial, tries, is_wanted)

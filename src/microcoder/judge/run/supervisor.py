@@ -36,7 +36,7 @@ from microcoder.judge.sandbox.protocol import NO_RUNTIME, Layer, Request, Result
 QUESTIONS = (protocol.STILL, protocol.SLICE)
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 60.0
-"""Further wait for an answer, as on a busy machine the fork server itself gets no processor."""
+"""Time beyond a test's limits to wait for the fork server's answer, as a busy machine may give it no processor."""
 _STDERR_TAIL = 4096
 _ALL_SEALS = 0xF
 
@@ -71,7 +71,7 @@ class TestTask:
     files: Mapping[str, bytes | None]
     """Files for the scratch folder; None makes an empty folder."""
     options: Mapping[str, Any]
-    """Further fields of `Request`: how it is run, without limits."""
+    """The fields of `Request` that say how to run the test, without limits."""
 
 
 class Loaded:
@@ -104,7 +104,7 @@ class Loaded:
         return os.pread(self.cache, protocol.MAX_MESSAGE, 1).decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Free the memory."""
+        """Close the descriptors, which frees source and cache."""
         for descriptor in {self.source, self.cache}:
             os.close(descriptor)
 

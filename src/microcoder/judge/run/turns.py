@@ -195,7 +195,7 @@ class Turn:
         return False
 
     def close(self) -> None:
-        """Free the locks."""
+        """Close the lock files, which releases the locks."""
         while self._locks:
             os.close(self._locks.pop())
 

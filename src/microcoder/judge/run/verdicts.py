@@ -102,7 +102,7 @@ class PreparedProblem:
         self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
         self.checker_limits = limits_for(checker_seconds * time_scale, CHECKER_MIB, OUTPUT_MIB)
         self.checker_works: dict[int, bool] = {}
-        """By the test's id: whether the checker program can judge the problem's own answer; filled on demand."""
+        """Test's `id()` -> whether the checker program can judge the problem's own answer; filled on demand."""
         self.number = 0
         """Unique among the problems of a judge."""
         self._seen_seconds: float | None = None

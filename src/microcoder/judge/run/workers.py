@@ -170,7 +170,7 @@ class Workers:
 
     @property
     def counts(self) -> Statistics:
-        """Counts so far."""
+        """Counts of all workers so far, summed."""
         return sum_counts(session.sandboxes.record for session in self.sessions)
 
     def open(self) -> tuple[Isolation, float]:

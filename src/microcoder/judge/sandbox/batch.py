@@ -49,7 +49,7 @@ numbers operator queue random re statistics string textwrap time typing
 MODULES = tuple(MODULES_TEXT.split())
 """Modules that a program of a shared process may import, besides `PACKAGES` and parts of `sys`."""
 PACKAGES = ("sortedcontainers",)
-"""Third-party packages that such a program may import; the fork server loads those that are installed."""
+"""Third-party packages that a program of a shared process may import, if they are installed."""
 
 _NUMBER = struct.Struct("<Q")
 _FRAME = struct.Struct("<HQ")

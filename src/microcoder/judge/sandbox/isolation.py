@@ -204,7 +204,7 @@ class Setup:
     scratch_mode: int = folders.PRIVATE_MODE
     file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
     asks_about_threads: bool = False
-    """Whether the fork server counts threads: without a user id of its own the kernel's limit cannot be used."""
+    """Whether the fork server counts threads: tests have no user id of their own, by which the kernel could."""
     shared_filter: SeccompFilter | None = None
     """The filter of all Python tests, if they can share one."""
 

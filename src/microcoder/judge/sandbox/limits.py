@@ -19,7 +19,7 @@ _MAX_DESCRIPTORS = 64
 _MAX_PROCESSES = 256 + 4
 """Limit on processes of the tests' user: 256 threads of a test, its first, the fork server, and two to spare."""
 _HEAP_ROOM_BYTES = 192 << 20
-"""Further address space of a binary: libc reserves 64 MiB for each of up to three more heaps."""
+"""Address space added for a binary: libc reserves 64 MiB for each of up to three more heaps."""
 _MAX_PENDING_SIGNALS = 256
 """Maximum pending signals of a test; each of its timers takes one."""
 _UNLIMITED = (1 << 63) - 1

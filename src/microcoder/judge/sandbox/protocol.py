@@ -99,7 +99,7 @@ class Request(NamedTuple):
     call: dict[str, Any] | None = None
     """Kinds of the function's arguments and result; None if all is plain JSON."""
     int_digits: int | None = None
-    """Digits of an integer that Python reads or writes, 0 for any number; None for what Python allows by itself."""
+    """Maximum digits of an integer that Python reads or writes, 0 for no limit; None for Python's default."""
     shared_cpu_seconds: float = 0.0
     """CPU limit of all later tests together in a series of tests in one process (see `batch`); 0 for a single test.
     Descriptors of a series: source, cache, stdin, stdout, stderr, later stdin, inputs, frames, and the socket for its

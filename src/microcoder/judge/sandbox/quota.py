@@ -38,7 +38,7 @@ _STOP_PAUSE_SECONDS, _STOP_PAUSES, _STOP_CPU_SECONDS = 5e-5, 100, 1.0
 """Interval of checks whether a test is stopped, checks until the signal is sent again, and the CPU time after which
 the test counts as evading it."""
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
-"""SECCOMP_IOCTL_NOTIF_RECV and _SEND."""
+"""The ioctls SECCOMP_IOCTL_NOTIF_RECV and SECCOMP_IOCTL_NOTIF_SEND."""
 _NOTIFICATION_BYTES = 80
 _HEAD = struct.Struct("=QIIi")
 """Layout of a notification's head: id, thread, flags, number of the call."""

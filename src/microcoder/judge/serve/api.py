@@ -104,7 +104,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["service"])
     async def metrics() -> Response:
-        """Counters for Prometheus."""
+        """Counters in the text format of Prometheus."""
         return Response(service.metrics.render(), media_type=_PROMETHEUS)
 
 

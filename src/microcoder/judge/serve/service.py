@@ -101,7 +101,7 @@ class ServiceMetrics(Collector):
         self.registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the judge's own counts, read anew for each request of Prometheus."""
+        """Yield the judge's own counts, read at each request of Prometheus."""
         statistics = self._judge.statistics
         for name, text in attribute_docstrings(Statistics).items():
             yield CounterMetricFamily(f"microcoder_judge_{name}", text.rstrip("."), value=getattr(statistics, name))
