@@ -68,7 +68,7 @@ def _is_value(classes: str) -> bool:
 
 
 _is_value_remembered = lru_cache(maxsize=4096)(_is_value)
-"""Cached, since the values of successive lines often have the same shape."""
+"""`_is_value` with a cache, since the values of successive lines often have the same shape."""
 
 
 def read(text: str, most_lexemes: int) -> Node:

@@ -197,7 +197,7 @@ class Fleet(ABC, Generic[PlaceT]):
         item.finish(answer)
 
     def _note_losses(self, answer: Any) -> Any:
-        """Return the answer on a program that another place was given before; a transport may mark it."""
+        """Return an answer, marked by some transports, on a program that was first given to a place that is lost."""
         return answer
 
     def _lose(self, place: PlaceT, why: str, items: Sequence[Work] | None = None, *, is_counted: bool = True) -> None:

@@ -39,7 +39,7 @@ class JudgeResponse(Record):
     """One verdict per program, in the order of the request."""
 
     verdicts: tuple[Verdict, ...]
-    """`sandbox_fault` says nothing about its program: do not score it."""
+    """Verdicts in order; a `sandbox_fault` says nothing about its program: do not score it."""
 
 
 class Landed(Record):
@@ -48,7 +48,7 @@ class Landed(Record):
     index: Annotated[int, Field(ge=0)]
     """Position of its program in the request."""
     verdict: Verdict
-    """`sandbox_fault` says nothing about its program: do not score it."""
+    """The verdict; a `sandbox_fault` says nothing about its program: do not score it."""
 
 
 class Load(Record):
@@ -78,7 +78,7 @@ class About(Record):
     languages: tuple[str, ...]
     workers: int
     time_scale: float
-    """Factor on time limits here."""
+    """Factor on time limits at this service."""
     stop: str
     """When a program's remaining tests are left out."""
     limits: dict[str, float]

@@ -125,7 +125,7 @@ class Language(Record):
 
     name: str = Field(pattern=r"^[a-z][\w+#.-]*$")
     aliases: tuple[str, ...] = ()
-    """Other names that are accepted."""
+    """Other names of the language, accepted wherever one is given."""
     source_file: str = ""
     compilers: tuple[str, ...] = ()
     """Commands to look for, or paths with `~` and wildcards; the first one found is used."""

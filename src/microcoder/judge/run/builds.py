@@ -78,7 +78,7 @@ class Builds:
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(count_processors())
         self._settled: dict[_Key, str] = {}
-        """The folder of each header that is there or will not be made, by language, version and header."""
+        """Folder of each header that exists, empty if it will not be made; by language, version and header."""
         self._misses: Counter[_Key] = Counter()
 
     def limit(self, language: Language) -> Language:

@@ -18,7 +18,7 @@ class Statistics:
     blind: int = 0
     """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
     shared: int = 0
-    """Tests that were accepted in a process that they shared."""
+    """Tests that were accepted in a process shared with others."""
     differences: int = 0
     """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
     whose output is luck: please report others."""
@@ -33,7 +33,7 @@ class Statistics:
     judged: int = 0
     """Programs that were judged, those answered from the cache not included."""
     from_cache: int = 0
-    """Verdicts that an earlier, or a simultaneous, identical program had already."""
+    """Programs answered with the verdict of an earlier or simultaneous identical one."""
     faults: int = 0
     """Programs that stayed unscored because the sandbox failed."""
     checker_crashes: int = 0
@@ -54,4 +54,4 @@ class WorkerRecord(Statistics):
     """One worker's counts, and its decisions about the time of its latest test in words."""
 
     reasons: list[str] = field(default_factory=list)
-    """Why the test was given longer or run again."""
+    """Why the latest test was given longer or run again."""

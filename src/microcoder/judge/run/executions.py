@@ -33,7 +33,7 @@ class Invocation:
     arguments: tuple[str, ...] = ()
     """Command-line arguments, after the program's name."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files in its folder, by their paths in it."""
+    """Files in the program's folder, by their paths in it."""
     cpu_seconds: float = 10.0
     """CPU limit; multiplied on a machine slower than the reference, like any time limit."""
     wall_seconds: float | None = None

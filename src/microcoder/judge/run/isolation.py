@@ -134,7 +134,7 @@ class Isolation:
 
     enforced: tuple[str, ...]
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Layer to the reason why it could not be put on."""
+    """Layer -> why it could not be put on."""
     call_stack: str = ""
     """Why programs recurse less deep than under plain python; empty if they do not."""
 

@@ -210,7 +210,7 @@ class _Screen(ast.NodeVisitor):
         """Whether it makes a set, whose order follows addresses in memory, or goes on after running out of memory."""
 
     def visit_Module(self, node: ast.Module) -> None:
-        """Learn all imports first: a function may use what is imported below it."""
+        """Record all imports and names first, then walk: a function may use what is imported below it."""
         found: list[ast.AST] = [node]
         first = set(itertools.takewhile(runs_nothing, node.body))
         for inner in found:

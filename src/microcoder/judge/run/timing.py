@@ -103,7 +103,7 @@ print(place, words[0])
 """The second fixed program: walks through a few MiB and sorts; neighbours slow it as they slow large tables."""
 
 LARGE_KIB = 4 << 10
-"""Programs with more memory than that live beyond a core's own cache."""
+"""Memory above which a program does not fit into a core's own cache."""
 
 MAX_SCALE = 4.0
 MAX_SLOWDOWN = 1.6
@@ -231,7 +231,7 @@ SHORTEST_EXTENSION_SECONDS = 0.05
 _IN_THE_QUEUE_SECONDS = 0.25
 """Extension for a test with a thread that runs or is queued now: its wait is only counted once that is over."""
 _BLIND_FACTOR = 3.0
-"""How much longer a test may take if the kernel does not say how long it waited."""
+"""Multiple of its wall limit that a test may take if the kernel does not say how long it waited."""
 _STUCK_FACTOR = 100.0
 """A test that takes this many times its wall limit ends as a fault of the machine."""
 

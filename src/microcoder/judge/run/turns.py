@@ -4,9 +4,9 @@ A place is the right to run a program. A thread gets a program together with a p
 judged. One that has had a slice of CPU time while others wait that had none pauses: it gives its place to another
 thread and waits for one again. So nobody waits for the end of an endless program.
 
-Two file locks of the kernel hold for all processes of a judge. Who runs holds the lock `room`, shared. Who is to run
-alone takes the lock `door`, so that no other program can begin, and waits until all have released `room`. A process
-that ends, however it does, releases its locks.
+Two file locks are common to all processes of a judge. The thread of a running program holds the lock `room`, shared.
+One whose program is to run alone takes the lock `door`, so that no other can begin, and waits until all have released
+`room`. The kernel releases the locks of a process that ends.
 """
 
 import contextlib
@@ -153,7 +153,7 @@ class Turn:
         self._places = places or Places()
         self._lock_files = lock_files
         self._locks: list[int] = []
-        """`door` and `room`, which each thread opens for itself when it first needs them, as locks need."""
+        """`door` and `room`, opened on first use by each thread for itself: a lock belongs to the open file."""
         self._is_inside = False
 
     @contextlib.contextmanager

@@ -104,7 +104,7 @@ class PreparedProblem:
         self.checker_works: dict[int, bool] = {}
         """Test's `id()` -> whether the checker program can judge the problem's own answer; filled on demand."""
         self.number = 0
-        """Unique among the problems of a judge."""
+        """Number of the problem, unique in its judge."""
         self._seen_seconds: float | None = None
 
     @property

@@ -111,7 +111,7 @@ class Work:
     number: int = field(default_factory=count(1).__next__)
     """Number by which a place refers to this program in its answers."""
     num_losses: int = 0
-    """How many places were lost while they had it."""
+    """How many places were lost while they held this program."""
     lost_since: float = 0.0
     """When a loss of it was first counted, by `time.monotonic`; 0 if never."""
 
@@ -123,7 +123,7 @@ class Work:
         return self.problem.number, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     def is_wanted(self) -> bool:
-        """Whether anyone still waits."""
+        """Whether a future that is not cancelled waits for the answer."""
         return not all(future.cancelled() for future in tuple(self.waiting))
 
     def finish(self, answer: Answer | None) -> None:
