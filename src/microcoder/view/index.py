@@ -1,13 +1,16 @@
-"""The index of a run: small columns of all rollouts in memory, for lists, filters and maps; and search in texts.
+"""An opened run (`RunSource`), the index of its rollouts, and search in their texts.
 
-The columns travel to the page as they are (`Index.pack`), and the page filters them (`static/columns.js`), from a
-server as from a bundle: there is one implementation of the filters.
+The index holds small columns of all rollouts in memory. They travel to the page as they are (`Index.pack`), which
+filters them (`static/columns.js`), from a server as from a bundle: there is one implementation of the filters.
 """
 
 import json
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +22,13 @@ from numpy.typing import NDArray
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import count_processors
+from microcoder.view.files import ProblemTests, Row
 
 WORDS = ("split", "problem_id", "tier", "verdict", "masked_why")
 INTEGERS = ("step", "row", "sample_index", "num_tokens", "tests_passed", "tests_total")
 FLOATS = ("reward", "advantage", "cpu_seconds")
 FLAGS = ("is_truncated",)
+COLUMN_NAMES = (*WORDS, *INTEGERS, *FLOATS, *FLAGS)
 SPLITS = ("train", "heldout", "evaluation", "judged", "corpus")
 UNKNOWN = -1
 """An integer that the files do not hold."""
@@ -73,7 +78,7 @@ class Index:
 
     def pack(self) -> bytes:
         """Return the index as bytes: the JSON header's length (uint32), the header, the columns, little-endian."""
-        arrays = {name: _narrow(name, self.columns[name], len(self.words.get(name, ()))) for name in _NAMES}
+        arrays = {name: _narrow(name, self.columns[name], len(self.words.get(name, ()))) for name in COLUMN_NAMES}
         head: dict[str, Any] = {"version": self.version, "num": len(self), "words": dict(self.words)}
         head["columns"] = [[name, array.dtype.name] for name, array in arrays.items()]
         text = json.dumps(head, separators=(",", ":")).encode("ascii")
@@ -83,9 +88,6 @@ class Index:
             body = array.tobytes()
             parts += [body, b"\0" * (-len(body) % _ALIGNMENT)]
         return b"".join(parts)
-
-
-_NAMES = (*WORDS, *INTEGERS, *FLOATS, *FLAGS)
 
 
 def _narrow(name: str, column: NDArray[Any], num_words: int) -> NDArray[Any]:
@@ -125,7 +127,7 @@ class IndexBuilder:
             name: np.concatenate([part[name] for part in self.parts.values()])
             if self.parts
             else np.zeros(0, dtype=np.int32)
-            for name in _NAMES
+            for name in COLUMN_NAMES
         }
         words = {name: tuple(codes) for name, codes in self._codes.items()}
         ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
@@ -133,14 +135,9 @@ class IndexBuilder:
         return Index(words, {name: column[order] for name, column in columns.items()}, self._version)
 
 
-FIELDS = ("prompt", "response", "program", "errors")
-_MOST_MATCHES = 60
-_LONGEST_NEEDLE = 500
-_GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
-
-pc: Any = pyarrow.compute  # Its functions are made as it is imported: a type checker sees none.
 Texts = Mapping[str, Any]
 """Field -> Arrow array of texts, plain or dictionary-encoded; a field that a part does not have is left out."""
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +146,76 @@ class IndexPart:
 
     num_rows: int
     read: Callable[[], Texts]
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """Facts, notices, charts and tables about a run as a whole, as plain JSON values."""
+
+    state: str
+    """Such as `finished` or `24 steps so far`."""
+    facts: Sequence[tuple[str, str]] = ()
+    notices: Sequence[str] = ()
+    """Warnings that a reader must know before trusting the figures."""
+    charts: Sequence[Row] = ()
+    tables: Sequence[Row] = ()
+    """Each a title, column names and rows of texts."""
+
+
+class RunSource(ABC):
+    """One opened run; its files, which may grow, are checked for changes at most once a second."""
+
+    kind: str
+    name: str
+    tests: ProblemTests
+
+    def __init__(self) -> None:
+        self._builder = IndexBuilder()
+        self._index = self._builder.build()
+        self._looked = -_SECONDS_BETWEEN_LOOKS
+        self._lock = threading.Lock()
+
+    def index(self) -> Index:
+        """Return the index of all rollouts; files that grew or were rewound are read again."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
+                if self._refresh():
+                    self._index = self._builder.build()
+                self._looked = time.monotonic()
+            return self._index
+
+    def stamp(self) -> str:
+        """Return the version of the source's content: it changes whenever `index` or `about` would."""
+        return str(self.index().version)
+
+    @abstractmethod
+    def _refresh(self) -> bool:
+        """Put what is new in the files into the builder; return whether anything was new."""
+
+    @abstractmethod
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the texts of all rollouts, in the order of the index."""
+
+    @abstractmethod
+    def read(self, record: Row) -> Row:
+        """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it."""
+
+    def read_all(self, index: Index) -> Iterator[Row]:
+        """Yield what `read` returns for every rollout, in the order of the index."""
+        for place in range(len(index)):
+            yield self.read(index.record(place))
+
+    @abstractmethod
+    def about(self) -> RunInfo:
+        """Return facts, notices, charts and tables about the run as a whole."""
+
+
+FIELDS = ("prompt", "response", "program", "errors")
+_MOST_MATCHES = 60
+_LONGEST_NEEDLE = 500
+_GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
+
+pc: Any = pyarrow.compute  # Its functions are made as it is imported: a type checker sees none.
 
 
 @dataclass(frozen=True, slots=True)

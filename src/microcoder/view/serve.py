@@ -41,9 +41,9 @@ from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
 from microcoder.judge.core.files import cut_pieces, read_json
 from microcoder.lab.studies.report import check_alike, describe_report
 from microcoder.train.runs import read_history
-from microcoder.view.files import ProblemTests, tests_of_files
-from microcoder.view.index import Index, Needle, find_texts, list_matches
-from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunSource, VerdictSource
+from microcoder.view.files import ProblemTests, Row, tests_of_files
+from microcoder.view.index import Index, Needle, RunSource, find_texts, list_matches
+from microcoder.view.sources import CorpusSource, EvaluationSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
 

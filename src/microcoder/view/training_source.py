@@ -19,12 +19,11 @@ from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.accuracy import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history, steps_in
-from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
-from microcoder.view.index import FLAGS, FLOATS, INTEGERS, SPLITS, WORDS, Index, IndexPart, Texts, pc
-from microcoder.view.sources import Row, RunInfo, RunSource
+from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, Row, present, read_row, stamp_of, tests_of_run
+from microcoder.view.index import COLUMN_NAMES, SPLITS, Index, IndexPart, RunInfo, RunSource, Texts, pc
 
 _SECONDS, _DETAIL, _OUTPUT = (f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output"))
-_LIGHT = (*WORDS, *INTEGERS, *FLOATS, *FLAGS, _SECONDS)
+_LIGHT = (*COLUMN_NAMES, _SECONDS)
 _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost")
 
 
