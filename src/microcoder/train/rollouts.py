@@ -1,9 +1,9 @@
-"""Rollouts: prompts as text, responses read from tokens; scored ones, their rows in files, statistics of them."""
+"""Rollouts: prompts as text, responses read from tokens; scored ones, and statistics of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.types import Program, Rollout, Verdict
@@ -96,34 +96,6 @@ class ScoredRollout:
     """Advantage that `mask`, `penalty` and `mismatch` removed; a missing key means none."""
     staleness: int = 0
     """Age of the oldest weights that it was sampled from, in steps behind the newest."""
-
-
-def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
-    """Return a scored rollout as the plain row that the rollout files hold."""
-    rollout, verdict = sample.rollout, sample.verdict
-    return {
-        "step": step,
-        "problem_id": rollout.problem_id,
-        "tier": sample.tier,
-        "sample_index": sample.sample_index,
-        "prompt": rollout.prompt,
-        "completion": rollout.completion,
-        "num_tokens": len(rollout.token_ids),
-        "is_truncated": rollout.is_truncated,
-        "temperature": temperature,
-        "program": sample.program.code,
-        "extraction": sample.program.reason,
-        "verdict": str(verdict.outcome),
-        "tests_passed": verdict.tests_passed,
-        "tests_total": verdict.tests_total,
-        "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
-        "reward": sample.reward,
-        "length_penalty": sample.length_penalty,
-        "rewards": list(sample.rewards.items()),
-        "advantage": sample.advantage,
-        "masked_why": sample.masked_why,
-        "lost": list(sample.lost.items()),
-    }
 
 
 def has_signal(rewards_G: Sequence[float | None]) -> bool:

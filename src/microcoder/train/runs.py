@@ -22,7 +22,7 @@ cut back to the step that is resumed from.
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from pydantic import TypeAdapter, ValidationError
 from microcoder.judge.core.errors import DataError, TrainingError, explain_fault
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.rollouts import ScoredRollout
 
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 CATALOGUE = "runs.json"
@@ -117,8 +118,36 @@ class RunDirectory(WorkFolder):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
+    """Return a scored rollout as the plain row that the rollout files hold."""
+    rollout, verdict = sample.rollout, sample.verdict
+    return {
+        "step": step,
+        "problem_id": rollout.problem_id,
+        "tier": sample.tier,
+        "sample_index": sample.sample_index,
+        "prompt": rollout.prompt,
+        "completion": rollout.completion,
+        "num_tokens": len(rollout.token_ids),
+        "is_truncated": rollout.is_truncated,
+        "temperature": temperature,
+        "program": sample.program.code,
+        "extraction": sample.program.reason,
+        "verdict": str(verdict.outcome),
+        "tests_passed": verdict.tests_passed,
+        "tests_total": verdict.tests_total,
+        "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
+        "reward": sample.reward,
+        "length_penalty": sample.length_penalty,
+        "rewards": list(sample.rewards.items()),
+        "advantage": sample.advantage,
+        "masked_why": sample.masked_why,
+        "lost": list(sample.lost.items()),
+    }
+
+
 def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rollout rows (see `rollouts.rollout_row`) as zstd Parquet by an atomic rename."""
+    """Write rollout rows (see `rollout_row`) as zstd Parquet by an atomic rename."""
     import pyarrow as pa
 
     text, whole, real, claim = pa.string(), pa.int64(), pa.float64(), pa.bool_()

@@ -1,6 +1,6 @@
 """Config tables that training recipes and evaluations share: judge and prompt."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,6 @@ from pydantic import Field, JsonValue, field_validator
 from microcoder.judge import JudgeOptions, StopRule
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.prompts import Asker, load_asker
-from microcoder.judge.core.types import Problem
 from microcoder.judge.languages import add_language
 from microcoder.judge.run.options import SandboxOptions
 
@@ -71,9 +70,3 @@ class PromptConfig(Config):
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
     """Return the function from problems to prompts of a `[prompt]` table; `style` overrides the table's."""
     return load_asker(style or config.style, config.options, system=config.system)
-
-
-def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
-    """Return the ids of `problems` that share their id or statement with one of `others`."""
-    ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
-    return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]

@@ -14,11 +14,10 @@ from microcoder.train.algorithm.sampling import DiversityTemperature, Temperatur
 from microcoder.train.algorithm.selection import PassCount, choose_problems, count_passes
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, steps_in, write_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, rollout_row, steps_in, write_rollouts
 
 
 @dataclass(kw_only=True)
