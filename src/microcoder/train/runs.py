@@ -109,7 +109,7 @@ class RunDirectory(WorkFolder):
         return read_rows(self.evaluations)
 
     def rewind(self, step: int) -> None:
-        """Drop everything after `step`, so that a resumed run writes it exactly once."""
+        """Delete the rows and files of all steps after `step`, which a resumed run writes again."""
         for rows in filter(Path.exists, (self.metrics, self.evaluations)):
             write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
@@ -173,7 +173,7 @@ def read_rollouts(path: Path, *, columns: list[str] | None = None) -> list[dict[
 
 
 def steps_in(folder: Path) -> list[int]:
-    """Return the steps of which a run's folder of rollouts, held-out samples or checkpoints has something whole."""
+    """Return the steps, ascending, that a folder of rollouts, held-out samples or checkpoints has complete."""
     if not folder.is_dir():
         return []
     return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))
@@ -186,7 +186,7 @@ def problems_digest(manifest: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class History:
-    """One run, finished or not."""
+    """What a run directory holds of one run, finished or not: manifest, summary, metrics, evaluations."""
 
     run: RunDirectory
     manifest: Mapping[str, Any]
@@ -223,7 +223,7 @@ class History:
         return {row["problem_id"]: row["tier"] or "untiered" for rows in found for row in rows}
 
     def of_tier(self, solved: Mapping[str, Sequence[bool | None]], tier: str) -> dict[str, Sequence[bool | None]]:
-        """Return an evaluation's problems of a tier; all of them for an empty one."""
+        """Return the entries of `solved` (`EvaluationMetrics.solved`) of a tier's problems; all if `tier` is empty."""
         return {name: samples for name, samples in solved.items() if not tier or self.tier_of.get(name) == tier}
 
     @cached_property
@@ -251,7 +251,7 @@ def read_steps(run: RunDirectory) -> list[StepMetrics]:
 
 
 _adapter_of = cache(TypeAdapter)
-"""Kept: to make one takes longer than to read a run, which an open page does every few seconds."""
+"""Return the validator of a row class; cached, as making one takes longer than reading a run."""
 
 
 def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> list[RowT]:

@@ -36,7 +36,7 @@ class SandboxConfig(SandboxOptions):
 
 
 class EvaluatorConfig(SandboxConfig):
-    """The judge."""
+    """Options of the judge."""
 
     backend: Literal["process", "ray"] | tuple[Annotated[str, Field(pattern="^https?://")], ...] = "process"
     """Where programs run: sandboxes of this process, every node of the Ray cluster (`ray`), or `microcoder serve` at an
@@ -54,7 +54,7 @@ class EvaluatorConfig(SandboxConfig):
 
 
 class PromptConfig(Config):
-    """The prompt of a problem."""
+    """How prompts are made of problems."""
 
     style: str = Field(default="instruct", min_length=1)
     """`instruct`: the statement and the answer's format; `bare`: the statement alone; `template`: `options.text`, with
@@ -62,11 +62,11 @@ class PromptConfig(Config):
     options: dict[str, Any] = Field(default={})
     """Options of the style: `text` of `template`, keyword-only parameters of your own function."""
     system: str | None = None
-    """A system turn."""
+    """Text of a system turn before the prompt; None: no such turn."""
     chat_template_options: dict[str, JsonValue] = Field(default={})
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
-    """Return the function from problems to prompts of a `[prompt]` table; `style` overrides the table's."""
+    """Return the function that makes prompts of problems by a `[prompt]` table; `style` overrides the table's."""
     return load_asker(style or config.style, config.options, system=config.system)
