@@ -56,7 +56,7 @@ class Recorder:
         return self.schedule.at(step)
 
     def choose_problems(self, problem_ids: Sequence[str], *, number: int, seed: int, step: int) -> list[str]:
-        """Return the problems that a step samples, by the rollouts of the steps before (`active.choose_problems`)."""
+        """Return the problems that a step samples, by the earlier steps' rollouts (see `selection.choose_problems`)."""
         for before in (one for one in steps_in(self.run.rollouts) if one < step and one not in self._passes):
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)

@@ -1,7 +1,4 @@
-"""The problems of a run with their prompts, training and held-out; and the inputs of its engine.
-
-Engines translate and decide nothing.
-"""
+"""The problems of a run with their prompts, training and held-out; and the inputs of its engine."""
 
 import hashlib
 import json
@@ -61,7 +58,7 @@ class Tasks:
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return a config's problems with their prompts; DataError if training and held-out ones coincide."""
+    """Return a config's problems with their prompts; DataError if a held-out problem is a training problem too."""
     train, heldout, left_out = _read_problems(config.problems)
     if shared := _find_shared(heldout, train):
         raise DataError(
