@@ -19,7 +19,7 @@ from microcoder.train.verl.names import COLUMN, Sampling, problem_name, sampling
 
 
 class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[name-defined, misc]
-    """verl's worker; the batch sets temperature, length limit and seed."""
+    """verl's agent-loop worker, which samples each response with the temperature, length limit and seed of its row."""
 
     async def _run_agent_loop(self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any) -> Any:
         if (asked := kwargs.get(COLUMN)) is not None:
@@ -39,7 +39,7 @@ class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type
 
 
 class SamplingManager(AgentLoopManagerTQ):
-    """verl's manager, whose `sampling` the trainer sets before each round of prompts."""
+    """verl's manager of agent loops; the trainer sets its `sampling` before each round of prompts."""
 
     sampling: Sampling | None = None
 
