@@ -31,28 +31,28 @@ FLAGS = ("is_truncated",)
 COLUMN_NAMES = (*WORDS, *INTEGERS, *FLOATS, *FLAGS)
 SPLITS = ("train", "heldout", "evaluation", "judged", "corpus")
 UNKNOWN = -1
-"""An integer that the files do not hold."""
+"""Value in an integer column of what the files do not hold."""
 _ALIGNMENT = 8
 
 Columns = Mapping[str, NDArray[Any]]
-"""Columns of equal length: codes of `WORDS`, and the numbers."""
+"""Name -> column, all of equal length: for `WORDS` the codes of the words, for the others the values."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """Rollouts in order of step, split and row."""
+    """Small columns of a run's rollouts, in order of step, split and row."""
 
     words: Mapping[str, Sequence[str]]
     """Column -> its words; a rollout's code in that column is an index into them."""
     columns: Columns
     version: int = 0
-    """Changes with the content."""
+    """Number that changes with the content."""
 
     def __len__(self) -> int:
         return len(self.columns["row"])
 
     def count(self, column: str) -> dict[str, int]:
-        """Return how often each word of a column occurs; words that do not occur are left out."""
+        """Return the count of each word of a column of `WORDS`; zeros are left out."""
         counts = np.bincount(self.columns[column], minlength=len(self.words[column]))
         return {word: int(count) for word, count in zip(self.words[column], counts, strict=True) if count}
 
@@ -102,7 +102,7 @@ class IndexBuilder:
     def __init__(self) -> None:
         self._codes: dict[str, dict[str, int]] = {name: {} for name in WORDS}
         self.parts: dict[str, Columns] = {}
-        """File -> its columns."""
+        """Name of a file, as given to `put_rows` -> its columns."""
         self._version = 0
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -153,13 +153,13 @@ class RunInfo:
     """Facts, notices, charts and tables about a run as a whole, as plain JSON values."""
 
     state: str
-    """Such as `finished` or `24 steps so far`."""
+    """State of the run, such as `finished` or `24 steps so far`."""
     facts: Sequence[tuple[str, str]] = ()
     notices: Sequence[str] = ()
     """Warnings that a reader must know before trusting the figures."""
     charts: Sequence[Row] = ()
     tables: Sequence[Row] = ()
-    """Each a title, column names and rows of texts."""
+    """Tables, each with `title`, `columns` (their names) and `rows` of texts."""
 
 
 class RunSource(ABC):
@@ -194,11 +194,11 @@ class RunSource(ABC):
 
     @abstractmethod
     def parts(self, index: Index) -> list[IndexPart]:
-        """Return the texts of all rollouts, in the order of the index."""
+        """Return the rollouts in the order of the index, in parts whose texts are read when needed, for a search."""
 
     @abstractmethod
     def read(self, record: Row) -> Row:
-        """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it."""
+        """Return the texts and tests that the files hold of a rollout, given by its record (`Index.record`)."""
 
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield what `read` returns for every rollout, in the order of the index."""
@@ -228,7 +228,7 @@ class Needle:
     """One of `FIELDS`; empty: any."""
 
     def __post_init__(self) -> None:
-        """Raise DataError for what cannot be searched, before anything is read."""
+        """Raise DataError for too long a text, an unknown field or an invalid regular expression."""
         if len(self.text) > _LONGEST_NEEDLE:
             raise DataError(f"the search has {len(self.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
         if self.field and self.field not in FIELDS:

@@ -49,7 +49,7 @@ class LineSource(RunSource):
     """A run with one rollout per line or row of some files; a subclass defines how a line is read."""
 
     split: str
-    """The split of all its rollouts."""
+    """Value of the column `split` of all rollouts."""
 
     def __init__(self, *files: Path) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class LineSource(RunSource):
         self._stamp: object = None
 
     def parts(self, index: Index) -> list[IndexPart]:
-        """Return the texts of all rollouts, in parts of some lines each."""
+        """Return the rollouts in parts of some lines each, whose texts are read when needed."""
         num, read = len(index), functools.partial(self._read_texts, index)
         return [IndexPart(min(_ROWS_A_PART, num - i), functools.partial(read, i)) for i in range(0, num, _ROWS_A_PART)]
 
@@ -117,10 +117,10 @@ class CorpusSource(LineSource):
         self.tests = tests_of_files([root])
         self._root = root
         self._num_rows: list[int] = []
-        """Of each file."""
+        """Number of rows of each file."""
 
     def read(self, record: Row) -> Row:
-        """Return a problem's texts."""
+        """Return a problem's statement, source text, solution and facts, as the texts of a rollout."""
         row = record["row"]
         for path, num_rows in zip(self._files, self._num_rows, strict=True):
             if row < num_rows:
@@ -193,7 +193,7 @@ _WIRE = "\x1eresults "
 
 
 class EvaluationSource(LineSource):
-    """Answers to a benchmark with their verdicts, complete or not."""
+    """A folder that `microcoder eval` wrote, finished or not: each answer with its verdict as a rollout."""
 
     kind = "evaluation"
     split = "evaluation"
@@ -220,7 +220,7 @@ class EvaluationSource(LineSource):
         return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
 
     def stamp(self) -> str:
-        """Return a text that changes with the lines, and when the results are written."""
+        """Return a text that changes when samples or verdicts are added, or the results are written."""
         return f"{super().stamp()} {self._folder.results.exists()}"
 
     def about(self) -> RunInfo:
@@ -265,7 +265,7 @@ def _unwire(output: str | None) -> str | None:
 
 
 class VerdictSource(LineSource):
-    """A file of verdicts on submissions."""
+    """A file that `microcoder judge` wrote: each submission with its verdict as a rollout."""
 
     kind = "verdicts"
     split = "judged"
