@@ -50,7 +50,7 @@ class JudgeFlags(SandboxFlags):
     stop: StopRule = "first_limit"
     """When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never."""
     time_scale: float | None = None
-    """Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`)."""
+    """Factor on all CPU limits; by default measured on this machine, then at least 1 (see `microcoder doctor`)."""
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
     checker_seconds: float = CHECKER_SECONDS
