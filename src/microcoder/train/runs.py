@@ -93,7 +93,7 @@ class RunDirectory(WorkFolder):
         return max(steps_in(self.checkpoints), default=None)
 
     def read_manifest(self) -> dict[str, Any]:
-        """Return the manifest."""
+        """Return the contents of `manifest.json`; DataError if it is damaged or missing."""
         return read_json(self.manifest, what="run manifest")
 
     def read_summary(self) -> dict[str, Any] | None:
@@ -197,7 +197,7 @@ class History:
 
     @property
     def name(self) -> str:
-        """The run's own name, or its folder's."""
+        """The run's name in its manifest, else its folder's."""
         return str(self.manifest.get("name") or self.run.root.resolve().name)
 
     @property

@@ -103,7 +103,7 @@ class VllmConfig(Config):
     enable_sleep_mode: bool = False
     """Free vLLM's memory during updates; waking it takes a copy of the weights."""
     tensor_parallel_size: int = Field(default=1, ge=1)
-    """Training processes that share one vLLM."""
+    """Number of training processes that share one vLLM."""
 
 
 class MismatchConfig(Config):

@@ -29,7 +29,7 @@ _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A warning about a step."""
+    """An early warning about a step: its name, the cause seen in the metrics, and the fix."""
 
     name: str
     cause: str

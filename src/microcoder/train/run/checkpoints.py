@@ -48,7 +48,7 @@ class PhaseClock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the body's time for this phase."""
+        """Within the body, count the wall time for the phase `name`."""
         self._observer.phase(name)
         start = time.perf_counter()
         try:
@@ -126,7 +126,7 @@ def check_model_folder(path: Path) -> None:
 
 
 def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:
-    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`."""
+    """Rename an engine's folder to the step's checkpoint, delete the oldest beyond `keep`, and return the new path."""
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoints / f"step_{step:06d}"
     published.parent.mkdir(exist_ok=True)

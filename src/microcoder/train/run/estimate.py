@@ -271,7 +271,7 @@ _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memo
 
 @contextmanager
 def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
-    """Within the body, turn a full disk or a lack of memory into a TrainingError of one line; others pass unchanged."""
+    """Within the body, turn errors of a full disk or a lack of memory into a TrainingError; others pass unchanged."""
     try:
         yield
     except MicroCoderError:

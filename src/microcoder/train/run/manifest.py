@@ -98,7 +98,7 @@ values."""
 
 
 def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return the entries of any manifest: command, time, config, version of code and packages, machine."""
+    """Return the entries that every manifest has: command, time, config, version of code and packages, machine."""
     return {
         "format": FORMAT,
         "name": name,

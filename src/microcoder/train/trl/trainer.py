@@ -388,7 +388,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
 
 class _StepBoundary(TrainerCallback):
-    """Probes and evaluates before the first step; requests checkpoints only between steps: a resume is bit-exact."""
+    """Probes and evaluates before the first step; requests checkpoints between steps only, for bit-exact resumes."""
 
     def __init__(self, trainer: MicroCoderTrainer) -> None:
         self.trainer = trainer
@@ -433,7 +433,7 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
 def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
     """Within the body, sample from a random state of `seed`; that of training is restored after it.
 
-    vLLM draws from the process's own generators: torch's, or a seed a response from numpy's.
+    vLLM draws from the process's own generators: from torch's, or from numpy's a seed for each response.
     """
     state = np.random.get_state()
     with torch.random.fork_rng():

@@ -89,8 +89,9 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> str:
-    """Return the starting weights' folder or Hub id, the micro lab's built when not cached; check that verl takes the
-    recipe.
+    """Return the folder or Hub id of the starting weights, built first if the micro lab's are not cached.
+
+    Raises ConfigError if verl is not installed, or lacks a setting of the recipe.
     """
     silence_transformers()
     if find_spec("verl") is None or find_spec("transfer_queue") is None:
