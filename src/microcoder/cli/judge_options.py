@@ -24,7 +24,7 @@ class SandboxFlags:
     """Run even if the sandbox lacks isolation. Only for programs that you trust."""
 
     def read(self, **further: Any) -> JudgeOptions:
-        """Return these and further options as `JudgeOptions`."""
+        """Return these options but the languages, and further ones, as `JudgeOptions`."""
         mine = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "languages"}
         return JudgeOptions.read({**mine, **further})
 
@@ -33,7 +33,7 @@ class SandboxFlags:
         return Judge(self.read(**further))
 
     def add_languages(self) -> None:
-        """Register the languages of the files."""
+        """Register the languages of the files in `languages`."""
         for path in self.languages:
             add_language(path)
 

@@ -225,7 +225,7 @@ class Needle:
     text: str
     is_regex: bool = False
     field: str = ""
-    """One of `FIELDS`; empty: any."""
+    """Field to search, one of `FIELDS`; empty: all of them."""
 
     def __post_init__(self) -> None:
         """Raise DataError for too long a text, an unknown field or an invalid regular expression."""

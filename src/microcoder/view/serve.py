@@ -351,7 +351,7 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
 def read_static() -> dict[str, bytes]:
-    """Return the page's files by name."""
+    """Return the page's files (HTML, styles, scripts) by name."""
     folder = files("microcoder.view").joinpath("static")
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
 

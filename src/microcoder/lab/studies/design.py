@@ -33,7 +33,7 @@ INSIGHTS = tuple(
     for aspect, num in (("E", 4), ("T", 10), ("D", 4), ("C", 6), ("M", 6), ("B", 3), ("K", 1))
     for number in range(num)
 )
-"""The paper's 34 insights (arXiv 2603.07777, sections 2, 3, 4 and 7): evaluator, temperature, data, context length,
+"""Ids of the paper's 34 insights (arXiv 2603.07777, sections 2, 3, 4, 7): evaluator, temperature, data, context length,
 truncation mask, batch size, KL and clip. X1, X2 ... are claims beyond them."""
 
 
@@ -185,7 +185,7 @@ class FigureChoice(Config):
 
 
 class Level(Config):
-    """One setting of the factor."""
+    """One setting of the factor that a study varies."""
 
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its remainder."""
@@ -196,10 +196,10 @@ class Level(Config):
 
 
 class Scale(Config):
-    """The same study at another size."""
+    """A size at which a study can be run: its recipe, seeds and keys."""
 
     baseline: Path
-    """Recipe, from the study's folder."""
+    """Path of the recipe, relative to the study's folder."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """Seeds in the order in which they are run."""
     set: dict[str, Any] = Field(default_factory=dict)
@@ -219,7 +219,7 @@ class Study(Config):
     factor: str = Field(min_length=1)
     """The factor, in words."""
     baseline: Path
-    """Recipe of the micro lab, from the study's folder."""
+    """Path of the recipe of the micro lab, relative to the study's folder."""
     reference: str = ""
     """The level that is the baseline, or the one that others are compared with; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
@@ -228,11 +228,11 @@ class Study(Config):
     figure: FigureChoice | None = None
     """The figure of the page."""
     levels: dict[str, Level] = Field(default_factory=dict)
-    """Configurations that are trained."""
+    """Name -> level: the configurations that are trained."""
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     """Measurements without whole training runs."""
     scales: dict[str, Scale] = Field(default_factory=dict)
-    """`quick`, and model sizes."""
+    """Name -> scale, such as `quick` or a model's size; the study itself is at scale `micro`."""
     claims: tuple[Claim, ...] = ()
     """Claims; empty for a study whose results are reported elsewhere."""
 

@@ -240,7 +240,7 @@ def write_catalogue(works: Sequence[Work]) -> None:
 
 
 def _group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return a catalogue, the labels of each folder, from the folder of each label."""
+    """Return a catalogue, folder -> its labels, given label -> folder."""
     by_name: dict[str, list[str]] = {}
     for label, name in names.items():
         by_name.setdefault(name, []).append(label)
