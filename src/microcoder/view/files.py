@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 64
 
 
 def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
-    """Return the columns `names` of a row, those that the file has; DataError if it has no such row any more."""
+    """Return the columns `names` of a row, those that the file has; DataError if file or row cannot be read."""
     try:
         with pq.ParquetFile(path) as file:
             left = row

@@ -14,7 +14,7 @@ UNSCORED_SHARE = 0.01
 WEIGHT_RANGE = (0.9, 1.1)
 DROPPED_SHARE = 0.05
 IDLE_STEPS = 20
-"""Steps without effect after which a mechanism is idle; one that affects a rollout in 3,000 acts in them with 97 %."""
+"""Steps without effect that make a mechanism idle; the chance to miss one that affects 1 rollout in 3,000 is 3 %."""
 STEADINESS = 0.7
 """A fall counts as steady if the correlation of diversity with the step is below minus this."""
 WINDOW_STEPS = 50
