@@ -10,10 +10,10 @@ from microcoder.judge.core.files import append_row, write_json
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Rollout, TestResult, Verdict
 from microcoder.train.metrics import StepMetrics, summarise_evaluation, summarise_step
-from microcoder.train.rollouts import ScoredRollout, rollout_row
+from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.checkpoints import RunClock
 from microcoder.train.run.session import summarise
-from microcoder.train.runs import RunDirectory, write_rollouts
+from microcoder.train.runs import RunDirectory, rollout_row, write_rollouts
 
 TIERS = {"easy": (0.45, 0.97), "medium": (0.12, 0.72), "hard": (0.0, 0.2)}
 LIMIT = 256

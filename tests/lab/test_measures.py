@@ -16,9 +16,8 @@ from microcoder.judge.core.types import Rollout
 from microcoder.lab.studies.work import MeasuredValue, Work
 from microcoder.train.algorithm.scoring import score_heldout
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.tasks import load_tasks
-from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, rollout_row, write_rollouts
 
 RULES = {"none": {}, "all": {"algorithm.masking.kind": "all"}}
 

@@ -23,10 +23,10 @@ from microcoder.train.metrics import (
     summarise_evaluation,
     summarise_step,
 )
-from microcoder.train.rollouts import measure_diversity, measure_group_diversity, rollout_row
+from microcoder.train.rollouts import measure_diversity, measure_group_diversity
 from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
 from microcoder.train.run.recorder import Recorder
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, rollout_row
 
 MIXED = [scored(), scored(Outcome.WRONG_ANSWER)]
 HEALTHY = replace(

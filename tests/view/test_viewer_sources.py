@@ -21,7 +21,7 @@ from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test
 @pytest.fixture
 def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the files for every question, not once a second."""
-    monkeypatch.setattr("microcoder.view.sources._SECONDS_BETWEEN_LOOKS", -1)
+    monkeypatch.setattr("microcoder.view.index._SECONDS_BETWEEN_LOOKS", -1)
 
 
 def ids(collection: Collection, run: str, split: str = "") -> list[str]:

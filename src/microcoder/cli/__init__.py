@@ -64,9 +64,9 @@ USUAL_KEYS = {"train": (
 """Command -> the keys that `--help` lists; `--help-all` lists all."""
 
 _EXTRAS = {"data": "data", "serve": "serve", "train": "train"}
-"""Verb -> the extra with the packages that it may lack; of the others `insights`."""
+"""Verb -> the extra to install if one of its packages is missing; `insights` for all other verbs."""
 _UNUSABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
-"""Errors of the system that another path, or its owner, mends."""
+"""Error numbers of a path that cannot be written, which are reported as the user's mistake."""
 USER_ERROR = 2
 INTERRUPTED = 130
 CLOSED_PIPE = 141
@@ -164,7 +164,7 @@ def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
 
 
 def _explain(error: CycloptsError) -> str:
-    """Return the error as a sentence."""
+    """Return an error in the command line's words as a sentence."""
     if type(error.__cause__).__module__.startswith("pydantic"):
         from microcoder.judge.core.errors import explain_fault
 

@@ -22,7 +22,7 @@ from microcoder.train.run.checkpoints import Observer
 
 Flag = Annotated[bool, Parameter(negative="")]
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
-"""Keys of the configuration as flags."""
+"""Type of a command's parameter that takes keys of the configuration as flags."""
 _RECIPES = "A TOML file, or the name of a recipe in the package. Repeat to override it with further ones."
 Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="", help=_RECIPES)]
 DryRun = Annotated[bool, Parameter(negative="", help="Print the resolved config, what it costs if known, and stop.")]
@@ -81,7 +81,7 @@ class LineDisplay:
 class _Step:
     name: str
     first: int
-    """Units of it that earlier commands did."""
+    """Number of the step's units that earlier commands have done."""
     started: float = field(default_factory=lambda: time.monotonic())
     done: int = 0
     total: int = 0
@@ -90,7 +90,7 @@ class _Step:
 
 
 class StepDisplay(LineDisplay, Observer):
-    """Prints a line now and then on the step of the work that is under way, and at least twice a minute."""
+    """Prints the progress of the current step to stderr, every few seconds and at least twice a minute."""
 
     def __init__(self, *, unit: str = "") -> None:
         """Start with nothing to show; `unit` is what is counted, such as `rows`."""
@@ -111,7 +111,7 @@ class StepDisplay(LineDisplay, Observer):
         self._heart.join()
 
     def phase(self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None) -> None:
-        """Begin a step; `done` and, by kind, `counts` are the units that earlier commands did."""
+        """Begin a step; earlier commands have done `done` of its `total` units, `counts` of each kind."""
         with self._lock:
             self._steps[name] = _Step(name, done, counts=Counter(counts or {}))
             self.show(name, done, total)
@@ -124,14 +124,14 @@ class StepDisplay(LineDisplay, Observer):
             self.show(self._latest.name, self._latest.done + 1, self._latest.total)
 
     def show(self, name: str, done: int, total: int) -> None:
-        """Show how much of a step is done; called also when nothing changed."""
+        """Set the progress of a step, begun if it is new; print a line if one is due."""
         with self._lock:
             step = self._latest = self._steps.setdefault(name, _Step(name, done))
             step.done, step.total = done, total
             self._draw(step)
 
     def _beat(self) -> None:
-        """Repeat the last state while nothing is reported, as when a step takes long over a batch."""
+        """Print the last progress again while nothing is reported, as when a step takes long over a batch."""
         while not self._is_over.wait(1.0):
             with self._lock:
                 if self._latest is not None:

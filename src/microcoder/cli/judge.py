@@ -136,7 +136,7 @@ def _judge_responses(
     json: bool,
     overwrite: bool,
 ) -> None:
-    """Judge saved answers as an evaluation of their file."""
+    """Judge saved answers by an evaluation (`run_evaluation`) with the file as its generation; print the results."""
     if problems is None or responses is None:
         raise DataError("--problems and --responses go together; pass both")
     options.read()

@@ -24,7 +24,7 @@ class SandboxFlags:
     """Run even if the sandbox lacks isolation. Only for programs that you trust."""
 
     def read(self, **further: Any) -> JudgeOptions:
-        """Return these and further options as `JudgeOptions`."""
+        """Return these options but the languages, and further ones, as `JudgeOptions`."""
         mine = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "languages"}
         return JudgeOptions.read({**mine, **further})
 
@@ -33,7 +33,7 @@ class SandboxFlags:
         return Judge(self.read(**further))
 
     def add_languages(self) -> None:
-        """Register the languages of the files."""
+        """Register the languages of the files in `languages`."""
         for path in self.languages:
             add_language(path)
 
@@ -50,7 +50,7 @@ class JudgeFlags(SandboxFlags):
     stop: StopRule = "first_limit"
     """When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never."""
     time_scale: float | None = None
-    """Factor on all CPU limits; by default measured on this machine, and never below 1 (see `microcoder doctor`)."""
+    """Factor on all CPU limits; by default measured on this machine, then at least 1 (see `microcoder doctor`)."""
     batch_tests: bool = True
     """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
     checker_seconds: float = CHECKER_SECONDS

@@ -20,7 +20,7 @@ from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
 _CACHE_SIZE = 2048
-"""Verdicts kept."""
+"""Number of verdicts kept, for programs that are sent again."""
 _DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()
 
 

@@ -36,13 +36,13 @@ class Chosen:
     scale: str = "micro"
     """Scale of the study's file, such as qwen3-4b."""
     seeds_from: int = 0
-    """Added to every seed, also that of a tiny model's warm start, to repeat a study elsewhere."""
+    """Number to add to every seed, also that of a tiny model's warm start, to repeat a study elsewhere."""
     runs: Path = Path("runs/studies")
     """Folder of all studies' runs; for a report also the records that another one wrote, `NAME-records.tar.xz`."""
 
     @property
     def size(self) -> str:
-        """The scale's name."""
+        """Name of the chosen scale: `quick` if that flag is set, else `scale`."""
         return "quick" if self.quick else self.scale
 
 
@@ -202,7 +202,7 @@ def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> It
 
 
 def _command(study: Study, work: Work, scale: str) -> str:
-    """Return the command of one run, for a machine that has the model's GPUs; it resumes what it finds."""
+    """Return the `microcoder train` command that starts or resumes one run, for a machine with the model's GPUs."""
     from microcoder.lab.studies.work import level_keys
 
     keys = {**study.set, **study.at_scale(scale).set, **level_keys(study, scale=scale, level=work.name)}

@@ -146,7 +146,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 
 
 class RunDisplay(LineDisplay, Observer):
-    """A line for each step, evaluation and message of a training run."""
+    """Prints a line for each step, evaluation and message of a training run to stderr."""
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
         """Show a finished training step."""

@@ -14,7 +14,7 @@ from microcoder.train.recipe.recipe import ExtractorConfig
 
 
 class EvalPromptConfig(PromptConfig):
-    """The prompt: the benchmark's published one, or as in training."""
+    """How questions become prompts: by the benchmark's published prompt, or as in training."""
 
     style: str = Field(default="published", min_length=1)
     """`published`: the benchmark's own text (of a problem file: `instruct`); else as in training: `instruct`, `bare`,
@@ -27,7 +27,7 @@ class ResponseSampling(Config):
     num_samples: int = Field(default=4, ge=1)
     """Responses per problem: n."""
     temperature: float = Field(default=0.2, ge=0, le=4)
-    """0: greedy decoding; all samples of a problem are then the same."""
+    """Sampling temperature; 0: greedy decoding, with all samples of a problem the same."""
     top_p: float = Field(default=0.95, gt=0, le=1)
     max_tokens: int = Field(default=8192, ge=1)
     """Length limit of a response."""
@@ -35,7 +35,7 @@ class ResponseSampling(Config):
 
 
 class Transformers(Config):
-    """Generate with transformers in this process: for small models. For others: `vllm serve`, and `endpoint`."""
+    """Generate with transformers in this process: for small models; for others use `vllm serve` and `endpoint`."""
 
     kind: Literal["transformers"] = "transformers"
     model: str = Field(min_length=1)
@@ -52,7 +52,7 @@ class EndpointGeneration(EndpointConfig):
 
     kind: Literal["endpoint"]
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """The server's name of the length limit."""
+    """Name of the length limit in a request to this server."""
     send_seed: bool = True
     """Send a seed with each request; some servers refuse the key."""
     extra: dict[str, JsonValue] = Field(default={})
@@ -65,13 +65,13 @@ class GenerationFile(Config):
 
     kind: Literal["file"]
     path: Path
-    """JSON, JSON lines (also .gz) or Parquet: whole responses or programs (docs/evaluation.md#answers)."""
+    """File of whole responses or programs: JSON, JSON lines (also .gz) or Parquet (docs/evaluation.md#answers)."""
     allow_missing: bool = False
     """Skip problems without answers; otherwise they are an error."""
 
 
 class EvalConfig(Config):
-    """An evaluation."""
+    """The complete config of an evaluation."""
 
     benchmark: AnyBenchmark
     generation: Annotated[

@@ -70,7 +70,7 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
 
 
 def build_asker(config: EvalConfig) -> Asker:
-    """Return an evaluation's function from problems to prompts, built by the same code as in training."""
+    """Return the function that makes prompts of problems in an evaluation, built by the same code as in training."""
     if config.prompt.style != "published":
         return shared.build_asker(config.prompt)
     if config.prompt.options:
@@ -82,14 +82,14 @@ _IDS = Question.id_columns
 _RESPONSES = ("response", "responses", "completion", "completions")
 _CODES = ("solution", "code_list", "code", "program")
 _ANSWERS = (*_CODES[:2], *_RESPONSES, *_CODES[2:], "generation", "output", "messages")
-"""Fields with an answer; of several in a row the first counts: beside the first two, responses are only a record."""
+"""Answer fields by precedence: of several in a row the first counts, as responses beside code are only a record."""
 _FORMS = "lines of {problem_id, response} or {problem_id, code}, or another form of docs/evaluation.md#answers"
 
 
 def read_samples(
     config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL
 ) -> tuple[list[Sample], int]:
-    """Return the answers to the questions, and how many others there are; DataError if some are missing.
+    """Return a file's answers to the questions, and how many it has to others; DataError if some are missing.
 
     `extract` takes programs out of responses.
     """
@@ -188,7 +188,7 @@ def _is_chat(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ResponseRequest:
-    """A sample to generate."""
+    """A request for one sample: the chat, and the seed."""
 
     problem_id: str
     sample_index: int

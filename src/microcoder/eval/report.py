@@ -45,10 +45,10 @@ class Sample(Record):
     problem_id: str
     sample_index: int
     completion: str | None
-    """The full response; None if the file has only the program."""
+    """The full response; None if the answer file has only the program."""
     program: str | None
     extraction: str
-    """Method of extraction, or why there is no program."""
+    """How the program was extracted, or why there is none."""
     is_truncated: bool = False
     num_tokens: int | None = None
 
@@ -56,7 +56,7 @@ class Sample(Record):
     def from_response(
         cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
     ) -> Self:
-        """Extract the program from a response."""
+        """Return the sample of a response, with the program that `extract` finds in it."""
         program = extract(response.whole, is_truncated=response.is_truncated, language=question.problem.language)
         return cls(
             problem_id=question.id,
@@ -96,7 +96,7 @@ class EvaluationFolder(WorkFolder):
             self.check_place("evaluation", self.questions)
 
     def read_manifest(self) -> Row:
-        """Return the manifest; raises DataError if the folder has none, or one without what results are made of."""
+        """Return the manifest; DataError if the folder has none, or it lacks an entry that results need."""
         if not self.manifest.exists():
             raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
         match read_json(self.manifest, what="manifest"):
@@ -319,7 +319,7 @@ def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = Fal
 
 
 def describe_cell(cell: Row | None, *, is_change: bool = False) -> str:
-    """Return a row of `accuracy_grid` as text: per cent with interval, and the number of problems or a sign."""
+    """Return a row of `accuracy_grid` as text: per cent, interval, number of problems; a change with sign and `*`."""
     if cell is None or cell["value"] is None:
         return "-"
     value, sign = 100 * cell["value"], "+" if is_change else ""

@@ -40,7 +40,7 @@ from microcoder.train.run.checkpoints import Observer, check_model_folder, model
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
-"""Bytes of tests judged at once: a LiveCodeBench release has more of them than memory."""
+"""Most bytes of tests loaded at once for judging: those of a LiveCodeBench release do not fit in memory."""
 
 
 def run_evaluation(
@@ -68,7 +68,7 @@ def run_evaluation(
 
 
 def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observer) -> Evaluation:
-    """Read what an evaluation needs, and write nothing; raises ConfigError and DataError as `run_evaluation`."""
+    """Return an evaluation with its inputs read and checked, nothing written; raises as `run_evaluation` does."""
     folder, generation = EvaluationFolder(run_directory), config.generation
     folder.check_ours()
     if folder.has_begun:
@@ -98,7 +98,7 @@ def digest_config(config: EvalConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An evaluation whose inputs are read; its methods do one pass each, and resume it."""
+    """An evaluation whose inputs are read; each method does one pass, or the rest of it when resumed."""
 
     folder: EvaluationFolder
     config: EvalConfig
@@ -110,7 +110,7 @@ class Evaluation:
     observer: Observer
 
     def open_folder(self, command: Sequence[str]) -> None:
-        """Write the manifest of a new evaluation, or check that an old one has the same problems."""
+        """Write a new evaluation's manifest; DataError if an old one has other problems, answers, prompt or code."""
         folder, config, ask = self.folder, self.config, self.ask
         named, source = "\n".join(f"{q.id} {q.digest}" for q in self.questions), ask.style.source
         generation = config.generation
@@ -141,7 +141,7 @@ class Evaluation:
         write_rows(folder.questions, map(question_record, self.questions))
 
     def collect_samples(self) -> None:
-        """Write the saved answers, or generate and write those that are still missing."""
+        """Write the samples that the folder lacks: answers of the config's file, or generated now."""
         folder, config, sampling = self.folder, self.config, self.config.sampling
         done = folder.read_samples()
         if isinstance(config.generation, GenerationFile):

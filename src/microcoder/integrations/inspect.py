@@ -39,7 +39,7 @@ def code_judge(mode: Mode = "all", **judge: Any) -> Scorer:
 
 
 def to_sample(row: dict[str, Any], format: str | None = None) -> Sample:
-    """Return a sample with the prompt of a row's problem; its metadata holds the problem, for the scorer."""
+    """Return Inspect's sample of a row: the problem's prompt, and in its metadata the problem, for the scorer."""
     problem: Problem = to_problem(row, format)
     record = problem.model_dump(mode="json", exclude_defaults=True)
     return Sample(input=instruct(problem), id=problem.id, target=problem.reference or "", metadata={"problem": record})

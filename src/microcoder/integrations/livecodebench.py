@@ -36,7 +36,7 @@ def run_test(sample: Mapping[str, Any], test: str | None = None, debug: bool = F
 
 
 def check_correctness(sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True) -> Result:
-    """Same as `run_test`: it needs no process or global timeout around it."""
+    """Return what `run_test` returns, which needs no process or global timeout around it as LiveCodeBench's does."""
     return run_test(sample, generation, debug, timeout)
 
 

@@ -24,7 +24,7 @@ def ask(doc: Mapping[str, Any]) -> str:
 
 
 def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dict[str, float]:
-    """Return `pass_at_1` (nan, which `nanmean` ignores, if the sandbox failed on all) and shares of unscored etc."""
+    """Return `pass_at_1` (nan, which `nanmean` ignores, if none is scored), `unscored_share` and `no_code_share`."""
     problem = to_problem(doc)
     responses = [text for result in results for text in (result if isinstance(result, list | tuple) else [result])]
     programs = [extract_program(text, language=problem.language) for text in responses]

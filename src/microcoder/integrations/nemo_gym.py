@@ -43,7 +43,7 @@ class CodeVerifyResponse(BaseVerifyResponse):
     model_config = ConfigDict(extra="allow")
 
     mask_sample: bool
-    """The sandbox failed: `reward` is meaningless and must be ignored."""
+    """Whether the sandbox failed: `reward` is then meaningless and must be ignored."""
     instance_config: dict[str, bool]
     """`mask_sample` under the name that NeMo-RL reads."""
     extracted_model_code: str | None
@@ -57,7 +57,7 @@ class CodeServer(SimpleResourcesServer):
     config: CodeServerConfig
 
     def model_post_init(self, context: Any) -> None:
-        """Refuse unknown options before the first request; raises ConfigError."""
+        """Raise ConfigError for unknown options, before the first request."""
         shared_judge(**self.config.judge)
 
     async def verify(self, body: CodeVerifyRequest) -> CodeVerifyResponse:

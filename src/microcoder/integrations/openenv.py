@@ -23,14 +23,14 @@ _MOST_SESSIONS = 1024
 
 
 class CodeAction(Action):
-    """The full response, and whether it reached the length limit; its last code block is judged."""
+    """An answer: the full response, whose last code block is judged, and whether it reached the length limit."""
 
     response: str
     is_truncated: bool = False
 
 
 class CodeObservation(Observation):
-    """The problem, or in `metadata` the result of the answer; `reward` is None if the sandbox failed."""
+    """After `reset` the problem, after `step` the result in `metadata`; `reward` is None if the sandbox failed."""
 
     problem_id: str
     prompt: str = ""

@@ -18,7 +18,7 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.judge import Judging
 
 Mode = Literal["all", "fraction"]
-"""The score of a program: 1 if every test passed, else 0; or the share of passed tests."""
+"""How programs are scored: `all`, 1 if every test passed, else 0; `fraction`, the share of passed tests."""
 _DEFAULTS = dict(JudgeOptions()) | {"url": None}
 
 
@@ -101,7 +101,7 @@ def _close() -> None:
 
 
 def _forget() -> None:
-    """Start without a judge in a forked child: the parent's threads do not exist here, its sandboxes answer it."""
+    """Drop the judge in a forked child: the parent's threads do not exist here, and its sandboxes answer the parent."""
     global _state
     _state = _State(dict(_state.options))
 
@@ -111,7 +111,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the judge's options; for mode `fraction` with `stop="never"`.
+    """Return the judge's options, with `stop="never"` added for mode `fraction`.
 
     Raises:
         ConfigError: the mode is unknown, or the options leave out tests that it counts.
@@ -149,7 +149,7 @@ def as_figures(verdict: Verdict) -> dict[str, float | str]:
 
 
 def fault_of(verdict: Verdict) -> EvaluatorFault:
-    """Return the error of a sandbox that failed, for frameworks that have no score of None."""
+    """Return the error to raise for a sandbox that failed, where a framework has no score of None."""
     return EvaluatorFault(f"the sandbox failed, so the program has no verdict: {verdict.detail}")
 
 

@@ -11,7 +11,7 @@ from microcoder.integrations.shared import as_figures, fault_of, shared_judge
 from microcoder.judge.core.extract import extract_program
 
 ID = "microcoder"
-"""Value of `environment.env_class`."""
+"""Id of the environment, the value of SkyRL's `environment.env_class`."""
 
 
 class CodeEnv(BaseTextEnv):

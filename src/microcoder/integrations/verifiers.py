@@ -15,13 +15,13 @@ from microcoder.judge.core.types import Problem, Program, Verdict
 
 
 class CodeData(vf.TaskData):
-    """Data of a task, sent to verifiers' workers and stored in its traces."""
+    """Data of a task with its problem, sent to verifiers' workers and stored in its traces."""
 
     problem: Problem
 
 
 class CodeTaskConfig(vf.TaskConfig):
-    """Options of judging: `--env.taskset.task.*`."""
+    """Options of judging, on the command line `--env.taskset.task.*`."""
 
     judge: dict[str, Any] = Field(default_factory=dict)
     """Options of `Judge`, such as `{"workers": 8}`, or `{"url": ...}` of a judge service."""
@@ -64,7 +64,7 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
 
 
 class CodeConfig(vf.TasksetConfig):
-    """Options of the problems: `--env.taskset.*`."""
+    """Which problems to use, on the command line `--env.taskset.*`."""
 
     corpus: Path | None = None
     """A folder of `microcoder data build`, or a file of rows (docs/rows.md)."""

@@ -23,7 +23,7 @@ Unit = Literal["share", "count", "number", "seconds"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a metric is shown; see `metric`."""
+    """How a metric appears on the page and in the terminal; its fields are the arguments of `metric`."""
 
     title: str
     unit: Unit
@@ -55,10 +55,10 @@ def metric(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMetrics:
-    """One training step (one sampling round and its updates)."""
+    """Metrics of one training step (a sampling round and its updates); row of `metrics.jsonl`."""
 
     step: int
-    """From 1."""
+    """The training step, from 1."""
     reward_mean: float | None = metric("Reward", "share", chart="reward", line="reward {:.3f}")
     """Mean reward of the scored rollouts; None when all were unscored."""
     accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="accuracy {:.2f}")
@@ -66,11 +66,11 @@ class StepMetrics:
     length_mean: float = metric(
         "Response length (tokens)", "count", chart="length", line="length {:.0f} of {max_response_tokens}"
     )
-    """Mean response tokens."""
+    """Mean number of tokens of a response."""
     max_response_tokens: int = metric("Limit of response tokens", "count", chart="length", label="limit")
     truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
     diversity: float | None = metric("Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}")
-    """Unique over all 4-grams of a problem's samples, averaged over problems; None when all are too short."""
+    """Share of distinct 4-grams among those of a problem's samples, averaged over problems; None if there are none."""
     temperature: float = metric("Sampling temperature", "number", chart="temperature", line="temperature {:.2f}")
     masked_share: float = metric(
         "Masked share", "share", chart="masked", line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)"
@@ -79,7 +79,7 @@ class StepMetrics:
     masked_effective_share: float = metric(
         "Masked share", "share", chart="masked", label="with an advantage to lose", default=0.0
     )
-    """Share of rollouts that were masked and whose advantage would not have been 0 anyway."""
+    """Share of rollouts that were masked and would otherwise have had an advantage other than 0."""
     doses: Mapping[str, float] = metric(
         "Share of the advantages taken: {}", "share", chart="dose", default_factory=dict
     )
@@ -105,13 +105,13 @@ class StepMetrics:
         is_rare=True,
         default=None,
     )
-    """Some tests of a sample of the accepted programs are run again: the share of these programs that then fails; None
-    if the sample is empty."""
+    """Share of a sample of accepted programs that fail when some of their tests are run again; None if the sample is
+    empty."""
     uncounted: Mapping[str, float] = metric(
         "Accepted programs with a run that did not count: {}", "share", chart="uncounted", default_factory=dict
     )
-    """Share of the accepted programs that had a run of a test which did not count, by its reason (`types.Repeat`);
-    some reasons depend on how busy the machine was."""
+    """Share of the accepted programs of which a test was run once more, by reason (`types.Repeat`); some reasons depend
+    on how busy the machine was."""
     outcomes: Mapping[str, int]
     """Rollouts by verdict."""
     masked: Mapping[str, int]
@@ -124,18 +124,18 @@ class StepMetrics:
         is_rare=True,
         default=0.0,
     )
-    """Mean age, in steps behind the newest, of the (oldest) weights that a response was sampled from; above 0 only
-    where sampling runs ahead of training."""
+    """Mean over responses of the age, in steps, of the oldest weights that sampled a part of it; above 0 only where
+    sampling runs ahead of training."""
     mismatch: Mapping[str, float] = field(default_factory=dict)
-    """Sampler against trainer, where `rollout.mismatch` corrects: `logp_difference` and `weight` (means over responses,
-    see `SamplerMismatch`), `dropped_share`."""
+    """Mismatch of sampler and trainer: means over responses of `logp_difference` and `weight` (see `SamplerMismatch`),
+    and `dropped_share`; empty unless `rollout.mismatch` corrects it."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
     optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
     seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", chart="seconds")
-    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total. A row
-    is written before its step's evaluation and checkpoint, so those stand in the next one. The only field that varies
+    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total. A row is written
+    before its step's evaluation and checkpoint, whose time is therefore in the next row. The only field that varies
     between runs of one config."""
     alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.train.run.alarms`)."""
@@ -153,7 +153,7 @@ class EvaluationMetrics:
     samples_per_problem: int
     accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="{:.2f}")
     solved: Mapping[str, Sequence[bool | None]]
-    """Problem id to solved or not, sample by sample; None is unscored. Intervals are computed from this."""
+    """Problem id -> whether each sample solved it; None is unscored. Intervals are computed from this."""
     length_mean: float = metric("Response length (tokens)", "count", chart="length", line="length {:.0f}")
     truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
     diversity: float | None = metric("Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}")
@@ -178,7 +178,7 @@ def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
 
 
 def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[str, float]:
-    """Return a row's numbers, without its step, for an engine's loggers; named `prefix` and keys joined by `/`."""
+    """Return a row's numbers but the step by name, `prefix` and the keys joined by `/`, for an engine's loggers."""
     numbers = {key: value for key, value in flatten(asdict(row)).items() if isinstance(value, int | float)}
     return {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items() if key != "step"}
 
@@ -322,7 +322,7 @@ def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]
 
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
-    """Return the share of the accepted programs that had a run which did not count, by reason."""
+    """Return the share of the accepted programs of which a test was run once more, by reason (`types.Repeat`)."""
     return share_reasons({str(run.reason) for run in verdict.uncounted} for verdict in verdicts if verdict.is_accepted)
 
 
@@ -341,7 +341,7 @@ def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
 
 
 def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return a step's figures on the mismatch of sampler and trainer; empty if nothing was measured."""
+    """Return `StepMetrics.mismatch` of a step's rollouts; empty if no mismatch was measured."""
     seen = [sample.mismatch for sample in samples if sample.mismatch]
     if not seen:
         return {}

@@ -1,9 +1,9 @@
-"""Rollouts: prompts as text, responses read from tokens; scored ones, their rows in files, statistics of them."""
+"""Rollouts: prompts as text, responses read from tokens; scored ones, and statistics of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.types import Program, Rollout, Verdict
@@ -32,13 +32,13 @@ def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any
 
 @dataclass(frozen=True, slots=True)
 class RolloutReader:
-    """Turns sampled token ids into rollouts: text, and whether the length limit cut it off."""
+    """Turns sampled token ids into rollouts: decodes them, and finds out whether the length limit cut them off."""
 
     tokenizer: PreTrainedTokenizerBase
     end_ids: Collection[int]
-    """Tokens that end a response."""
+    """Ids of the tokens that end a response."""
     opens_thinking: bool
-    """Whether responses begin inside `<think>`, see `opens_thinking`."""
+    """Whether responses begin inside `<think>`, see the function `opens_thinking`."""
 
     def read(
         self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
@@ -59,12 +59,12 @@ class RolloutReader:
 
 @dataclass(frozen=True, slots=True)
 class SamplerMismatch:
-    """Difference of the trainer's log-probs of a response from the sampler's."""
+    """Difference of the trainer's log-probs of a response from the sampler's, and the weight that corrects it."""
 
     logp_difference: float
-    """Mean over its tokens of the absolute difference of the two log-probs."""
+    """Mean over the response's tokens of the absolute difference of the two log-probs."""
     weight: float
-    """Factor on its loss, mean over its tokens: the bounded ratio; 0 if all of it is dropped."""
+    """Factor on the response's loss, mean over tokens: the bounded ratio; 0 if the whole response is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class ScoredRollout:
     program: Program
     verdict: Verdict
     reward: float | None
-    """What the advantage is computed from: the weighted sum of the rewards (with the paper's reward 0 or 1), plus
+    """Reward that the advantage is computed from: the weighted sum of the rewards (the paper's is 0 or 1) plus
     `length_penalty`; None if the sandbox failed: unscored."""
     advantage: float
-    """What enters the loss; 0 where masked or unscored."""
+    """Advantage in the loss; 0 where masked or unscored."""
     masked_why: str
     """Why the advantage was set to zero: the truncation mask, or the sampler's mismatch; empty when it was not."""
     tier: str | None
@@ -87,7 +87,7 @@ class ScoredRollout:
     length_penalty: float = 0.0
     """Length or truncation penalty on the reward; 0 or negative."""
     mismatch: SamplerMismatch | None = None
-    """None if sampler and trainer are the same, or nothing is corrected."""
+    """The observed mismatch; None if sampler and trainer are the same, or nothing is corrected."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Each of several rewards, unweighted; empty for a single one."""
     counts: bool = True
@@ -95,35 +95,7 @@ class ScoredRollout:
     lost: Mapping[str, float] = field(default_factory=dict)
     """Advantage that `mask`, `penalty` and `mismatch` removed; a missing key means none."""
     staleness: int = 0
-    """Age of the oldest weights that it was sampled from, in steps behind the newest."""
-
-
-def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
-    """Return a scored rollout as the plain row that the rollout files hold."""
-    rollout, verdict = sample.rollout, sample.verdict
-    return {
-        "step": step,
-        "problem_id": rollout.problem_id,
-        "tier": sample.tier,
-        "sample_index": sample.sample_index,
-        "prompt": rollout.prompt,
-        "completion": rollout.completion,
-        "num_tokens": len(rollout.token_ids),
-        "is_truncated": rollout.is_truncated,
-        "temperature": temperature,
-        "program": sample.program.code,
-        "extraction": sample.program.reason,
-        "verdict": str(verdict.outcome),
-        "tests_passed": verdict.tests_passed,
-        "tests_total": verdict.tests_total,
-        "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
-        "reward": sample.reward,
-        "length_penalty": sample.length_penalty,
-        "rewards": list(sample.rewards.items()),
-        "advantage": sample.advantage,
-        "masked_why": sample.masked_why,
-        "lost": list(sample.lost.items()),
-    }
+    """Age of the oldest weights that sampled a part of the response, in steps behind the newest."""
 
 
 def has_signal(rewards_G: Sequence[float | None]) -> bool:

@@ -22,7 +22,7 @@ cut back to the step that is resumed from.
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from pydantic import TypeAdapter, ValidationError
 from microcoder.judge.core.errors import DataError, TrainingError, explain_fault
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.rollouts import ScoredRollout
 
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 CATALOGUE = "runs.json"
@@ -92,7 +93,7 @@ class RunDirectory(WorkFolder):
         return max(steps_in(self.checkpoints), default=None)
 
     def read_manifest(self) -> dict[str, Any]:
-        """Return the manifest."""
+        """Return the contents of `manifest.json`; DataError if it is damaged or missing."""
         return read_json(self.manifest, what="run manifest")
 
     def read_summary(self) -> dict[str, Any] | None:
@@ -108,7 +109,7 @@ class RunDirectory(WorkFolder):
         return read_rows(self.evaluations)
 
     def rewind(self, step: int) -> None:
-        """Drop everything after `step`, so that a resumed run writes it exactly once."""
+        """Delete the rows and files of all steps after `step`, which a resumed run writes again."""
         for rows in filter(Path.exists, (self.metrics, self.evaluations)):
             write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
@@ -117,8 +118,36 @@ class RunDirectory(WorkFolder):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
+    """Return a scored rollout as the plain row that the rollout files hold."""
+    rollout, verdict = sample.rollout, sample.verdict
+    return {
+        "step": step,
+        "problem_id": rollout.problem_id,
+        "tier": sample.tier,
+        "sample_index": sample.sample_index,
+        "prompt": rollout.prompt,
+        "completion": rollout.completion,
+        "num_tokens": len(rollout.token_ids),
+        "is_truncated": rollout.is_truncated,
+        "temperature": temperature,
+        "program": sample.program.code,
+        "extraction": sample.program.reason,
+        "verdict": str(verdict.outcome),
+        "tests_passed": verdict.tests_passed,
+        "tests_total": verdict.tests_total,
+        "tests": [{**asdict(test), "verdict": str(test.verdict)} for test in verdict.tests],
+        "reward": sample.reward,
+        "length_penalty": sample.length_penalty,
+        "rewards": list(sample.rewards.items()),
+        "advantage": sample.advantage,
+        "masked_why": sample.masked_why,
+        "lost": list(sample.lost.items()),
+    }
+
+
 def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rollout rows (see `rollouts.rollout_row`) as zstd Parquet by an atomic rename."""
+    """Write rollout rows (see `rollout_row`) as zstd Parquet by an atomic rename."""
     import pyarrow as pa
 
     text, whole, real, claim = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -144,7 +173,7 @@ def read_rollouts(path: Path, *, columns: list[str] | None = None) -> list[dict[
 
 
 def steps_in(folder: Path) -> list[int]:
-    """Return the steps of which a run's folder of rollouts, held-out samples or checkpoints has something whole."""
+    """Return the steps, ascending, that a folder of rollouts, held-out samples or checkpoints has complete."""
     if not folder.is_dir():
         return []
     return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))
@@ -157,7 +186,7 @@ def problems_digest(manifest: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class History:
-    """One run, finished or not."""
+    """What a run directory holds of one run, finished or not: manifest, summary, metrics, evaluations."""
 
     run: RunDirectory
     manifest: Mapping[str, Any]
@@ -168,7 +197,7 @@ class History:
 
     @property
     def name(self) -> str:
-        """The run's own name, or its folder's."""
+        """The run's name in its manifest, else its folder's."""
         return str(self.manifest.get("name") or self.run.root.resolve().name)
 
     @property
@@ -194,7 +223,7 @@ class History:
         return {row["problem_id"]: row["tier"] or "untiered" for rows in found for row in rows}
 
     def of_tier(self, solved: Mapping[str, Sequence[bool | None]], tier: str) -> dict[str, Sequence[bool | None]]:
-        """Return an evaluation's problems of a tier; all of them for an empty one."""
+        """Return the entries of `solved` (`EvaluationMetrics.solved`) of a tier's problems; all if `tier` is empty."""
         return {name: samples for name, samples in solved.items() if not tier or self.tier_of.get(name) == tier}
 
     @cached_property
@@ -222,7 +251,7 @@ def read_steps(run: RunDirectory) -> list[StepMetrics]:
 
 
 _adapter_of = cache(TypeAdapter)
-"""Kept: to make one takes longer than to read a run, which an open page does every few seconds."""
+"""Return the validator of a row class; cached, as making one takes longer than reading a run."""
 
 
 def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> list[RowT]:

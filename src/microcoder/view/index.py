@@ -1,13 +1,16 @@
-"""The index of a run: small columns of all rollouts in memory, for lists, filters and maps; and search in texts.
+"""An opened run (`RunSource`), the index of its rollouts, and search in their texts.
 
-The columns travel to the page as they are (`Index.pack`), and the page filters them (`static/columns.js`), from a
-server as from a bundle: there is one implementation of the filters.
+The index holds small columns of all rollouts in memory. They travel to the page as they are (`Index.pack`), which
+filters them (`static/columns.js`), from a server as from a bundle: there is one implementation of the filters.
 """
 
 import json
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,35 +22,37 @@ from numpy.typing import NDArray
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import count_processors
+from microcoder.view.files import ProblemTests, Row
 
 WORDS = ("split", "problem_id", "tier", "verdict", "masked_why")
 INTEGERS = ("step", "row", "sample_index", "num_tokens", "tests_passed", "tests_total")
 FLOATS = ("reward", "advantage", "cpu_seconds")
 FLAGS = ("is_truncated",)
+COLUMN_NAMES = (*WORDS, *INTEGERS, *FLOATS, *FLAGS)
 SPLITS = ("train", "heldout", "evaluation", "judged", "corpus")
 UNKNOWN = -1
-"""An integer that the files do not hold."""
+"""Value in an integer column of what the files do not hold."""
 _ALIGNMENT = 8
 
 Columns = Mapping[str, NDArray[Any]]
-"""Columns of equal length: codes of `WORDS`, and the numbers."""
+"""Name -> column, all of equal length: for `WORDS` the codes of the words, for the others the values."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """Rollouts in order of step, split and row."""
+    """Small columns of a run's rollouts, in order of step, split and row."""
 
     words: Mapping[str, Sequence[str]]
     """Column -> its words; a rollout's code in that column is an index into them."""
     columns: Columns
     version: int = 0
-    """Changes with the content."""
+    """Number that changes with the content."""
 
     def __len__(self) -> int:
         return len(self.columns["row"])
 
     def count(self, column: str) -> dict[str, int]:
-        """Return how often each word of a column occurs; words that do not occur are left out."""
+        """Return the count of each word of a column of `WORDS`; zeros are left out."""
         counts = np.bincount(self.columns[column], minlength=len(self.words[column]))
         return {word: int(count) for word, count in zip(self.words[column], counts, strict=True) if count}
 
@@ -73,7 +78,7 @@ class Index:
 
     def pack(self) -> bytes:
         """Return the index as bytes: the JSON header's length (uint32), the header, the columns, little-endian."""
-        arrays = {name: _narrow(name, self.columns[name], len(self.words.get(name, ()))) for name in _NAMES}
+        arrays = {name: _narrow(name, self.columns[name], len(self.words.get(name, ()))) for name in COLUMN_NAMES}
         head: dict[str, Any] = {"version": self.version, "num": len(self), "words": dict(self.words)}
         head["columns"] = [[name, array.dtype.name] for name, array in arrays.items()]
         text = json.dumps(head, separators=(",", ":")).encode("ascii")
@@ -83,9 +88,6 @@ class Index:
             body = array.tobytes()
             parts += [body, b"\0" * (-len(body) % _ALIGNMENT)]
         return b"".join(parts)
-
-
-_NAMES = (*WORDS, *INTEGERS, *FLOATS, *FLAGS)
 
 
 def _narrow(name: str, column: NDArray[Any], num_words: int) -> NDArray[Any]:
@@ -100,7 +102,7 @@ class IndexBuilder:
     def __init__(self) -> None:
         self._codes: dict[str, dict[str, int]] = {name: {} for name in WORDS}
         self.parts: dict[str, Columns] = {}
-        """File -> its columns."""
+        """Name of a file, as given to `put_rows` -> its columns."""
         self._version = 0
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -125,7 +127,7 @@ class IndexBuilder:
             name: np.concatenate([part[name] for part in self.parts.values()])
             if self.parts
             else np.zeros(0, dtype=np.int32)
-            for name in _NAMES
+            for name in COLUMN_NAMES
         }
         words = {name: tuple(codes) for name, codes in self._codes.items()}
         ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
@@ -133,14 +135,9 @@ class IndexBuilder:
         return Index(words, {name: column[order] for name, column in columns.items()}, self._version)
 
 
-FIELDS = ("prompt", "response", "program", "errors")
-_MOST_MATCHES = 60
-_LONGEST_NEEDLE = 500
-_GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
-
-pc: Any = pyarrow.compute  # Its functions are made as it is imported: a type checker sees none.
 Texts = Mapping[str, Any]
 """Field -> Arrow array of texts, plain or dictionary-encoded; a field that a part does not have is left out."""
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +149,86 @@ class IndexPart:
 
 
 @dataclass(frozen=True, slots=True)
+class RunInfo:
+    """Facts, notices, charts and tables about a run as a whole, as plain JSON values."""
+
+    state: str
+    """State of the run, such as `finished` or `24 steps so far`."""
+    facts: Sequence[tuple[str, str]] = ()
+    notices: Sequence[str] = ()
+    """Warnings that a reader must know before trusting the figures."""
+    charts: Sequence[Row] = ()
+    tables: Sequence[Row] = ()
+    """Tables, each with `title`, `columns` (their names) and `rows` of texts."""
+
+
+class RunSource(ABC):
+    """One opened run; its files, which may grow, are checked for changes at most once a second."""
+
+    kind: str
+    name: str
+    tests: ProblemTests
+
+    def __init__(self) -> None:
+        self._builder = IndexBuilder()
+        self._index = self._builder.build()
+        self._looked = -_SECONDS_BETWEEN_LOOKS
+        self._lock = threading.Lock()
+
+    def index(self) -> Index:
+        """Return the index of all rollouts; files that grew or were rewound are read again."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
+                if self._refresh():
+                    self._index = self._builder.build()
+                self._looked = time.monotonic()
+            return self._index
+
+    def stamp(self) -> str:
+        """Return the version of the source's content: it changes whenever `index` or `about` would."""
+        return str(self.index().version)
+
+    @abstractmethod
+    def _refresh(self) -> bool:
+        """Put what is new in the files into the builder; return whether anything was new."""
+
+    @abstractmethod
+    def parts(self, index: Index) -> list[IndexPart]:
+        """Return the rollouts in the order of the index, in parts whose texts are read when needed, for a search."""
+
+    @abstractmethod
+    def read(self, record: Row) -> Row:
+        """Return the texts and tests that the files hold of a rollout, given by its record (`Index.record`)."""
+
+    def read_all(self, index: Index) -> Iterator[Row]:
+        """Yield what `read` returns for every rollout, in the order of the index."""
+        for place in range(len(index)):
+            yield self.read(index.record(place))
+
+    @abstractmethod
+    def about(self) -> RunInfo:
+        """Return facts, notices, charts and tables about the run as a whole."""
+
+
+FIELDS = ("prompt", "response", "program", "errors")
+_MOST_MATCHES = 60
+_LONGEST_NEEDLE = 500
+_GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
+
+pc: Any = pyarrow.compute  # Its functions are made as it is imported: a type checker sees none.
+
+
+@dataclass(frozen=True, slots=True)
 class Needle:
     """A text or regular expression to search for, whatever its case."""
 
     text: str
     is_regex: bool = False
     field: str = ""
-    """One of `FIELDS`; empty: any."""
+    """Field to search, one of `FIELDS`; empty: all of them."""
 
     def __post_init__(self) -> None:
-        """Raise DataError for what cannot be searched, before anything is read."""
+        """Raise DataError for too long a text, an unknown field or an invalid regular expression."""
         if len(self.text) > _LONGEST_NEEDLE:
             raise DataError(f"the search has {len(self.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
         if self.field and self.field not in FIELDS:

@@ -41,9 +41,9 @@ from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
 from microcoder.judge.core.files import cut_pieces, read_json
 from microcoder.lab.studies.report import check_alike, describe_report
 from microcoder.train.runs import read_history
-from microcoder.view.files import ProblemTests, tests_of_files
-from microcoder.view.index import Index, Needle, find_texts, list_matches
-from microcoder.view.sources import CorpusSource, EvaluationSource, Row, RunSource, VerdictSource
+from microcoder.view.files import ProblemTests, Row, tests_of_files
+from microcoder.view.index import Index, Needle, RunSource, find_texts, list_matches
+from microcoder.view.sources import CorpusSource, EvaluationSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
 
@@ -91,10 +91,10 @@ def _open(path: Path, tests: ProblemTests | None) -> RunSource:
 ROWS_A_CHUNK = 25
 PROBLEMS_A_CHUNK = 20
 _LONGEST_IN_BUNDLE = 20_000
-"""Characters kept of a text; the page says when there were more."""
+"""Most characters of a text in a bundle; the page says when there were more."""
 _SIZES = {"rows_a_chunk": ROWS_A_CHUNK, "problems_a_chunk": PROBLEMS_A_CHUNK}
 _MOST_IN_REPORT = 16_000_000
-"""Bytes of rollouts' texts in a report, which is written after every run."""
+"""Most bytes of rollouts' texts in a report, which is written after every run."""
 _MARK = "data/runs.js"
 _PLACE = b"<!-- bundle -->"
 _SCRIPT = b'<script src="data/runs.js" defer></script>'
@@ -192,10 +192,10 @@ def _write_piece(folder: Path, name: str, value: Any) -> int:
 
 
 LONGEST_TEXT = 200_000
-"""Characters shown of a text."""
+"""Most characters of a text that the server sends."""
 _TEXTS = ("prompt", "completion", "program")
 _OF_TEST = {"input": "input", "expected": "output"}
-"""Texts of a test by the names that the page has for them."""
+"""Name of a test's text on the page -> its key in `Asked.tests`."""
 Words = Mapping[str, str]
 
 
@@ -351,7 +351,7 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
 def read_static() -> dict[str, bytes]:
-    """Return the page's files by name."""
+    """Return the page's files (HTML, styles, scripts) by name."""
     folder = files("microcoder.view").joinpath("static")
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
 
@@ -378,7 +378,7 @@ class ViewerServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.server_address[1]}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a browser that hung up; anything else is a bug and is printed."""
+        """Ignore a connection that the browser closed; print any other error, which is a bug."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

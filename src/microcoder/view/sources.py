@@ -1,21 +1,16 @@
-"""The sources of the viewer: one opened run each, with an index of its rollouts and their texts.
+"""The sources of the viewer other than training runs, which are in `training_source`.
 
 `CorpusSource`: the problems that `microcoder data build` kept, and the rows that it rejected, each with its reason.
 
 `EvaluationSource`: samples.jsonl and verdicts.jsonl of a folder that `microcoder eval` wrote, joined by sample.
 
 `VerdictSource`: a file that `microcoder judge` wrote; the programs are in the submission file, if it is given.
-
-Training runs are in `training_source`.
 """
 
 import functools
 import json
-import threading
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +25,7 @@ from microcoder.judge.core.types import Outcome
 from microcoder.view.files import (
     ROWS_AT_ONCE,
     ProblemTests,
+    Row,
     line_at,
     present,
     read_row,
@@ -37,78 +33,13 @@ from microcoder.view.files import (
     tests_of_evaluation,
     tests_of_files,
 )
-from microcoder.view.index import Index, IndexBuilder, IndexPart, Texts
-
-Row = dict[str, Any]
-_SECONDS_BETWEEN_LOOKS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunInfo:
-    """Facts, notices, charts and tables about a run as a whole, as plain JSON values."""
-
-    state: str
-    """Such as `finished` or `24 steps so far`."""
-    facts: Sequence[tuple[str, str]] = ()
-    notices: Sequence[str] = ()
-    """Warnings that a reader must know before trusting the figures."""
-    charts: Sequence[Row] = ()
-    tables: Sequence[Row] = ()
-    """Each a title, column names and rows of texts."""
+from microcoder.view.index import Index, IndexPart, RunInfo, RunSource, Texts
 
 
 def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
     """Return a table of counts by word, the most frequent first; `words` and `counted` are its column titles."""
     rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
     return {"title": title, "columns": [words, counted], "rows": rows}
-
-
-class RunSource(ABC):
-    """One opened run; its files, which may grow, are checked for changes at most once a second."""
-
-    kind: str
-    name: str
-    tests: ProblemTests
-
-    def __init__(self) -> None:
-        self._builder = IndexBuilder()
-        self._index = self._builder.build()
-        self._looked = -_SECONDS_BETWEEN_LOOKS
-        self._lock = threading.Lock()
-
-    def index(self) -> Index:
-        """Return the index of all rollouts; files that grew or were rewound are read again."""
-        with self._lock:
-            if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
-                if self._refresh():
-                    self._index = self._builder.build()
-                self._looked = time.monotonic()
-            return self._index
-
-    def stamp(self) -> str:
-        """Return the version of the source's content: it changes whenever `index` or `about` would."""
-        return str(self.index().version)
-
-    @abstractmethod
-    def _refresh(self) -> bool:
-        """Put what is new in the files into the builder; return whether anything was new."""
-
-    @abstractmethod
-    def parts(self, index: Index) -> list[IndexPart]:
-        """Return the texts of all rollouts, in the order of the index."""
-
-    @abstractmethod
-    def read(self, record: Row) -> Row:
-        """Return the texts and tests of a rollout (see `Index.record`): what the files hold of it."""
-
-    def read_all(self, index: Index) -> Iterator[Row]:
-        """Yield what `read` returns for every rollout, in the order of the index."""
-        for place in range(len(index)):
-            yield self.read(index.record(place))
-
-    @abstractmethod
-    def about(self) -> RunInfo:
-        """Return facts, notices, charts and tables about the run as a whole."""
 
 
 _ROWS_A_PART = 256
@@ -118,7 +49,7 @@ class LineSource(RunSource):
     """A run with one rollout per line or row of some files; a subclass defines how a line is read."""
 
     split: str
-    """The split of all its rollouts."""
+    """Value of the column `split` of all rollouts."""
 
     def __init__(self, *files: Path) -> None:
         super().__init__()
@@ -126,7 +57,7 @@ class LineSource(RunSource):
         self._stamp: object = None
 
     def parts(self, index: Index) -> list[IndexPart]:
-        """Return the texts of all rollouts, in parts of some lines each."""
+        """Return the rollouts in parts of some lines each, whose texts are read when needed."""
         num, read = len(index), functools.partial(self._read_texts, index)
         return [IndexPart(min(_ROWS_A_PART, num - i), functools.partial(read, i)) for i in range(0, num, _ROWS_A_PART)]
 
@@ -186,10 +117,10 @@ class CorpusSource(LineSource):
         self.tests = tests_of_files([root])
         self._root = root
         self._num_rows: list[int] = []
-        """Of each file."""
+        """Number of rows of each file."""
 
     def read(self, record: Row) -> Row:
-        """Return a problem's texts."""
+        """Return a problem's statement, source text, solution and facts, as the texts of a rollout."""
         row = record["row"]
         for path, num_rows in zip(self._files, self._num_rows, strict=True):
             if row < num_rows:
@@ -262,7 +193,7 @@ _WIRE = "\x1eresults "
 
 
 class EvaluationSource(LineSource):
-    """Answers to a benchmark with their verdicts, complete or not."""
+    """A folder that `microcoder eval` wrote, finished or not: each answer with its verdict as a rollout."""
 
     kind = "evaluation"
     split = "evaluation"
@@ -289,7 +220,7 @@ class EvaluationSource(LineSource):
         return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
 
     def stamp(self) -> str:
-        """Return a text that changes with the lines, and when the results are written."""
+        """Return a text that changes when samples or verdicts are added, or the results are written."""
         return f"{super().stamp()} {self._folder.results.exists()}"
 
     def about(self) -> RunInfo:
@@ -334,7 +265,7 @@ def _unwire(output: str | None) -> str | None:
 
 
 class VerdictSource(LineSource):
-    """A file of verdicts on submissions."""
+    """A file that `microcoder judge` wrote: each submission with its verdict as a rollout."""
 
     kind = "verdicts"
     split = "judged"

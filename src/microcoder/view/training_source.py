@@ -19,12 +19,11 @@ from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.accuracy import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history, steps_in
-from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, present, read_row, stamp_of, tests_of_run
-from microcoder.view.index import FLAGS, FLOATS, INTEGERS, SPLITS, WORDS, Index, IndexPart, Texts, pc
-from microcoder.view.sources import Row, RunInfo, RunSource
+from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, Row, present, read_row, stamp_of, tests_of_run
+from microcoder.view.index import COLUMN_NAMES, SPLITS, Index, IndexPart, RunInfo, RunSource, Texts, pc
 
 _SECONDS, _DETAIL, _OUTPUT = (f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output"))
-_LIGHT = (*WORDS, *INTEGERS, *FLOATS, *FLAGS, _SECONDS)
+_LIGHT = (*COLUMN_NAMES, _SECONDS)
 _HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost")
 
 
@@ -44,14 +43,14 @@ class TrainingSource(RunSource):
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
         self._drawn: tuple[object, History, list[Row]] | None = None
-        """The stamp of the metrics' files, what is in them, and charts of it."""
+        """Kept between calls: stamp of the metrics' files, their history, and its charts."""
 
     def stamp(self) -> str:
         """Return a text that changes with the rollouts or the metrics."""
         return f"{self.index().version} {self._draw()[0]}"
 
     def parts(self, index: Index) -> list[IndexPart]:
-        """Return the texts of all rollouts, one part per file."""
+        """Return the rollouts in one part per file, whose texts are read when needed."""
         with self._lock:
             found = []
             for name, columns in self._builder.parts.items():
@@ -66,7 +65,7 @@ class TrainingSource(RunSource):
         return _with_facts(read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY))
 
     def read_all(self, index: Index) -> Iterator[Row]:
-        """Yield every rollout's texts and tests, some rows at a time."""
+        """Yield every rollout's texts and tests, which are read in batches of rows."""
         words, columns = index.words["split"], index.columns
         place = 0
         while place < len(index):
@@ -155,7 +154,7 @@ class TrainingSource(RunSource):
 
 
 def _read_texts(path: Path) -> Texts:
-    """Return the texts of a file for a search, by field; texts that rows share are stored once."""
+    """Return a file's texts by field, for a search; prompts and errors that rows share are stored once."""
     try:
         with pq.ParquetFile(path, read_dictionary=["prompt"]) as file:
             names = ("prompt", "completion", "program", _DETAIL, _OUTPUT)
@@ -229,7 +228,7 @@ def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
 
 
 def _intervals(history: History, tier: str, steps: Sequence[int]) -> Mapping[str, list[float | None]]:
-    """Return the interval's bounds of held-out accuracy, of all problems or of a tier; None if tiers are unknown."""
+    """Return `low` and `high` of held-out accuracy at each step, of a tier or (empty) all; None where unknown."""
     of_step = {evaluation.step: evaluation.solved for evaluation in history.evaluations}
     estimates = [estimate_accuracy(history.of_tier(of_step[step], tier)) for step in steps]
     return {bound: [getattr(one, bound) if one else None for one in estimates] for bound in ("low", "high")}

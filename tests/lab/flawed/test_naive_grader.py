@@ -13,8 +13,7 @@ from microcoder.judge import Judge
 from microcoder.judge.core.rewards import load_rewards
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.algorithm.scoring import build_rules, score_rollouts
-from microcoder.train.rollouts import rollout_row
-from microcoder.train.runs import RunDirectory, write_rollouts
+from microcoder.train.runs import RunDirectory, rollout_row, write_rollouts
 
 GRADER = "naive_grader:fooled_in_process"
 FUNCTIONS = [

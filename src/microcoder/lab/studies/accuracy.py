@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 Solved = Mapping[str, Sequence[bool | None]]
-"""Problem id -> solved or not, sample by sample; None is unscored."""
+"""Problem id -> whether each sample solved it; None is unscored."""
 
 NUM_RESAMPLES = 10_000
 TAIL = 0.025
@@ -104,10 +104,10 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
 
 
 def ends_without_spread(value: float, num_draws: int, lowest: float, highest: float) -> tuple[float, float]:
-    """Return the ends of the interval of equal values between two bounds.
+    """Return the ends of a 95 % interval of a mean of which `num_draws` draws all have one value, given its bounds.
 
-    `unseen` is the largest share of draws that could be otherwise and still, with probability 2.5 %, never be seen (at
-    value 0 or 1 of an accuracy this is the exact binomial interval).
+    The largest share of draws that could be otherwise and still, with probability 2.5 %, never be seen, is put at each
+    bound (for an accuracy of 0 or 1 this is the exact binomial interval).
     """
     unseen = 1 - TAIL ** (1 / num_draws)
     return value + unseen * (lowest - value), value + unseen * (highest - value)

@@ -50,17 +50,17 @@ class ClaimFinding(StrEnum):
     """The sign holds; an effect as large as the smallest of interest, d, is excluded."""
     CONTRADICTED = "contradicted"
     CONSTRUCTED = "by construction"
-    """It holds, and could not have come out with another sign here."""
+    """The claim holds, and could not have come out with another sign here."""
     INCONCLUSIVE = "inconclusive"
     CANNOT_APPEAR = "cannot appear here"
     """A manipulation check failed, or the baseline learnt too little."""
     UNDECIDABLE = "not decidable at this scale"
-    """Declared with the compute that would decide it."""
+    """The study file says so, with the compute that would decide the claim."""
     NOT_RUN = "not run"
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether it is for or against the claim."""
+        """Whether the verdict is for or against the claim."""
         return self in (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER, ClaimFinding.CONTRADICTED)
 
 
@@ -70,7 +70,7 @@ class ContrastResult:
 
     contrast: Contrast
     effect: Effect | None
-    """None if no seed has all the work that it compares."""
+    """The measured effect; None if no seed has all the work that the contrast compares."""
     verdict: ClaimFinding = ClaimFinding.NOT_RUN
     p_sign: float = 1.0
     """p-value of "the effect is 0"; of `same`, of "it is not within `least`"."""
@@ -89,7 +89,7 @@ class ContrastResult:
 
 
 def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
-    """Return the uncorrected verdict of a contrast with its effect."""
+    """Return a contrast with its effect, verdict and p-values, not yet corrected for other claims."""
     if effect is None or not math.isfinite(effect.value):
         return ContrastResult(contrast, effect)
     least = contrast.least
@@ -103,7 +103,7 @@ def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
 
 
 def adjust_verdicts(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, ContrastResult]:
-    """Return results corrected for `num_claims` claims, tested or not, under their names."""
+    """Return the results, by the same keys, with verdicts corrected for `num_claims` claims, tested or not."""
     p_sign, p_size = (
         adjust_p_values({name: getattr(part, field) for name, part in results.items()}, num_tests=num_claims)
         for field in ("p_sign", "p_size")
@@ -142,7 +142,7 @@ def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[st
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """The result of one claim."""
+    """The result of one claim: its contrasts with their effects, and the verdict."""
 
     claim: Claim
     primary: ContrastResult | None
@@ -172,18 +172,18 @@ class JudgedStudy:
     study: Study
     scale: str
     works: Sequence[Work]
-    """All that is planned, finished or not."""
+    """All planned work, finished or not."""
     seeds: Sequence[int]
     """Seeds with finished work."""
     histories: Histories
     effects: Mapping[Contrast, Effect]
-    """Of contrasts with finished work."""
+    """Effects of the contrasts with finished work."""
     claims: Sequence[ClaimResult]
     made: str
     """Seeds, runs, CPU-hours, code, commits and machines in words."""
 
     def accuracies(self, level: str) -> dict[str, list[float]]:
-        """Return held-out accuracy `before` and `after` training, run by run."""
+        """Return a level's held-out accuracy `before` and `after` training, a value per run."""
         runs = self.histories[level].values()
         return {side: [one.accuracy for run in runs if (one := getattr(run, side))] for side in ("before", "after")}
 
@@ -267,7 +267,7 @@ def _checks(claim: Claim, study: Study) -> list[Contrast]:
 
 
 def judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) -> ClaimResult:
-    """Return the uncorrected result of a claim."""
+    """Return the result of a claim, not yet corrected for other claims."""
 
     def find(contrast: Contrast) -> ContrastResult:
         return judge_contrast(contrast, effects.get(contrast))
@@ -317,7 +317,7 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
 
 
 def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
-    """Return a metric of a level's runs by seed, ascending, without runs that did not record it."""
+    """Return seed -> series of a metric for a level's runs, seeds ascending; leaves out runs that did not record it."""
     found = {seed: read_series(history, metric) for seed, history in sorted(histories[level].items())}
     return {seed: series for seed, series in found.items() if series is not None}
 

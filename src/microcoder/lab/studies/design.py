@@ -33,7 +33,7 @@ INSIGHTS = tuple(
     for aspect, num in (("E", 4), ("T", 10), ("D", 4), ("C", 6), ("M", 6), ("B", 3), ("K", 1))
     for number in range(num)
 )
-"""The paper's 34 insights (arXiv 2603.07777, sections 2, 3, 4 and 7): evaluator, temperature, data, context length,
+"""Ids of the paper's 34 insights (arXiv 2603.07777, sections 2, 3, 4, 7): evaluator, temperature, data, context length,
 truncation mask, batch size, KL and clip. X1, X2 ... are claims beyond them."""
 
 
@@ -43,18 +43,18 @@ class Contrast(Config):
     metric: str = Field(min_length=1)
     """Metric of the runs (accuracy, length, ...), or one that the measurement names."""
     measurement: str = ""
-    """The study's measurement that yields the metric; none: the training runs."""
+    """The study's measurement that yields the metric; empty: the training runs."""
     feature: str = ""
     """For runs: the summary of the curve, such as `late`, see `microcoder.lab.studies.features`."""
     of: tuple[str, ...] = Field(min_length=1)
     """Levels whose mean is compared."""
     against: tuple[str, ...] = ()
-    """Levels that are subtracted; none: the quantity itself is compared with zero."""
+    """Levels whose mean is subtracted; empty: the mean of `of` is compared with zero."""
     against_feature: str = ""
     """Feature of the subtracted levels, if not `feature`."""
     dose: str = ""
-    """Metric of the runs that is each level's dose, measured up to the time `at` which the metric is read: the effect
-    is then the slope over it."""
+    """Metric of the runs whose mean up to the time of `feature` (`at 40/120`) is each level's dose; the effect is then
+    the slope of `metric` over the dose."""
     direction: Direction = "higher"
     """Claimed sign of the difference; `same`: that it is small."""
     least: float = Field(default=LEAST_REACHED, gt=0)
@@ -112,9 +112,9 @@ class Claim(Config):
     design: str = Field(min_length=1)
     """The test in one sentence."""
     primary: Contrast | None = None
-    """Decides the claim; none for a claim that is not decidable here."""
+    """The contrast that decides the claim; None for a claim that is not decidable here."""
     secondary: tuple[Contrast, ...] = ()
-    """Reported, without deciding anything."""
+    """Contrasts that are reported and decide nothing."""
     check: Contrast | None = None
     """Manipulation check: the treatment reached the rollouts if this is at least `least`."""
     spread: Spread | None = None
@@ -127,7 +127,7 @@ class Claim(Config):
 
     @property
     def is_catalogued(self) -> bool:
-        """Whether it is one of the 34, which are corrected together."""
+        """Whether the claim is one of the catalogue's 34, which are corrected together."""
         return self.id in INSIGHTS
 
     @property
@@ -155,7 +155,7 @@ class MeasuredMetric(Config):
     """A quantity that a measurement yields."""
 
     says: str = Field(min_length=1)
-    """For tables and figures: `change of log-probability, truncated less whole responses`."""
+    """Name in tables and figures: `change of log-probability, truncated less whole responses`."""
     unit: Unit = "1"
 
 
@@ -172,9 +172,9 @@ class Measurement(Config):
     uses: tuple[str, ...] = ()
     """Levels whose finished run of the same seed the function reads."""
     levels: tuple[str, ...] = Field(min_length=1)
-    """Levels of its rows."""
+    """Names of the levels that its rows are under."""
     metrics: dict[str, MeasuredMetric] = Field(min_length=1)
-    """Metrics of its rows."""
+    """Name -> metric, for the metrics of its rows."""
 
 
 class FigureChoice(Config):
@@ -185,21 +185,21 @@ class FigureChoice(Config):
 
 
 class Level(Config):
-    """One setting of the factor."""
+    """One setting of the factor that a study varies."""
 
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its remainder."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """By scale: keys that override `set`, such as steps and lengths."""
+    """Scale -> keys that override `set` at that scale, such as steps and lengths."""
     says: str = ""
     """Label for tables, if the name is not enough."""
 
 
 class Scale(Config):
-    """The same study at another size."""
+    """A size at which a study can be run: its recipe, seeds and keys."""
 
     baseline: Path
-    """Recipe, from the study's folder."""
+    """Path of the recipe, relative to the study's folder."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """Seeds in the order in which they are run."""
     set: dict[str, Any] = Field(default_factory=dict)
@@ -210,7 +210,7 @@ class Study(Config):
     """A study: question, levels or measurements, and claims."""
 
     path: Path = Path()
-    """The file that it was read from."""
+    """The file that the study was read from."""
     question: str = Field(min_length=1)
     done: str = Field(min_length=1)
     """The experiment in one sentence for the page: `The same tiny model was trained with and without a mask.`"""
@@ -219,7 +219,7 @@ class Study(Config):
     factor: str = Field(min_length=1)
     """The factor, in words."""
     baseline: Path
-    """Recipe of the micro lab, from the study's folder."""
+    """Path of the recipe of the micro lab, relative to the study's folder."""
     reference: str = ""
     """The level that is the baseline, or the one that others are compared with; none without levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
@@ -228,11 +228,11 @@ class Study(Config):
     figure: FigureChoice | None = None
     """The figure of the page."""
     levels: dict[str, Level] = Field(default_factory=dict)
-    """Configurations that are trained."""
+    """Name -> level: the configurations that are trained."""
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     """Measurements without whole training runs."""
     scales: dict[str, Scale] = Field(default_factory=dict)
-    """`quick`, and model sizes."""
+    """Name -> scale, such as `quick` or a model's size; the study itself is at scale `micro`."""
     claims: tuple[Claim, ...] = ()
     """Claims; empty for a study whose results are reported elsewhere."""
 

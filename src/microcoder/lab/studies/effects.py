@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _NUM_WEIGHTINGS = 2000
 _ROUNDING = 1e-9
-"""Values that differ by less than this share are equal."""
+"""Size below which a difference counts as rounding."""
 ALPHA = 0.05
 
 
@@ -45,7 +45,7 @@ class Effect:
     low: float
     high: float
     num_seeds: int
-    """Seeds with distinct values."""
+    """Number of seeds with distinct values."""
     num_units: int
     """Held-out problems, or other units, over which the metric is a mean; 0 if there are none."""
     by_seed: tuple[float, ...]
@@ -166,7 +166,7 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
 
 
 _FEW = 12
-"""Yes-or-no pairs that differ, up to which Student's interval would be too narrow."""
+"""Number of yes-or-no pairs that differ up to which Student's interval would be too narrow."""
 
 
 def _interval_of_pairs(values: Array, by_seed: Array, num_units: int, *, span: float) -> Effect:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _drawn(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
-    """Return the declared metrics that have one value a row, by the name of their chart."""
+    """Return chart name -> metric, for the declared metrics of a row class that have a single value in a row."""
     return {one.chart: one for one in shown_metrics(row) if one.chart and "{}" not in one.title and not one.label}
 
 
@@ -54,7 +54,7 @@ SHARES = (
     *(f"accuracy_{tier}" for tier in TIERS),
     *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
 )
-"""Metrics between 0 and 1 (that of the reward if the reward is)."""
+"""Names of the metrics that lie between 0 and 1 (the reward's only if the rewards do)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class MetricSeries:
 
     time_E: Array
     values_E_P: Array
-    """One column if there is nothing to resample; NaN if unknown."""
+    """Values by time and problem; a single column if there is nothing to resample; NaN if unknown."""
 
     @property
     def num_problems(self) -> int:
@@ -111,7 +111,7 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:
-    """Return a feature as (sign, name) pairs; raises ValueError for an unknown name."""
+    """Parse a feature or the difference of two into (sign, name) pairs; raises ValueError for an unknown name."""
     names = text.split(" - ")
     if unknown := [name for name in names if name not in FEATURES and not _AT.fullmatch(name)]:
         known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
@@ -154,7 +154,7 @@ def _summarise(name: str, time_E: Array, values_E_B: Array) -> Array:
 
 
 def _mean(values_E_B: Array) -> Array:
-    """Return the mean over time without unknown values; NaN if there are no others."""
+    """Return the mean over time (B,), unknown values left out; NaN if all are unknown."""
     import warnings
 
     import numpy as np

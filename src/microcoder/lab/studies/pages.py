@@ -306,7 +306,7 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
 
 
 def _seen(results: Sequence[ClaimResult]) -> str:
-    """Say which claims got which verdict."""
+    """Return a sentence that lists, for each verdict, the claims that got it."""
     by_verdict = {verdict: [one.claim for one in results if one.verdict is verdict] for verdict in ClaimFinding}
     clauses = [
         f"{verdict}: {', '.join(f'{claim.short} ({claim.id})' for claim in claims)}"

@@ -17,10 +17,10 @@ from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.runs import History, problems_digest
 
 Cell = str | list[str]
-"""A text, or a difference with its direction: `up`, `down` or `flat`."""
+"""A cell of a table: a text, or a difference with its direction, `up`, `down` or `flat`."""
 _DASH = "–"  # noqa: RUF001
 _NEUTRAL = ("evaluator.", "checkpoint.", "logging.")
-"""Prefixes of keys that do not count as a difference between arms."""
+"""Prefixes of config keys that do not count as a difference between runs."""
 
 
 class BeforeAfter(NamedTuple):
@@ -29,7 +29,7 @@ class BeforeAfter(NamedTuple):
     before: Estimate | None
     after: Estimate | None
     difference: Estimate | None
-    """Paired, over the problems that both sides scored."""
+    """Paired difference over the problems that both sides scored; None if there are none."""
 
     @property
     def num_problems(self) -> int:
@@ -97,7 +97,7 @@ def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
 
 
 def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
-    """Return sentences on what happened in training, each with the text and the viewer's state of its link."""
+    """Return sentences on what happened in training, each with the text of a link and the view that it opens."""
     steps = [(step.step, step.reward_mean) for step in history.steps if step.reward_mean is not None]
     num = max(1, len(steps) // 10)
     # Means of a tenth of the run, so that the noise of one step is no jump.
@@ -124,7 +124,7 @@ def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def _doses(steps: Sequence[StepMetrics]) -> str:
-    """Say what share of advantages masks, penalties and corrections removed, and what share a clip stopped."""
+    """Return a sentence: the share of advantages that masks, penalties and corrections removed, and a clip stopped."""
     taken = {"mask": 0.0} if any(step.masked_share for step in steps) else {}
     for name, share in (item for step in steps for item in step.doses.items()):
         idea = name.partition("_")[0]
@@ -173,7 +173,7 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
 
 
 def _labels(arms: Sequence[History]) -> list[str]:
-    """Return the arms' names: their algorithms, with place, the run's own name and seed if two would be equal."""
+    """Return a name per run: its algorithm, with position, the run's own name and seed if two would be equal."""
     names = [algorithm_name((arm.manifest.get("config") or {}).get("algorithm") or {}) or arm.name for arm in arms]
     return [
         f"{name} ({place}: {arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
@@ -273,7 +273,7 @@ def count_masked(history: History) -> tuple[int, int, int]:
 
 
 def algorithm_name(config: Mapping[str, Any]) -> str:
-    """Return the published name of the settings in a manifest's `algorithm`, and what differs; empty for none."""
+    """Return the published name of the settings in a manifest's `algorithm`, and what differs; empty if unnamed."""
     if not config:
         return ""
     usual = (("loss", "dapo"), ("masking", "none"))

@@ -85,12 +85,12 @@ class Work:
     config: TrainConfig
     """The scale's baseline with the keys of the study and of the level or measurement, and this seed."""
     folder: Path
-    """A folder of its own, kept between restarts."""
+    """The folder of this work's files, kept between restarts."""
     measurement: Measurement | None = None
-    """None for a run."""
+    """The measurement; None for a training run."""
     runs: Mapping[str, Path] = field(default_factory=dict)
-    """Of a measurement: level -> folder of the run of this seed, for the levels that it `uses`; finished, once it is
-    taken."""
+    """Of a measurement: level -> folder of this seed's run, for the levels that it `uses`; these runs are finished
+    before it starts."""
 
     @property
     def is_finished(self) -> bool:
@@ -99,17 +99,17 @@ class Work:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the runs that it reads are finished."""
+        """Whether all runs that this work reads are finished."""
         return all(RunDirectory(folder).is_finished for folder in self.runs.values())
 
     @property
     def label(self) -> str:
-        """Study, level or measurement, and seed."""
+        """Name for the user: study, level or measurement, and seed."""
         return f"{self.study}, {self.name}, seed {self.seed}"
 
 
 def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
-    """Take one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
+    """Run one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
     function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
     started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ _SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
 def _resolver(study: Study, scale: str, seeds_from: int) -> Callable[[Mapping[str, Any], int], TrainConfig]:
-    """Return what makes a config of a level's or a measurement's keys and a seed."""
+    """Return a function that makes the config of a level's or a measurement's keys and a seed."""
     chosen = study.at_scale(scale)
 
     # Reading a recipe takes a while: once for all seeds, unless the keys name the seed.
@@ -240,7 +240,7 @@ def write_catalogue(works: Sequence[Work]) -> None:
 
 
 def _group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return a catalogue, the labels of each folder, from the folder of each label."""
+    """Return a catalogue, folder -> its labels, given label -> folder."""
     by_name: dict[str, list[str]] = {}
     for label, name in names.items():
         by_name.setdefault(name, []).append(label)
@@ -248,7 +248,7 @@ def _group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def distinct_work(planned: Sequence[Work]) -> list[Work]:
-    """Return the work without repeated folders, low seeds first."""
+    """Return the work, low seeds first, each folder once."""
     first: dict[Path, Work] = {}
     for work in planned:
         first.setdefault(work.folder, work)

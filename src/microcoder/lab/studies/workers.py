@@ -103,7 +103,7 @@ def _begin(logs: Path, jobs: int) -> None:
 
 
 def _do(work: Work, command: list[str]) -> str:
-    """Do a run or a measurement; return its result in words."""
+    """Do a training run or a measurement in this process; return its result in words."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if work.measurement is not None:

@@ -32,7 +32,7 @@ class Case:
     expect: bool
     """Whether the program must be accepted."""
     why: str
-    """One sentence: why that is the right answer."""
+    """One sentence that says why `expect` is the right answer."""
     code: str
     tests: tuple[tuple[str, str], ...]
     """Input and expected output; for functions one JSON argument a line, and a JSON value."""
@@ -43,7 +43,7 @@ class Case:
     problem: dict[str, Any] = field(default_factory=dict)
     """Further fields of our own `Problem`, for the judges that can read them: a checker, a language."""
     is_fresh: bool = False
-    """Whether it was generated from a seed, so that no judge can be tuned to it."""
+    """Whether the case was generated from a seed, so that no judge can be tuned to it."""
 
 
 def make_id(suite: str, *parts: object) -> str:

@@ -38,11 +38,11 @@ class TestedJudge:
     """A function of `inside/judges.py`, or `file.py:function` of an adapter."""
     path: str
     python: str
-    """The interpreter that has its packages."""
+    """Path of the Python interpreter that has the judge's packages."""
     abilities: frozenset[str]
     about: str
     runs_here: bool
-    """Whether programs run in its own process, so that it must be isolated; else a service runs them."""
+    """Whether programs run in the judge's process here, which must be isolated; else a service runs them."""
 
 
 def read_judge(text: str, *, python: str) -> TestedJudge:
@@ -78,7 +78,7 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
 
 
 def _absolute(place: str) -> str:
-    """Return what is found from any folder: a file and its function, a path; what is neither, as it is."""
+    """Return `file.py:function` or a path with the path made absolute; any other text unchanged."""
     file, _, function = place.rpartition(":")
     if file.endswith(".py"):
         return f"{Path(file).absolute()}:{function}"
@@ -86,7 +86,7 @@ def _absolute(place: str) -> str:
 
 
 _QUICK_SECONDS = 10.0
-"""A case whose answer took longer is not repeated."""
+"""Time of an answer above which a case is not asked again."""
 
 _SUM, _TESTS = "print(sum(map(int, input().split())))", (("20 22\n", "42\n"),)
 _RIGHT = Case("canary-right", "isolation", "canary", "V1", True, "", _SUM, _TESTS)
@@ -101,18 +101,18 @@ class CaseResult:
     accepted: bool | None = None
     """The judge's answer; None if there was none, or it was undecided."""
     error: str = ""
-    """The exception it raised; `killed` if it gave no answer in time, `ended` if its process ended."""
+    """The exception that the judge raised; `killed` if it gave no answer in time, `ended` if its process ended."""
     seconds: float = 0.0
     left: tuple[str, ...] = ()
     """Processes without a parent and files in shared folders that were not there before."""
     what: str = ""
     """What was wrong with the first answer; empty if nothing was."""
     is_unsteady: bool = False
-    """Whether the judge was wrong at first and right on the second try; then it is not a miss."""
+    """Whether the judge was wrong at first and right on the second try, which does not count as a miss."""
 
     @property
     def is_miss(self) -> bool:
-        """Whether the judge was wrong, on both tries."""
+        """Whether the judge was wrong on all tries."""
         return bool(self.what) and not self.is_unsteady
 
 
@@ -151,7 +151,7 @@ def _find_miss(case: Case, answer: CaseResult) -> str:
 
 
 def _find_damage(lane: Lane, answer: CaseResult) -> str:
-    """Return the damage that a program did: things left behind, or a judge that no longer judges rightly."""
+    """Return the damage that a case's program did: things left behind, or a judge that now errs; empty if none."""
     if answer.left:
         return f"left behind: {', '.join(answer.left[:3])}"
     if not lane.ask(_RIGHT).accepted:
@@ -165,7 +165,7 @@ _WORKER = Path(__file__).parent / "inside" / "worker.py"
 _START_SECONDS = 180.0
 _KILL_SECONDS, _KILL_FACTOR = 25.0, 2.0
 _ASKED = ("id", "title", "code", "tests", "fn_name", "time_limit_seconds", "problem")
-"""What a judge is told of a case: not the right answer, nor why it is that."""
+"""Fields of a case that are sent to a judge: without the right answer and its reason."""
 _READ_BYTES, _LONGEST_BYTES = 1 << 16, 1 << 20
 
 
@@ -173,11 +173,11 @@ class Lane:
     """One judge's process; a new one is started whenever the last was killed or ended."""
 
     def __init__(self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS) -> None:
-        """Start the judge.
+        """Start the process of a judge.
 
         Args:
             contain: whether its process is isolated from this machine, if it runs programs itself.
-            patience_seconds: how long it may take beyond twice the time limits of a case's tests.
+            patience_seconds: how long an answer may take beyond twice the time limits of a case's tests.
 
         Raises:
             EvaluatorFault: it does not start, or cannot be isolated.
@@ -205,7 +205,7 @@ class Lane:
         return CaseResult(case, said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
 
     def close(self) -> None:
-        """End the judge and everything it started."""
+        """Kill the judge's process and all that it started."""
         if self._process is None:
             return
         process, self._process = self._process, None
@@ -287,12 +287,12 @@ class Audit:
     judged: TestedJudge
     about: str = ""
     containment: str = ""
-    """Empty if it was isolated; else why not."""
+    """Why the judge's process was not isolated; empty if it was."""
     results: tuple[CaseResult, ...] = ()
     num_not_asked: int = 0
-    """Cases that need what this judge does not offer."""
+    """Number of cases not asked, since they need an ability that this judge lacks."""
     problem: str = ""
-    """Why it could not be started, and so has no results."""
+    """Why a process of the judge did not start, or not again: there are then no results. Empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,8 +315,8 @@ def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> Yar
 def ask_judge(
     judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Callable[[str], None]
 ) -> Audit:
-    """Run all cases that a judge supports, in `lanes` processes; if one does not start, or not again, `problem` says
-    why."""
+    """Run all cases that a judge supports, in `lanes` processes; return the results or, if a process does not start, or
+    not again, only the `problem`."""
     started = time.monotonic()
     needs_function = "only-function" in judged.abilities
     able = [case for case in plan.cases if judged.abilities.issuperset(case.needs)]
@@ -339,7 +339,7 @@ def ask_judge(
     return Audit(judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked))
 
 
-# ----- What is told of it.
+# ----- The results as JSON and as a page.
 
 
 FRESH = "fresh"
@@ -355,11 +355,11 @@ COLUMNS = {
 """Group of cases -> title of its column, which counts the misses."""
 OURS, NOTHING = "microcoder", "None in these cases.\n"
 Rate = dict[str, float]
-"""`misses`, `asked`, `low` and `high` (95 % interval of the share of misses), and `unsteady`."""
+"""Counts `misses`, `asked` and `unsteady`, and `low` and `high`, the 95 % interval of the share of misses."""
 
 
 def _is_in(column: str, result: CaseResult) -> bool:
-    """Whether a result counts in a column."""
+    """Whether a result counts in a column of `COLUMNS`."""
     case = result.case
     if column == FRESH:
         return case.is_fresh
@@ -379,7 +379,7 @@ def _rates(audit: Audit) -> dict[str, Rate]:
 
 
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
-    """Return all results as JSON text: of each judge an `Audit` with its rates, the cases with their programs."""
+    """Return all results as JSON text: each judge's `Audit` with its rates, and the cases with their programs."""
     record = {
         "microcoder": microcoder.__version__,
         "data_version": DATA_VERSION,

@@ -18,7 +18,7 @@ Denominator = Literal["tokens", "responses"]
 
 
 class Loss(Config):
-    """Properties of every policy loss."""
+    """Base class of the policy losses: the denominator, and whether ratios matter."""
 
     divides_by: ClassVar[Denominator] = "tokens"
     """Denominator: `tokens`, all unmasked tokens of the batch; `responses`, their number: each weighs the same."""
@@ -32,11 +32,11 @@ class Loss(Config):
 
 
 class ClippedLoss(Loss):
-    """min(w A, clip(w, 1 - clip_low, 1 + clip_high) A)."""
+    """Base class of the clipped losses: min(w A, clip(w, 1 - clip_low, 1 + clip_high) A)."""
 
     clip_low: float = Field(default=0.2, gt=0, lt=1)
     clip_high: float = Field(default=0.2, gt=0)
-    """Set it equal to `clip_low` for the symmetric clip of PPO and GRPO."""
+    """Upper clip; equal to `clip_low`, it is the symmetric clip of PPO and GRPO."""
 
     @property
     def rests_on_ratios(self) -> bool:
@@ -49,7 +49,7 @@ class DapoLoss(ClippedLoss):
 
     kind: Literal["dapo"] = "dapo"
     clip_high: float = Field(default=0.28, gt=0)
-    """Set it equal to `clip_low` for the symmetric clip of PPO and GRPO."""
+    """Upper clip; equal to `clip_low`, it is the symmetric clip of PPO and GRPO."""
 
 
 class GrpoLoss(ClippedLoss):
@@ -77,7 +77,7 @@ class GspoLoss(ClippedLoss):
 
 
 class LuspoLoss(ClippedLoss):
-    """LUSPO (arXiv 2602.05261): GSPO's, times the response's length."""
+    """LUSPO (arXiv 2602.05261): GSPO's loss of each response, times the response's length."""
 
     divides_by: ClassVar[Denominator] = "responses"
     kind: Literal["luspo"]
@@ -110,7 +110,7 @@ AnyLoss = Annotated[
     Field(discriminator="kind"),
     kind_or("dapo"),
 ]
-"""`loss = "cispo"`, or with its options `loss = {kind = "cispo", max_ratio = 4}`."""
+"""A recipe's loss: `loss = "cispo"`, or with options `loss = {kind = "cispo", max_ratio = 4}`."""
 
 
 _NO_OWN_LOSS = (
@@ -135,7 +135,7 @@ class AlgorithmConfig(Config):
     """`uniform`: all problems equally often, in passes of random order; `active`: those that were solved about half of
     the time (docs/algorithms.md)."""
     kl_coefficient: float = Field(default=0.0, ge=0)
-    """beta_0; with 0 no reference model is loaded."""
+    """Coefficient of the KL penalty, beta_0 in the paper; with 0 no reference model is loaded."""
 
     @property
     def ideas(self) -> tuple[str, ...]:

@@ -30,11 +30,11 @@ class MaskReason(StrEnum):
     """Why a rollout was masked."""
 
     TRUNCATED = "truncated"
-    """Every truncated rollout is masked (DeepCoder's overlong filtering)."""
+    """By a rule that masks every truncated rollout (DeepCoder's overlong filtering)."""
     TRUNCATED_CORRECT = "truncated_correct"
     TRUNCATED_INCOMPLETE = "truncated_incomplete"
     SAMPLER_MISMATCH = "sampler_mismatch"
-    """All tokens are dropped by `rollout.mismatch.mode = "mask"`: sampler and trainer disagree too much."""
+    """`rollout.mismatch.mode = "mask"` dropped all of its tokens: sampler and trainer disagree too much."""
 
 
 class TruncationRule(Config):
@@ -85,7 +85,7 @@ class MaskAll(_Mask):
 
 
 class ConditionalMasking(_Mask):
-    """Mask some truncated responses (paper, equation 2)."""
+    """Mask a random share of the truncated responses that are not wrong and do not repeat (paper, equation 2)."""
 
     kind: Literal["conditional"] = "conditional"
     rho: float = Field(default=0.1, ge=0, le=1)
@@ -150,7 +150,7 @@ class StopProperly(TruncationRule):
     factor: float = Field(default=0.0, ge=0, le=1)
     """Factor on the reward: with 0 a truncated response gets nothing even if its program is right."""
     penalty: float = Field(default=0.0, ge=0, le=1)
-    """Subtracted as well: a factor cannot lower the reward 0 of a wrong program."""
+    """Amount to subtract from the reward as well: a factor cannot lower the reward 0 of a wrong program."""
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
         """Return (factor - 1) max(reward, 0) - penalty, to be added to a truncated response's reward; 0 for others."""

@@ -24,14 +24,14 @@ class ConstantTemperature(Config):
 
 
 class TemperatureStage(Config):
-    """A stage of the temperature."""
+    """The temperature from a step on."""
 
     from_step: int = Field(ge=1)
     value: float = Field(gt=0, le=4)
 
 
 class StagedTemperature(Config):
-    """Low first, then high, at given steps (a continuous ramp damages diversity for good)."""
+    """Temperature in stages, low first, from given steps on (a continuous ramp damages diversity for good)."""
 
     kind: Literal["staged"]
     stages: tuple[TemperatureStage, ...] = Field(min_length=1)
@@ -47,7 +47,7 @@ class StagedTemperature(Config):
 
 
 class DiversityTemperature(Config):
-    """Chosen by a probe of the untrained model before the first step, then held (see docs/algorithms.md)."""
+    """Temperature chosen by a probe of the untrained model before the first step, then held (docs/algorithms.md)."""
 
     kind: Literal["diversity"]
     grid: tuple[Annotated[float, Field(gt=0, le=4)], ...] = Field(
@@ -84,7 +84,7 @@ Temperature = Annotated[TemperatureSchedule, Field(discriminator="kind"), kind_o
 
 
 class LengthStage(Config):
-    """A stage with a longer length limit."""
+    """The length limit from a step on."""
 
     from_step: int = Field(ge=2)
     max_response_tokens: int = Field(ge=1)
@@ -101,13 +101,13 @@ class VllmConfig(Config):
     gpu_memory_utilization: float = Field(default=0.3, gt=0, lt=1)
     """Share of each GPU's memory for vLLM, its weights included."""
     enable_sleep_mode: bool = False
-    """Give vLLM's memory back during updates; waking it takes a copy of the weights."""
+    """Free vLLM's memory during updates; waking it takes a copy of the weights."""
     tensor_parallel_size: int = Field(default=1, ge=1)
-    """Training processes that share one vLLM."""
+    """Number of training processes that share one vLLM."""
 
 
 class MismatchConfig(Config):
-    """Sampler and trainer give one token different log-probs: other kernels, other precision (docs/algorithms.md).
+    """Correction for different log-probs of sampler and trainer: kernels, precision (docs/algorithms.md).
 
     The ratio of a token is exp(trainer's log-prob - sampler's), that of a response the product over its tokens, or
     their geometric mean.
@@ -129,7 +129,7 @@ class MismatchConfig(Config):
 
 
 class RolloutConfig(Config):
-    """Sampling of responses."""
+    """Options of sampling in training: group size, lengths, temperature, backend."""
 
     num_samples: int = Field(default=8, ge=2)
     """Responses per problem: the group, G."""

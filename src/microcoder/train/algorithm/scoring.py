@@ -59,11 +59,11 @@ class JudgedRollout:
     program: Program
     verdict: Verdict
     worth: Reward
-    """Its reward, by `Rules.reward`."""
+    """The response's reward, by `Rules.reward`."""
     draw: float
-    """Random number of the mask, see `draw_uniform`."""
+    """Random number of the mask, in [0, 1), see `draw_uniform`."""
     tier: str | None = None
-    """Tier of its problem."""
+    """Tier of the response's problem."""
 
 
 @dataclass(frozen=True, slots=True)

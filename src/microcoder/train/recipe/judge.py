@@ -1,6 +1,6 @@
 """Config tables that training recipes and evaluations share: judge and prompt."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,6 @@ from pydantic import Field, JsonValue, field_validator
 from microcoder.judge import JudgeOptions, StopRule
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.prompts import Asker, load_asker
-from microcoder.judge.core.types import Problem
 from microcoder.judge.languages import add_language
 from microcoder.judge.run.options import SandboxOptions
 
@@ -37,7 +36,7 @@ class SandboxConfig(SandboxOptions):
 
 
 class EvaluatorConfig(SandboxConfig):
-    """The judge."""
+    """Options of the judge."""
 
     backend: Literal["process", "ray"] | tuple[Annotated[str, Field(pattern="^https?://")], ...] = "process"
     """Where programs run: sandboxes of this process, every node of the Ray cluster (`ray`), or `microcoder serve` at an
@@ -55,7 +54,7 @@ class EvaluatorConfig(SandboxConfig):
 
 
 class PromptConfig(Config):
-    """The prompt of a problem."""
+    """How prompts are made of problems."""
 
     style: str = Field(default="instruct", min_length=1)
     """`instruct`: the statement and the answer's format; `bare`: the statement alone; `template`: `options.text`, with
@@ -63,17 +62,11 @@ class PromptConfig(Config):
     options: dict[str, Any] = Field(default={})
     """Options of the style: `text` of `template`, keyword-only parameters of your own function."""
     system: str | None = None
-    """A system turn."""
+    """Text of a system turn before the prompt; None: no such turn."""
     chat_template_options: dict[str, JsonValue] = Field(default={})
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
 
 def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
-    """Return the function from problems to prompts of a `[prompt]` table; `style` overrides the table's."""
+    """Return the function that makes prompts of problems by a `[prompt]` table; `style` overrides the table's."""
     return load_asker(style or config.style, config.options, system=config.system)
-
-
-def find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
-    """Return the ids of `problems` that share their id or statement with one of `others`."""
-    ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
-    return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]

@@ -23,7 +23,7 @@ from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
-"""Bytes a weight, by `dtype`."""
+"""Bytes per weight, by `dtype`."""
 
 
 MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
@@ -31,7 +31,7 @@ MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
 
 
 class WarmStartConfig(Config):
-    """Settings of a micro checkpoint."""
+    """Size and supervised training of the micro lab's starting model."""
 
     hidden_size: int = Field(default=128, ge=8, multiple_of=2 * MICRO_HEADS)
     num_layers: int = Field(default=2, ge=1)
@@ -42,7 +42,7 @@ class WarmStartConfig(Config):
     batch_size: int = Field(default=32, ge=1)
     seed: int = 0
     thinking: ThinkingShares = ThinkingShares()
-    """Thinking in the demonstrations."""
+    """Shares of hacks and of odd layouts among the demonstrations."""
 
 
 class MicroModel(Config):
@@ -69,14 +69,14 @@ class HuggingFaceModel(Config):
     revision: str | None = None
     """Commit, tag or branch of a hub id."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Weights and optimizer state. Keep float32 for full training: with `compute_dtype = "bfloat16"` these are the
-    master weights of mixed precision; in bfloat16 an update below 1/256 of a weight is lost, as most are at rate 1e-6.
+    """Precision of weights and optimizer state. Keep float32 for full training: these are the master weights of mixed
+    precision; in bfloat16 an update below 1/256 of a weight is lost, as most are at rate 1e-6.
     With LoRA, bfloat16 halves the memory of the frozen weights; adapters and their optimizer stay in float32."""
     compute_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Precision of matrix products."""
     attn_implementation: str | None = Field(default=None, min_length=1)
-    """By transformers' names: `sdpa`, `eager`, `flash_attention_2` (needs flash_attn, on a GPU), or a kernel of the
-    hub; None: the engine's own choice."""
+    """Attention by transformers' names: `sdpa`, `eager`, `flash_attention_2` (needs flash_attn, on a GPU), or a kernel
+    of the hub; None: the engine's own choice."""
     gradient_checkpointing: bool = True
     lora: LoraAdapter | None = None
 
@@ -88,10 +88,10 @@ MICRO_WEIGHTS = HuggingFaceModel(
 
 
 class OptimizerConfig(Config):
-    """AdamW, unless `name` says otherwise."""
+    """The optimizer, an implementation of AdamW, with its learning-rate schedule."""
 
     name: Literal["adamw_torch_fused", "adamw_torch", "adamw_8bit"] = "adamw_torch_fused"
-    """By transformers' names; `adamw_8bit` needs bitsandbytes."""
+    """Optimizer, by transformers' names; `adamw_8bit` needs bitsandbytes."""
     learning_rate: float = Field(default=1e-6, gt=0)
     schedule: Literal["constant_with_warmup", "cosine"] = "constant_with_warmup"
     """Learning-rate schedule, by transformers' names."""
@@ -134,7 +134,7 @@ class ProblemFiles(Config):
     kind: Literal["files"]
     train: Path
     heldout: Path
-    """Also LiveCodeBench as published: one of its files, or their folder (all problems)."""
+    """Held-out problems; also LiveCodeBench as published: one of its files, or their folder (all problems)."""
 
 
 class HubProblems(Config):
@@ -167,7 +167,7 @@ class RewardConfig(Config):
     """`all_tests` (1 when every test passed, else 0: the paper's), `fraction` (of the tests), `format` (1 when the
     response ended by itself and holds a whole code block), or your own: path/to/file.py:function."""
     weight: float = Field(default=1.0, allow_inf_nan=False)
-    """Negative for a penalty."""
+    """Factor on this reward in the sum; negative for a penalty."""
     options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
 
@@ -214,7 +214,7 @@ class BatchConfig(Config):
 
 
 class EvaluationConfig(Config):
-    """Accuracy on held-out problems: before the first step, every few steps, after the last."""
+    """When and how accuracy on held-out problems is measured: before the first step, every few, after the last."""
 
     every_steps: int = Field(default=20, ge=1)
     samples_per_problem: int = Field(default=4, ge=1)
@@ -225,15 +225,15 @@ class EvaluationConfig(Config):
 
 
 EVALUATION_ROLLOUTS = 256
-"""Responses of an evaluation that are sampled at a time at most; bounds memory (our choice)."""
+"""Most responses of an evaluation that are sampled at a time; bounds memory (our choice)."""
 
 
 class CheckpointConfig(Config):
-    """When to save, and how much to keep."""
+    """When to save checkpoints, and how many to keep."""
 
     every_steps: int = Field(default=10, ge=1)
     keep: int = Field(default=2, ge=1)
-    """Latest checkpoints kept."""
+    """Number of latest checkpoints to keep."""
 
 
 _TRL_NAMES = """

@@ -14,22 +14,22 @@ UNSCORED_SHARE = 0.01
 WEIGHT_RANGE = (0.9, 1.1)
 DROPPED_SHARE = 0.05
 IDLE_STEPS = 20
-"""In 20 steps of 64 x 8 rollouts, a mechanism that affects one in 3,000 acts with 97 %; rarer ones hardly matter."""
+"""Steps without effect that make a mechanism idle; the chance to miss one that affects 1 rollout in 3,000 is 3 %."""
 STEADINESS = 0.7
 """A fall counts as steady if the correlation of diversity with the step is below minus this."""
 WINDOW_STEPS = 50
 """Number of latest steps over which diversity's trend is fitted."""
 _SHORTEST_WINDOW, _WINDOWS_A_RUN = 8, 3
-"""In a short run that is a third of its steps, but at least 8, to show through the noise."""
+"""In a short run the window is a third of the steps, but at least 8, since fewer are all noise."""
 MIN_DROP = 0.05
 """Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
 _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
-"""Reasons why a run of an accepted program did not count that neither timing nor other programs explain."""
+"""Reasons for not counting a test run of an accepted program that neither timing nor other programs explain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A warning about a step."""
+    """An early warning about a step: its name, the cause seen in the metrics, and the fix."""
 
     name: str
     cause: str
@@ -85,7 +85,7 @@ def find_alarms(
 
 
 def find_decline(diversities: Sequence[float | None], *, window_steps: int) -> tuple[float, float] | None:
-    """Return the ends of a line that falls steadily through the last values, or None; failure follows (section 3.2).
+    """Return start and end of a line through the last values if it falls steadily, which precedes failure; else None.
 
     Steady: a least-squares line loses at least `MIN_DROP` of its level, and follows the values closely (correlation
     below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window

@@ -20,22 +20,22 @@ class Observer:
     """Receives the events of a run or an evaluation and ignores them; subclasses show them, and change no result."""
 
     def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
-        """A phase of a step or run has begun; `done` of `total` units of work, if `advance` counts them."""
+        """Called as a phase begins; if `advance` counts its units of work, `done` of `total` are done already."""
 
     def advance(self, label: str) -> None:
-        """One more unit of the phase's work is done; `label` is its kind."""
+        """Called when one more unit of the phase's work is done; `label` is its kind."""
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
-        """A step is done."""
+        """Called when a training step is done."""
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
-        """An evaluation on held-out problems is done."""
+        """Called when an evaluation on held-out problems is done."""
 
     def probe(self, probe: Any) -> None:
-        """A probe of the untrained model has chosen a temperature (`probe.Probe`)."""
+        """Called when a probe of the untrained model (`probe.Probe`) has chosen a temperature."""
 
     def note(self, text: str) -> None:
-        """A message to show."""
+        """Called with a message for the user."""
 
 
 class PhaseClock:
@@ -48,7 +48,7 @@ class PhaseClock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the body's time for this phase."""
+        """Within the body, count the wall time for the phase `name`."""
         self._observer.phase(name)
         start = time.perf_counter()
         try:
@@ -98,7 +98,7 @@ def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[
 
 
 STATE_FILE = "microcoder.json"
-"""Our part of a checkpoint, beside the engine's state: the step and the run's clock."""
+"""File in a checkpoint, beside the engine's state, with the step and the run's clock."""
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "*.json", "*.jinja", "*.txt", "*.model")
 
@@ -126,7 +126,7 @@ def check_model_folder(path: Path) -> None:
 
 
 def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:
-    """Rename a folder that the engine has written to the step's checkpoint, and delete the oldest beyond `keep`."""
+    """Rename an engine's folder to the step's checkpoint, delete the oldest beyond `keep`, and return the new path."""
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoints / f"step_{step:06d}"
     published.parent.mkdir(exist_ok=True)
@@ -139,7 +139,7 @@ def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Map
 
 
 def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
-    """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint; of verl's only the wall time of its steps."""
+    """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint; of a verl run only the steps' wall time."""
     if not (path := run.checkpoint(step) / STATE_FILE).exists():
         return {"wall_seconds": sum(row["seconds"]["total"] for row in run.read_metrics() if row["step"] <= step)}
     state: dict[str, Any] = read_json(path, what="checkpoint state")

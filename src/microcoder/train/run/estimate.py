@@ -115,9 +115,9 @@ def head_size(architecture: Architecture) -> int:
 
 
 _TILE_ROWS, _TILE_COLUMNS = 4096, 32768
-"""Tile of TRL's fused head: logits are made for so many tokens and so much of the vocabulary at a time."""
+"""Number of tokens, and of entries of the vocabulary, for which TRL's fused head makes logits at a time."""
 RESERVE_GIB = 2.0
-"""CUDA's context and kernels (0.8 GiB on an H200), and what the allocator cannot use: assumed."""
+"""GPU memory of CUDA's context and kernels (0.8 GiB on an H200) and lost to fragments: assumed."""
 ASLEEP_GIB = 3.0
 """GPU memory that vLLM or SGLang keeps while weights are trained (graphs, buffers): assumed, not measured."""
 ASSUMED_PROMPT_TOKENS = 1024
@@ -132,23 +132,23 @@ class MemoryTable:
 
     parts: Mapping[str, float]
     total: float
-    """All in all; less than the sum of the parts if sampler and update take turns."""
+    """Memory of the whole run; less than the sum of the parts if sampler and update take turns."""
     prompt_tokens: int
     device_gib: float | None
-    """Memory of the GPU; None: unknown, and so whether the run fits."""
+    """Memory of the GPU; None: unknown."""
     cached_responses: int | None
-    """Full-length responses in vLLM's cache; None without vLLM, or without a device."""
+    """Number of full-length responses that vLLM's cache can hold; None without vLLM, or for an unknown GPU."""
 
     @property
     def fits(self) -> bool | None:
-        """Whether the run fits; None without a device."""
+        """Whether the run fits on the GPU; None for an unknown one."""
         return None if self.device_gib is None else self.total <= self.device_gib and self.cached_responses != 0
 
 
 def count_memory(
     config: TrainConfig, *, device_memory_gib: float | None = None, num_shards: int = 1
 ) -> MemoryTable | None:
-    """Count what a run holds on each GPU; None if the model's shape is unknown.
+    """Return the memory that a run needs on each GPU; None if the model's shape is unknown.
 
     Args:
         config: the recipe.
@@ -271,7 +271,7 @@ _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memo
 
 @contextmanager
 def explain_failures(config: TrainConfig, run: RunDirectory) -> Iterator[None]:
-    """Within the body, turn a full disk or a lack of memory into a TrainingError of one line; others pass unchanged."""
+    """Within the body, turn errors of a full disk or a lack of memory into a TrainingError; others pass unchanged."""
     try:
         yield
     except MicroCoderError:

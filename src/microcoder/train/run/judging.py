@@ -38,7 +38,7 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
     from microcoder.judge.fleet.http import JudgeClient, TokenRefused
 
     def check(url: str, about: Mapping[str, Any]) -> None:
-        """Refuse a service that judges differently, also after a restart."""
+        """Raise ConfigError if a service's stop rule or packages are not the recipe's; also after it restarted."""
         if about["stop"] != config.stop:
             raise ConfigError(
                 f"{url} stops tests by the rule {about['stop']}, the recipe asks for {config.stop}; "

@@ -98,7 +98,7 @@ values."""
 
 
 def describe_start(config: Config, *, name: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return the entries of any manifest: command, time, config, version of code and packages, machine."""
+    """Return the entries that every manifest has: command, time, config, version of code and packages, machine."""
     return {
         "format": FORMAT,
         "name": name,
@@ -191,7 +191,7 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
 
 
 def open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *, observer: Observer) -> None:
-    """Write the manifest of a new run, or cut an interrupted one back to its last checkpoint."""
+    """Write a new run's manifest, or rewind a run to its checkpoint; TrainingError if its problems or code differ."""
     if not run.has_begun:
         write_json(run.manifest, manifest)
         return

@@ -28,7 +28,7 @@ MIN_ACCURACY_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ProbePoint:
-    """The untrained model at one temperature."""
+    """Accuracy, diversity and response length of the untrained model at one temperature."""
 
     temperature: float
     accuracy: float | None
@@ -60,7 +60,7 @@ class Probe:
 def measure_grid(
     settings: DiversityTemperature, sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]]
 ) -> list[ProbePoint]:
-    """Return the figures at each temperature of the grid; `sample` is called with a temperature and its index."""
+    """Return a `ProbePoint` per temperature of the grid; `sample` is called with a temperature and its index."""
     points = []
     for number, temperature in enumerate(settings.grid):
         scored_P_G = sample(temperature, number)
@@ -129,5 +129,5 @@ def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Seque
 
 
 def read_probe(run: RunDirectory) -> Probe:
-    """Return the recorded probe."""
+    """Return the probe that `probe.json` records."""
     return TypeAdapter(Probe).validate_python(read_json(run.probe, what="probe"))

@@ -14,11 +14,10 @@ from microcoder.train.algorithm.sampling import DiversityTemperature, Temperatur
 from microcoder.train.algorithm.selection import PassCount, choose_problems, count_passes
 from microcoder.train.metrics import EvaluationMetrics, Groups, StepMetrics, summarise_evaluation
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.rollouts import rollout_row
 from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, steps_in, write_rollouts
+from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, rollout_row, steps_in, write_rollouts
 
 
 @dataclass(kw_only=True)
@@ -57,7 +56,7 @@ class Recorder:
         return self.schedule.at(step)
 
     def choose_problems(self, problem_ids: Sequence[str], *, number: int, seed: int, step: int) -> list[str]:
-        """Return the problems that a step samples, by the rollouts of the steps before (`active.choose_problems`)."""
+        """Return the problems that a step samples, by the earlier steps' rollouts (see `selection.choose_problems`)."""
         for before in (one for one in steps_in(self.run.rollouts) if one < step and one not in self._passes):
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)

@@ -89,7 +89,7 @@ def run_training(
 
 
 def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
-    """Return the summary of a run whose last step is done."""
+    """Return the `summary.json` of a run whose steps are done: accuracy before and after, and the time it took."""
     evaluations = run.read_evaluations()
     before, after = evaluations[0], evaluations[-1]
     return {

@@ -21,9 +21,9 @@ GPUS: Mapping[str, float | None] = MappingProxyType(
     {"h200": 141, "h100": 80, "a100-80": 80, "a100-40": 40, "l40s": 48, "a6000": 48}
     | {"rtx-5090": 32, "rtx-4090": 24, "l4": 24, "cpu": None}
 )
-"""Memory in GB, as sold; None for `cpu`: a trial with a tiny model."""
+"""GPU -> memory in GB, as sold; None for `cpu`: a trial with a tiny model."""
 _HYBRID = re.compile(r"Qwen3-\d+(\.\d+)?B(-A\d+B)?", re.IGNORECASE)
-"""Qwen3 of 2025-04: thinks unless switched off; the models of 2025-07 are either -Instruct or -Thinking."""
+"""Matches Qwen3 of 2025-04, which thinks unless switched off; later ones are either -Instruct or -Thinking."""
 _USUAL = "microcoder-grpo"
 _RECIPES = {path.stem: path for path in sorted((SHIPPED / "recipes" / "algorithms").glob("*.toml"))}
 ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
@@ -31,7 +31,7 @@ ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _EVALUATION_TOKENS = 8192
 _PASSES = (2, 1)
-"""Rollouts per pass to try: two of full length keep a GPU busy; the sampler makes better use of more memory."""
+"""Rollouts per pass to try, in this order; two of full length keep a GPU busy, so memory is left to the sampler."""
 _SHARES = tuple(share / 100 for share in range(90, 25, -5))
 """Shares of a GPU for vLLM to try, largest first: sampling is 3/4 of a run, and its speed follows the cache."""
 

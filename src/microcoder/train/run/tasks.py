@@ -1,7 +1,4 @@
-"""The problems of a run with their prompts, training and held-out; and the inputs of its engine.
-
-Engines translate and decide nothing.
-"""
+"""The problems of a run with their prompts, training and held-out; and the inputs of its engine."""
 
 import hashlib
 import json
@@ -19,7 +16,7 @@ from microcoder.data.release.problems import read_problems, read_published
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.judge import BatchJudge
-from microcoder.train.recipe.judge import OutputComparison, build_asker, find_shared
+from microcoder.train.recipe.judge import OutputComparison, build_asker
 from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
@@ -61,9 +58,9 @@ class Tasks:
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return a config's problems with their prompts; DataError if training and held-out ones coincide."""
+    """Return a config's problems with their prompts; DataError if a held-out problem is a training problem too."""
     train, heldout, left_out = _read_problems(config.problems)
-    if shared := find_shared(heldout, train):
+    if shared := _find_shared(heldout, train):
         raise DataError(
             f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
             "remove them from one of the two files, or accuracy is measured on training data"
@@ -105,6 +102,12 @@ def _read_problems(
                 return asked.problems, _read_heldout(problems.heldout), asked.left_out
             held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+
+
+def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
+    """Return the ids of `problems` that share their id or statement with one of `others`."""
+    ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
+    return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]
 
 
 def _read_heldout(path: Path) -> list[Problem]:

@@ -46,7 +46,7 @@ from microcoder.train.run.weights import model_source
 
 PAD, EOS, SEPARATOR = "<|pad|>", "<|eos|>", "<|sep|>"
 _PIECES = r"[+*-]\d|\d|\n|(?:[^\n\d+*-]|[+*-](?!\d))+"
-"""A sign and the digit after it, such as `*7`, are one token: a step of a chain, looked up at once."""
+"""Pieces of text that are tokenized apart: a sign and its digit, such as `*7`, a step of a chain, are one."""
 _MAX_TOKEN_LENGTH = 36
 
 CHAT_TEMPLATE = (
@@ -56,7 +56,7 @@ CHAT_TEMPLATE = (
     "{% endfor %}"
     "{% if add_generation_prompt %}<|sep|>{% endif %}"
 )
-"""A statement, the separator, the response, the end: as ordinary chat code expects to render it."""
+"""Chat template of the micro model: the statement, a separator, the response, an end."""
 
 
 def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
@@ -129,12 +129,12 @@ def orthogonalise(matrices: torch.Tensor) -> torch.Tensor:
 
 
 MICRO_CACHE = Path(".cache/microcoder")
-"""Folder of built checkpoints, in the working folder like the runs: a minute builds one again."""
+"""Folder of built checkpoints, in the working folder like the runs."""
 _MARKER = "warmstart.json"
 _LEARNING_RATE = 1e-2
-"""Peak, of Muon steps; linear warm-up over 6 % of the steps, then cosine to 5 %."""
+"""Peak learning rate of Muon; linear warm-up over 6 % of the steps, then cosine to 5 %."""
 _MAX_TOKENS = 192
-"""Statement and response are truncated here; only rambling answers are longer."""
+"""Length at which statement and response together are truncated; only rambling answers are longer."""
 _TOKENIZER_DEMONSTRATIONS = 4000
 _MAX_POSITIONS = 1024
 THOROUGH_SHARE = 0.7
@@ -253,7 +253,7 @@ def _encode(demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedT
 def _train(
     model: Qwen3ForCausalLM, batches: Iterable[list[_Example]], config: WarmStartConfig, observer: Observer
 ) -> None:
-    """Train by cross entropy over responses; six notes tell the loss, smoothed over the last steps."""
+    """Train by cross entropy over responses; report the smoothed loss to the observer six times."""
     is_matrix = {name: parameter.dim() == 2 and "embed" not in name for name, parameter in model.named_parameters()}
     muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
     adam = torch.optim.AdamW(

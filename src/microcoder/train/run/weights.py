@@ -32,7 +32,7 @@ def model_source(name: str) -> str:
 def load_checkpoint(
     source: str, *, revision: str | None, dtype: str, attn_implementation: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load weights and tokenizer from a folder or the hub; raises DataError."""
+    """Load weights and tokenizer from a folder or the hub; DataError if a part is missing or cannot be loaded."""
     silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")

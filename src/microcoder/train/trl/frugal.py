@@ -17,7 +17,7 @@ ROWS_PER_FORWARD = 32
 
 
 class FrugalGRPOTrainer(GRPOTrainer):
-    """TRL's trainer without work on padding and on rows whose advantage is zero."""
+    """TRL's trainer without work on padding and, where the loss allows it, on rows whose advantage is zero."""
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -29,7 +29,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
         compute_entropy: bool = False,
         **extras: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Leave out the columns that are padding in every row of a chunk; their log-probs come back as zeros.
+        """Return TRL's log-probs and entropies, without work on columns that are padding in all rows of a chunk: 0.
 
         Shapes: `input_ids` and `attention_mask` (rows, prompt + completion); results (rows, logits_to_keep).
         """
@@ -61,11 +61,11 @@ class FrugalGRPOTrainer(GRPOTrainer):
         return torch.cat(logps_parts)[undo], torch.cat(entropy_parts)[undo] if entropy_parts else None, None
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Leave out rows whose advantage is zero: every policy loss is a sum of parts in proportion to advantages.
+        """Return TRL's loss, computed without rows whose advantage is zero: they add nothing to a policy loss.
 
         A loss that is divided by the number of rows passed is rescaled to all rows. KL and entropy terms have other
-        gradients, and the tokens of highest entropy are chosen among all rows: with these,
-        nothing is left out. Reported clip ratios and entropy are means over the rows that remain.
+        gradients, and the tokens of highest entropy are chosen among all rows: with these, with several processes or
+        an auxiliary loss, no row is left out. Reported clip ratios and entropy are means over the rows that remain.
         """
         teaches = inputs["advantages"] != 0
         is_proportional = self.beta == 0.0 and not self._entropy_bonus_enabled and self.top_entropy_quantile == 1.0

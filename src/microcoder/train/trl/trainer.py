@@ -335,7 +335,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self._record_step()
 
     def _report(self, metrics: StepMetrics | EvaluationMetrics, *, prefix: str) -> None:
-        """Hand the numbers of a row to TRL's loggers (`[trl] report_to`)."""
+        """Log the numbers of a row, under names with `prefix`, by TRL's loggers (`[trl] report_to`)."""
         self.callback_handler.on_log(self.args, self.state, self.control, list_numbers(metrics, prefix=prefix))
 
     def _record_step(self) -> None:
@@ -388,7 +388,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
 
 class _StepBoundary(TrainerCallback):
-    """Evaluates before the first step, and requests checkpoints only between steps, where a resume is bit-exact."""
+    """Probes and evaluates before the first step; requests checkpoints between steps only, for bit-exact resumes."""
 
     def __init__(self, trainer: MicroCoderTrainer) -> None:
         self.trainer = trainer
@@ -433,7 +433,7 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
 def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
     """Within the body, sample from a random state of `seed`; that of training is restored after it.
 
-    vLLM draws from the process's own generators: torch's, or a seed a response from numpy's.
+    vLLM draws from the process's own generators: from torch's, or from numpy's a seed for each response.
     """
     state = np.random.get_state()
     with torch.random.fork_rng():
@@ -445,7 +445,7 @@ def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
 
 
 def start_sampler(trainer: GRPOTrainer) -> None:
-    """Seed the sampler with the run's seed and set the tokens that end a response.
+    """Under vLLM, seed the process with the run's seed again, and set the tokens that end a response.
 
     vLLM seeds the process with its own number as it loads, and ends a response where the checkpoint's files say so.
     """

@@ -34,12 +34,12 @@ from microcoder.train.verl.translate import as_words, translate
 
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 20.0
-"""Time that verl's processes have to end by themselves."""
+"""Time that verl's processes have to end by themselves before they are killed."""
 SOURCE = "microcoder"
 
 
 def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
-    """Write `train.parquet`, `heldout.parquet` and `problems.jsonl`.
+    """Write the data that verl reads: `train.parquet`, `heldout.parquet` and `problems.jsonl`.
 
     Rows hold only the problem's id: its tests would otherwise travel with every sample. The training rows are in the
     order in which the steps sample them, the same on every engine.
@@ -89,8 +89,9 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> str:
-    """Return the starting weights' folder or Hub id, the micro lab's built when not cached; check that verl takes the
-    recipe.
+    """Return the folder or Hub id of the starting weights, built first if the micro lab's are not cached.
+
+    Raises ConfigError if verl is not installed, or lacks a setting of the recipe.
     """
     silence_transformers()
     if find_spec("verl") is None or find_spec("transfer_queue") is None:
@@ -103,7 +104,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> str:
 
 
 def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any] = ()) -> None:
-    """Run verl, which resumes from its own latest checkpoint; Ctrl-C ends it at once."""
+    """Run verl's command, which resumes from its own latest checkpoint; Ctrl-C ends it; TrainingError if it fails."""
     config, run, observer = inputs.config, inputs.run, inputs.observer
     if callbacks:
         raise ConfigError("engine verl takes no callbacks; leave them out, or use --engine trl")
@@ -177,7 +178,7 @@ def find_cause(log_file: Path, begins: int) -> str | None:
 
 
 class _Shown:
-    """Shows an observer the probe, steps and evaluations that a run directory gets from now on."""
+    """Shows an observer the probe, steps and evaluations that are written to a run directory from now on."""
 
     def __init__(self, inputs: EngineInputs) -> None:
         self._run, self._observer = inputs.run, inputs.observer
@@ -186,7 +187,7 @@ class _Shown:
         self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
 
     def update(self) -> None:
-        """Show what is new."""
+        """Show the observer what was written since the last call."""
         if not self._has_probe and self._run.probe.exists():
             self._has_probe = True
             self._observer.probe(read_probe(self._run))
@@ -201,5 +202,5 @@ class _Shown:
 
 
 def _die_with_parent() -> None:
-    """Have the kernel kill this child process when its parent dies (prctl's PR_SET_PDEATHSIG), for a resume at once."""
+    """Have the kernel kill this process when its parent dies (PR_SET_PDEATHSIG), so that no verl outlives its run."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)

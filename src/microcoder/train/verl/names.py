@@ -29,7 +29,7 @@ class Sampling:
     temperature: float
     max_response_tokens: int
     step: int
-    """0 outside of training."""
+    """The training step, from 1; 0 outside of training."""
     num_samples: int | None
     """Samples of each prompt; None: as the row or verl's configuration says."""
     seed: int | None
@@ -37,7 +37,7 @@ class Sampling:
 
 
 def problem_name(extra_info: Mapping[str, Any] | None, data_source: str) -> str:
-    """Return a unique name of a row's problem, the same in each step and after each resume."""
+    """Return a row's problem name, the same in every step; unique if the row has a `problem_id` or an `index`."""
     known = extra_info or {}
     return str(known.get("problem_id", f"{data_source}-{known.get('index', 0)}"))
 

@@ -33,7 +33,7 @@ _PROBLEMS_KEPT = 256
 
 
 def open_judge(evaluator: EvaluatorConfig) -> Judging:
-    """Return the judge of a reward worker, in its process (with `ray`, one a node) or behind HTTP; closed with it."""
+    """Return a reward worker's judge, in its process (with `ray`, a worker per node) or behind HTTP; closed at exit."""
     opened = ExitStack()
     atexit.register(opened.close)
     if isinstance(evaluator.backend, tuple):
@@ -94,7 +94,7 @@ class JudgeRewardManager(RewardManagerBase):
         return {"reward_score": score, "reward_extra_info": extra}
 
     async def judge_response(self, row: Mapping[str, Any], token_ids: list[int]) -> Judged:
-        """Judge one response to a row of the data."""
+        """Return verdict and reward of one response, given as token ids, to a row of the data."""
         extra, source = row.get("extra_info") or {}, row.get("data_source", "")
         problem = await asyncio.to_thread(self._find_problem, row, extra)
         name, sampling = problem_name(extra, source), row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}

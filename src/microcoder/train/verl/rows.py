@@ -40,7 +40,7 @@ class Judged:
     tier: str | None
 
     def as_json(self) -> str:
-        """Return it as JSON text, for verl's batches."""
+        """Return this as JSON text, for verl's batches."""
         return json.dumps(_JUDGED.dump_python(self, mode="json"))
 
     @classmethod
@@ -71,13 +71,13 @@ class SampledResponse:
     """`{prompt}_{session}`, the first two parts of verl's keys."""
     judged: JudgedRollout
     index: int
-    """Index among the samples of its problem."""
+    """Index among the samples of its problem, from 0."""
     row: int
     """Row of its problem in the data."""
     max_response_tokens: int
-    """The limit that it was sampled under."""
+    """The length limit that the response was sampled under."""
     weights_step: int | None
-    """Number of steps that its oldest sampling weights had been trained; None: its agent loop does not report it."""
+    """Number of steps that the oldest weights that sampled it had been trained; None if the agent loop reports none."""
 
 
 def session_of(key: str) -> str:

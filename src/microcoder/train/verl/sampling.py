@@ -1,7 +1,7 @@
 """Passes temperature, length limit and seed with the prompts to verl's agent loops; an agent loop of our own.
 
 verl's workers hold a copy of the configuration from the start of the run, so values that change from step to step would
-not reach them that way. It works with any agent loop: each of its requests is sampled with these values.
+not reach them that way. Any agent loop can be used: each of its requests is sampled with these values.
 """
 
 import time
@@ -19,7 +19,7 @@ from microcoder.train.verl.names import COLUMN, Sampling, problem_name, sampling
 
 
 class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[name-defined, misc]
-    """verl's worker; the batch sets temperature, length limit and seed."""
+    """verl's agent-loop worker, which samples each response with the temperature, length limit and seed of its row."""
 
     async def _run_agent_loop(self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any) -> Any:
         if (asked := kwargs.get(COLUMN)) is not None:
@@ -39,7 +39,7 @@ class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type
 
 
 class SamplingManager(AgentLoopManagerTQ):
-    """verl's manager, whose `sampling` the trainer sets before each round of prompts."""
+    """verl's manager of agent loops; the trainer sets its `sampling` before each round of prompts."""
 
     sampling: Sampling | None = None
 
@@ -68,7 +68,7 @@ class SingleTurn(AgentLoopBase):
         self.config, self.server_manager, self.tokenizer = trainer_config.config, server_manager, tokenizer
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        """Return the response to a row's prompt."""
+        """Return the response to a row's prompt; DataError if the prompt is too long."""
         options = dict(self.config.data.get("apply_chat_template_kwargs") or {})
         (prompt_ids,) = encode_chats(self.tokenizer, [kwargs["raw_prompt"]], options)
         if len(prompt_ids) > (longest := self.config.data.max_prompt_length):

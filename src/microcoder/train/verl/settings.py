@@ -48,14 +48,14 @@ class PluginSettings(Config):
     """Seed of the mask's draws, and of sampling where that is seeded."""
     masking: Masking = ConditionalMasking()
     advantage: str | None = None
-    """Your own, in place of algorithm.adv_estimator: path/to/file.py:function."""
+    """Your own advantage function, in place of algorithm.adv_estimator: path/to/file.py:function."""
     advantage_options: dict[str, Any] = Field(default={})
     temperature: Temperature | None = None
     """Sampling temperatures; None: actor_rollout_ref.rollout.temperature, throughout."""
     max_response_tokens: int | None = Field(default=None, ge=1)
     """L_max, from the first step; None: data.max_response_length."""
     validation_response_tokens: int | None = Field(default=None, ge=1)
-    """The limit of validation; None: data.max_response_length."""
+    """Length limit of validation; None: data.max_response_length."""
     length_stages: tuple[LengthStage, ...] = ()
     problem_choice: ProblemChoice = "uniform"
     mismatch: MismatchConfig | None = None
@@ -63,7 +63,7 @@ class PluginSettings(Config):
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
     extractor: ExtractorConfig = ExtractorConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
-    """Judge of each of verl's reward workers, or with a `url` a judge service."""
+    """Judge of each of verl's reward workers, or judge services where `backend` names their addresses."""
     problems: Path | None = None
     """JSON-lines file of the problems, if rows hold only the id of theirs, `extra_info.problem_id`."""
     seeded_sampling: bool = False
@@ -84,7 +84,7 @@ class PluginSettings(Config):
 
 
 def read_settings(config: Any) -> PluginSettings:
-    """Return the settings in verl's configuration; raises ConfigError."""
+    """Return the settings in verl's configuration; ConfigError for an unknown key or a wrong value."""
     from omegaconf import OmegaConf
 
     given = config.get("microcoder")

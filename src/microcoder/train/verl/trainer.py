@@ -150,7 +150,7 @@ class MicroCoder(PPOTrainer):
 
     @cached_property
     def _place_of(self) -> dict[str, int]:
-        """Index of a dataset row of each training problem, by the problem's name."""
+        """Name of each training problem -> index of a row of the dataset that has it."""
         rows = self.train_dataset.dataframe
         return {problem_name(row["extra_info"], row.get("data_source", "")): place for place, row in enumerate(rows)}
 
@@ -161,7 +161,7 @@ class MicroCoder(PPOTrainer):
     # --- decisions ---------------------------------------------------------------------------------------------
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
-        """Decide the step's rewards, masks and advantages; verl's estimator and corrections run between."""
+        """Write the step's rewards, run verl's estimator and corrections, then write our advantages and masks."""
         groups = self._read_sessions(batch, limit=self.config.data.max_response_length)
         rules = build_rules(self.algorithm, max_response_tokens=self.limit, rewards=self.rewards, extract=self.extract)
         scored_P_G = decide(groups, rules=rules, step=self.global_steps)
@@ -326,7 +326,7 @@ class MicroCoder(PPOTrainer):
             self._saves = False
 
     def _save_checkpoint(self) -> None:
-        """Postpone saving until the step is recorded: a run killed before has neither; resuming repeats the step."""
+        """Postpone saving until the step is recorded: a run that is killed before then has neither."""
         self._saves = True
 
 

@@ -173,7 +173,7 @@ def _refuse_unmappable(config: TrainConfig) -> None:
 
 
 def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
-    """Return options of verl that follow from several keys of the recipe, or whose values differ from its."""
+    """Return options of verl that follow from several keys of the recipe, or whose values differ from a key's."""
     rollout, optimizer, evaluation, batch = config.rollout, config.optimizer, config.evaluation, config.batch
     data, is_8bit = run.root.absolute() / "verl", optimizer.name == "adamw_8bit"
     # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
@@ -250,7 +250,7 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
 
 
 def _corrects_mismatch(config: TrainConfig) -> bool:
-    """Return whether the loss is weighted, since the sampler has other kernels or older weights."""
+    """Return whether the loss is weighted by importance ratios: the sampler has other kernels or older weights."""
     is_ahead = _mode(config) != TRAINER_MODE and not _has_own_correction(config)
     return config.rollout.corrects_mismatch or (is_ahead and config.rollout.mismatch.correction != "off")
 

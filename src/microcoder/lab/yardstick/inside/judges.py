@@ -21,7 +21,7 @@ from typing import Any
 
 Ask = Callable[[dict[str, Any]], "bool | None"]
 MODULE = "yardstick_judges"
-"""Name by which adapters import this module."""
+"""Name under which adapters of other judges import this module."""
 REFERENCE = "module:attribute or file.py:function"
 JUDGES = {"microcoder": "", "subprocess": "", "function": REFERENCE, "lcb": REFERENCE, "http-v1": "its address"}
 """Name of a judge, a function below -> the text that it takes after the `=`; empty: none."""
@@ -34,7 +34,7 @@ NEEDS = {
 }
 """Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
 ABILITIES = {"microcoder": list(NEEDS), "http_v1": list(NEEDS), "subprocess": ["packages"]}
-"""Judge's function -> its abilities, if not `function` and `packages`."""
+"""Name of a judge's function -> its abilities; those not listed have `function` and `packages`."""
 SERVICES = ["http_v1"]
 """Judges that run programs elsewhere, so that their process here needs no isolation."""
 
@@ -46,7 +46,7 @@ def make_judge(settings: dict[str, Any]) -> tuple[Ask, str]:
 
 
 def microcoder(path: str) -> tuple[Ask, str]:
-    """This package's judge."""
+    """Return MicroCoder's judge in this process, and its version with its isolation; `path` is not used."""
     import microcoder
     from microcoder.judge import Judge
 
@@ -55,7 +55,7 @@ def microcoder(path: str) -> tuple[Ask, str]:
 
 
 def http_v1(url: str) -> tuple[Ask, str]:
-    """A `microcoder serve` at a URL."""
+    """Return the judge that `microcoder serve` offers at a URL, and the URL."""
     from microcoder.judge.fleet.http import JudgeClient
 
     return _ask_ours(JudgeClient(url)), url
@@ -77,7 +77,7 @@ def _ask_ours(judge: Any) -> Ask:
 
 
 def subprocess(path: str) -> tuple[Ask, str]:
-    """`python -c` a test, exit code 0, equal stripped output."""
+    """Return a judge that runs `python -c` per test and wants exit code 0 and the expected output, both stripped."""
 
     def is_right(case: dict[str, Any], given: str, expected: str) -> bool:
         command, seconds = [sys.executable, "-c", case["code"]], case["time_limit_seconds"]
@@ -94,12 +94,12 @@ def subprocess(path: str) -> tuple[Ask, str]:
 
 
 def lcb(reference: str) -> tuple[Ask, str]:
-    """Your own function with LiveCodeBench's signature."""
+    """Return your own function with LiveCodeBench's signature as a judge, and its name."""
     return by_its_signature(load_function(reference)), reference
 
 
 def by_its_signature(check: Callable[..., Any]) -> Ask:
-    """Return a function from a case to a verdict that calls `check`, of LiveCodeBench's signature."""
+    """Return a function from a case to a verdict; it calls `check`, which has LiveCodeBench's signature."""
 
     def ask(case: dict[str, Any]) -> bool:
         seconds = math.ceil(case["time_limit_seconds"])
@@ -110,12 +110,12 @@ def by_its_signature(check: Callable[..., Any]) -> Ask:
 
 
 def plain(result: Any) -> Any:
-    """Return a result as a value of Python: LiveCodeBench's code also returns numpy's booleans."""
+    """Return a result as Python's own value, since LiveCodeBench's code also returns numpy's booleans."""
     return result.item() if hasattr(result, "item") else result
 
 
 def function(reference: str) -> tuple[Ask, str]:
-    """Your own function."""
+    """Return your own function as a judge: called as (code, tests, time_limit) if it takes these, else with a case."""
     judge = load_function(reference)
     # `judge(code, tests, time_limit)`, or `judge(case)` with all there is to know.
     if set(inspect.signature(judge).parameters) >= {"code", "tests", "time_limit"}:

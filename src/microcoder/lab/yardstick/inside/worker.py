@@ -22,7 +22,7 @@ from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PATIENCE_SECONDS = 0.3
-"""Time that a judge has to end a program's processes after its verdict."""
+"""Time that a judge has after its verdict to end the program's processes."""
 _PRIVATE, _RECURSIVE, _BIND = 1 << 18, 1 << 14, 1 << 12
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
 _SCRATCH_OPTIONS = "size=256m,nr_inodes=20000"
@@ -92,7 +92,7 @@ def _files() -> set[str]:
 
 
 def _contain(kernel: Any, folder: str, keep: list[str]) -> str:
-    """Isolate this process; return an empty text, or why it failed. Only a child returns, whose pid is not 1.
+    """Isolate this process; return in a child why that failed, or an empty text: the process itself never returns.
 
     `kernel` has the system calls of our own sandbox. `folder`, below /tmp, is the judge's working folder; the folders
     of `keep` stay visible there, read-only.
