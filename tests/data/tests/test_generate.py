@@ -147,7 +147,7 @@ def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
     judges: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
-    slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 9 == 2 else 0)) * 0"
+    slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 5 == 2 else 0)) * 0"
     other = RIGHT.replace("return count", f"return count + {slow}")
     made = generated(make_candidate(solutions=[{"code": RIGHT}, {"code": other}]), judges)
     detail = made.lineage[-1].detail
@@ -156,7 +156,7 @@ def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
         for how in (r"(\d+) inputs made", r"(\d+) answered by 2", r"a reference too slow (\d+)")
         if (found := re.search(how, detail))
     )
-    assert 0 < num_slow == num_made - num_answered < num_made // 4
+    assert 0 < num_slow == num_made - num_answered < num_made // 2
 
 
 @pytest.mark.parametrize(

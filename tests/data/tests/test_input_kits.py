@@ -97,8 +97,16 @@ def test_what_all_known_values_have_in_common_is_kept() -> None:
         found = infer_shape(known).facts
         assert facts <= found
         assert not {"permutation", "square"} & found - facts
-    lists, tables = learn([([4, 9], [[1, 2]]), ([7, 5], [[3, 4], [4, 1]])], may_repeat=True).shapes
+    lists, tables = learn([([4, 9], [[1, 2]]), ([7, 5], [[3, 4], [4, 1]])], may_repeat=True, open_places={0}).shapes
     assert ("distinct" in lists.facts, "distinct" in tables.facts) == (False, True)
+    assert (lists.fits([-3, 10**9, 7]), tables.fits([[4, 9]])) == (True, False)
+    assert not infer_shape(["12:30", "9:05"], is_open=True).fits("12:90")
+
+
+def test_constants_of_the_problem_are_written_into_inputs() -> None:
+    model = learn([(4, "yarn"), (7, "wool")], open_places={0, 1})
+    made = [mutate(model, (4, "yarn"), "swap", seed=seed, constants=(977, "meow")) for seed in range(60)]
+    assert {977, 978, "meow"} <= {value for one in made if one for value in one}
 
 
 SCRIPT = """#!/usr/bin/env bash

@@ -375,6 +375,12 @@ def plain_formulae(text: str) -> str:
     return text.replace("$", "").replace("`", "").replace("<=<=", "<=").replace("\\lt", "<")
 
 
+def find_numbers(text: str) -> list[int]:
+    """Return the whole numbers in a text that fit 64 bits, such as 200000 for `2 * 10^5`."""
+    numbers = map(read_number, re.findall(_WRITTEN_BOUND, plain_formulae(text)))
+    return [int(number) for number in numbers if number is not None and number % 1 == 0 and abs(number) < 1 << 63]
+
+
 def read_number(text: str) -> float | None:
     """Return the value of a number that is written as in a bound, such as `2 * 10^5`; None if it is not a number."""
     text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")

@@ -7,8 +7,11 @@ enforced even if no statement demands it: what inputs share by chance costs only
 from __future__ import annotations
 
 import itertools
+import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+import string
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -19,6 +22,8 @@ Kind = Literal["int", "float", "bool", "text", "list", "other"]
 _KINDS: tuple[tuple[type, Kind], ...] = (
     (bool, "bool"), (int, "int"), (float, "float"), (str, "text"), (list, "list"),
 )  # fmt: skip
+_ALPHABETS = (frozenset(string.ascii_lowercase), frozenset(string.ascii_uppercase))
+_DIGITS_AND_MARKS = re.compile(r"(?=.*\d)(?=.*\D)[\d:/+-]+", re.ASCII).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Shape:
     high: float = 0.0
     letters: frozenset[str] = frozenset()
     """Texts: the letters seen."""
+    known: frozenset[str] = frozenset()
+    """Texts that are all of digits and marks, such as dates: those seen, as no other may be a date."""
     item: Shape | None = None
     """Lists: shape of their items; None if all were empty."""
     facts: frozenset[str] = frozenset()
@@ -50,33 +57,38 @@ class Shape:
         if not self.low <= (value if self.kind in ("int", "float") else len(value)) <= self.high:
             return False
         if self.kind == "text":
-            return self.letters.issuperset(value)
+            return self.letters.issuperset(value) and (not self.known or value in self.known)
         if self.kind == "list":
             has_facts = all(_holds(FACTS[fact], value) for fact in self.facts)
             return has_facts and (self.item is None or all(map(self.item.fits, value)))
         return True
 
 
-def infer_shape(values: Sequence[Any], *, may_repeat: bool = False) -> Shape:
+def infer_shape(values: Sequence[Any], *, may_repeat: bool = False, is_open: bool = False) -> Shape:
     """Return the shape of the values at one position of all inputs.
 
     Args:
         may_repeat: a list may have equal items though no known one has, unless its items are lists.
+        is_open: numbers, lengths and letters have no bounds.
     """
     kinds = {_kind_of(value) for value in values}
     kind: Kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
     if kind in ("bool", "other"):
         return Shape(kind)
     sizes = values if kind in ("int", "float") else list(map(len, values))
-    low, high = min(sizes), max(sizes)
+    low, high = (-math.inf, math.inf) if is_open else (min(sizes), max(sizes))
     if kind != "list":
-        return Shape(kind, low, high, letters=frozenset().union(*values) if kind == "text" else frozenset())
+        letters = frozenset().union(*values) if kind == "text" else frozenset()
+        wider = (alphabet for alphabet in _ALPHABETS if is_open and letters & alphabet)
+        is_fixed = kind == "text" and all(map(_DIGITS_AND_MARKS, values))
+        known = frozenset(values if is_fixed else ())
+        return Shape(kind, low, high, letters=letters.union(*wider), known=known)
     items = [item for value in values for item in value]
-    item = infer_shape(items) if items else None
+    item = infer_shape(items, is_open=is_open) if items else None
     # Of lists of no more than one item everything is true.
-    facts = frozenset(name for name, test in FACTS.items() if high > 1 and all(_holds(test, value) for value in values))
+    facts = {name for name, test in FACTS.items() if max(sizes) > 1 and all(_holds(test, value) for value in values)}
     facts -= {"distinct"} if may_repeat and item is not None and item.kind != "list" else set()
-    return Shape(kind, low, high, item=item, facts=facts)
+    return Shape(kind, low, high, item=item, facts=frozenset(facts))
 
 
 def _kind_of(value: Any) -> Kind:
@@ -136,10 +148,21 @@ class InputModel:
         return all(one.holds_for(numbers) for one in self.relations)
 
 
-def learn(known: Sequence[Values], *, may_repeat: bool = False) -> InputModel:
-    """Return the shapes and relations that known inputs have in common; for `may_repeat` see `infer_shape`."""
-    shapes = tuple(infer_shape(column, may_repeat=may_repeat) for column in zip(*known, strict=True))
-    return InputModel(shapes, tuple(_relate(list(map(_collect_numbers, known)))))
+def learn(known: Sequence[Values], *, may_repeat: bool = False, open_places: Collection[int] = ()) -> InputModel:
+    """Return the shapes and relations that known inputs have in common.
+
+    Args:
+        known: inputs, each with as many values.
+        may_repeat: see `infer_shape`.
+        open_places: indices of the values that have no bounds, and need not be less than others that have none.
+    """
+    columns = enumerate(zip(*known, strict=True))
+    shapes = tuple(infer_shape(one, may_repeat=may_repeat, is_open=at in open_places) for at, one in columns)
+    free = {f"{place}{size}" for place in open_places for size in ("", "#")}
+    relations = _relate(list(map(_collect_numbers, known)))
+    return InputModel(
+        shapes, tuple(one for one in relations if one.operator == "==" or not {one.left, one.right} <= free)
+    )
 
 
 def _collect_numbers(values: Values) -> dict[str, list[float]]:
@@ -188,7 +211,8 @@ def _relate(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
 
 
 _TRIES = 6
-_FAR = ("extreme", "double")
+_CONSTANT_SHARE = 0.3
+_FAR = ("extreme", "grow")
 """Mutations whose inputs may take a program long."""
 Path = tuple[int, ...]
 
@@ -257,6 +281,11 @@ def _reorder(items: list[Any], source: random.Random) -> list[Any]:
     return sorted(items, key=repr) if way == "sorted" else items[::-1]
 
 
+def _grow(items: list[Any], source: random.Random) -> list[Any]:
+    most = max(64, min(2 * len(items), 10_000))
+    return [deepcopy(item) for item in source.choices(items, k=source.randint(1, most))]
+
+
 def _step(values: list[Any], source: random.Random) -> None:
     if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
@@ -264,11 +293,28 @@ def _step(values: list[Any], source: random.Random) -> None:
 
 
 def _extreme(values: list[Any], source: random.Random) -> None:
-    """Replace a random number by another one or its negative, its own double, zero, one, or a power of ten."""
+    """Replace a random number by another or its negative, its own double, zero, one, or one up to a power of ten."""
     if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
         other = _get(values, source.choice(paths))
-        _set(values, path, source.choice((other, 0, 1, 2 * _get(values, path), -other, 10 ** source.randint(1, 9))))
+        most = 10 ** source.randint(1, 9)
+        numbers = (other, 0, 1, 2 * _get(values, path), -other, most, source.randrange(most))
+        _set(values, path, source.choice(numbers))
+
+
+def _place_constant(values: list[Any], source: random.Random, constant: int | str) -> None:
+    """Replace a number by a constant or one beside it, or write one into a text."""
+    paths = _places(values, (int, float) if isinstance(constant, int) else (str,), 3)
+    if not paths:
+        return
+    path = source.choice(paths)
+    if isinstance(constant, int):
+        _set(values, path, constant + source.choice((-1, 0, 0, 1)))
+    else:
+        text = _get(values, path)
+        at = source.randint(0, len(text))
+        end = source.choice((at, at + len(constant)))
+        _set(values, path, source.choice((constant, text[:at] + constant + text[end:])))
 
 
 def _echo(values: list[Any], source: random.Random) -> None:
@@ -297,23 +343,29 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     "overwrite": _on_list(_overwrite),
     "level": _on_list(lambda items, source: [deepcopy(source.choice(items))] * len(items)),
     "reorder": _on_list(_reorder),
-    "double": _on_list(lambda items, source: items + deepcopy(items) if len(items) < 5000 else items),
+    "grow": _on_list(_grow),
     "echo": _echo,
 }
 """Mutations by name, each changing a list of values in place; the `Origin` of a test names its mutation."""
 
 
-def mutate(model: InputModel, parent: Values, mutation: str, *, seed: int) -> Values | None:
+def mutate(
+    model: InputModel, parent: Values, mutation: str, *, seed: int, constants: Sequence[int | str] = ()
+) -> Values | None:
     """Return an input made from another one; None if no try fits the model and differs from it.
 
     Args:
         mutation: a name of `MUTATIONS`; applied one to three times.
+        constants: one of them is placed instead at every third of these times.
     """
     source = random.Random(seed)
     for _ in range(_TRIES):
         values = deepcopy(list(parent))
         for _ in range(source.randint(1, 3)):
-            MUTATIONS[mutation](values, source)
+            if constants and source.random() < _CONSTANT_SHARE:
+                _place_constant(values, source, source.choice(constants))
+            else:
+                MUTATIONS[mutation](values, source)
         _repair(model, values)
         made = tuple(values)
         if made != parent and model.fits(made):

@@ -20,7 +20,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
+from typing import Any
 
+from microcoder.data.clean.sections import find_numbers
 from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
@@ -204,6 +206,10 @@ def describe(candidate: Candidate) -> dict[str, str]:
 _MOST_KNOWN = 30
 """Known inputs that are learnt from."""
 _MOST_KNOWN_BYTES = 1 << 16
+_MOST_READ = 3
+"""Accepted programs whose constants are used."""
+_ABSURD_NUMBER, _ABSURD_LENGTH = 10**18, 1 << 21
+_STRING = re.compile(r"""[\"']([^\"'\\\s]{1,20})[\"']""")
 
 
 def digest_input(text: str) -> str:
@@ -219,6 +225,8 @@ class Understanding:
     known: tuple[tuple[str, Values], ...]
     """Known inputs: text and values."""
     write: Callable[[Values], str]
+    constants: tuple[int | str, ...] = ()
+    """Values that mutations write into an input, as the statement or accepted programs name them."""
 
 
 def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | str:
@@ -252,6 +260,37 @@ def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | s
         if model.is_usable and is_same:
             return Understanding(model, known, layout.render)
     return "a layout of another kind, or a value of no known shape"
+
+
+def widen(understanding: Understanding, validators: Validators, candidate: Candidate) -> Understanding:
+    """Return an understanding without bounds on the values of which validators refuse absurd ones, and with constants.
+
+    The constants are the whole numbers in the statement and in some accepted programs, and short strings in these.
+    """
+    known = [values for _, values in understanding.known]
+    probes: list[tuple[int, str]] = []
+    for place in range(len(known[0])):
+        values = next((values for values in known if _exaggerate(values[place])), known[0])
+        for absurd in _exaggerate(values[place]):
+            probes.append((place, understanding.write((*values[:place], absurd, *values[place + 1 :]))))
+    texts = [text for _, text in probes]
+    unchecked = {probes[number][0] for flags in validators.ways for number in validators.ask(texts, flags)}
+    model = learn(known, may_repeat=True, open_places={place for place, _ in probes} - unchecked)
+    codes = [one.code for one in candidate.solutions if one.known == "accepted"][:_MOST_READ]
+    numbers = [number for text in (candidate.statement, *codes) for number in find_numbers(text)]
+    constants = dict.fromkeys([*numbers, *(text for code in codes for text in _STRING.findall(code))])
+    return replace(understanding, model=model, constants=tuple(constants))
+
+
+def _exaggerate(value: Any) -> list[Any]:
+    """Return absurd values in place of a number, a text, or the last item of a list of these; none for others."""
+    if isinstance(value, bool) or not value:
+        return []
+    if isinstance(value, int | float):
+        return [_ABSURD_NUMBER, -_ABSURD_NUMBER]
+    if isinstance(value, str):
+        return [value * (_ABSURD_LENGTH // len(value)), f"{value}~"]
+    return [] if isinstance(value[-1], list) else [[*value[:-1], absurd] for absurd in _exaggerate(value[-1])]
 
 
 def _lines(text: str) -> list[int]:
@@ -336,7 +375,7 @@ def mutate_known(candidate: Candidate, understanding: Understanding, dropped: Co
         # A seed that hangs on these alone.
         own = int(digest_input(f"0/{candidate.id}/{kind}/{number}"), 16)
         parent, parent_values = known[own % len(known)]
-        values = mutate(model, parent_values, name, seed=own)
+        values = mutate(model, parent_values, name, seed=own, constants=understanding.constants)
         text = "" if values is None else understanding.write(values)
         if values is None or (must_differ and find_repeats(values) - find_repeats(parent_values)):
             dropped["not met the model of inputs"] += 1

@@ -27,6 +27,7 @@ from microcoder.data.tests.makers import (
     read_validators,
     run_kit,
     understand,
+    widen,
     write_validators,
 )
 from microcoder.data.verify.execution import language_of
@@ -173,6 +174,8 @@ def _find_inputs(
         if isinstance(understanding, str):
             dropped[f"not mutated: {understanding}"] += 1
         else:
+            if validators:
+                understanding = widen(understanding, validators, candidate)
             add(mutate_known(candidate, understanding, dropped))
     if validators and len(found) < settings.min_hidden_tests and endpoint is not None:
         add(ask_for_inputs(endpoint, judge, candidate, dropped))
