@@ -190,8 +190,8 @@ class Candidate(Record):
     flags: tuple[str, ...] = ()
     """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
     `file_io`, the process stage finds `interactive` and `many_answers`, the generate stage `no_tests_made`, the verify
-    stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
-    `samples_missing`, `samples_differ`."""
+    stage `slow_passes`. What is only worth knowing: `has_image`, `tests_dropped`,
+    `samples_not_shown`, `samples_missing`, `samples_differ`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
