@@ -360,14 +360,16 @@ def _compute(node: ast.expr) -> int:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words that a shell loop goes over, with `{01..15}` and `$(seq 1 5)` expanded to numbers."""
+    """Return the words that a shell loop goes over, with `{01..15}` and `$(seq 1 2 9)` expanded to numbers."""
     found: list[str] = []
     for one in re.findall(r"\{-?\d+\.\.-?\d+\}|\$\(seq [-\d ]+\)|\S+", text):
         numbers = re.findall(r"-?\d+", one) if one[0] in "{$" else []
         if numbers:
             first, last = (numbers[0] if len(numbers) > 1 else "1"), numbers[-1]
             width = len(first) if first.startswith("0") else 0
-            found += [str(number).zfill(width) for number in range(int(first), int(last) + 1)[:_MOST_WORDS]]
+            step = int(numbers[1]) if len(numbers) > 2 else -1 if one[0] == "{" and int(last) < int(first) else 1
+            counted = range(int(first), int(last) + (1 if step > 0 else -1), step or 1)
+            found += [str(number).zfill(width) for number in counted[:_MOST_WORDS]]
         else:
             found.append(one)
     return found
