@@ -32,7 +32,7 @@ class EndpointConfig(Config):
     base_url: str = Field(pattern=r"^https?://")
     """Address of the API, such as http://localhost:8000/v1."""
     model: str = Field(min_length=1)
-    """The server's name of the model."""
+    """Name of the model on the server."""
     api_key_env: str = "OPENAI_API_KEY"
     """Environment variable with the API key; sent only if set, and never stored."""
     timeout_seconds: float = Field(default=600.0, gt=0)
@@ -45,7 +45,7 @@ class EndpointConfig(Config):
 
 
 class EndpointSettings(EndpointConfig):
-    """A model that answers questions about rows in JSON."""
+    """How to reach a model that answers questions about rows in JSON, and how long its replies may be."""
 
     max_tokens: int = Field(default=8192, ge=1)
 

@@ -31,9 +31,9 @@ LOWEST, HIGHEST = 1, 5
 TIMES = 3
 """How often the model scores each problem; the paper's number."""
 _ATTEMPTS = 3
-"""How often each score is asked for at most, while replies do not follow the schema."""
+"""At most so many attempts per score, while replies do not follow the schema."""
 _TEMPERATURE = 0.7
-"""Above 0, so that scoring a problem three times says more than once."""
+"""Sampling temperature of scores: above 0, so that three scores of a problem tell more than one."""
 _MOST_CHARACTERS = 20_000
 DIMENSIONS: Mapping[str, tuple[float, str]] = {
     "algorithmic_thinking": (

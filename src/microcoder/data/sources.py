@@ -117,13 +117,13 @@ LICENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Files or folders with rows of one format."""
+    """A set of files or folders with rows of one format, as `open_source` finds them."""
 
     path: Path
     """The folder that `files` are in."""
     format: Format
     name: str
-    """Begins the ids of its rows; each source of a pipeline needs its own."""
+    """Prefix of the rows' ids; each source of a pipeline needs its own."""
     files: tuple[str, ...] = ()
     """The files with rows, or the folders that are rows, sorted, relative to `path`."""
     revision: str = ""

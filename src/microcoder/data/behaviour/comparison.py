@@ -62,7 +62,7 @@ class Form:
     """Kind of each input value, in order (see `kind_of`)."""
     cases: tuple[ValueCase, ...]
     layout: Layout
-    """How values become an input of its program."""
+    """How values are written as an input of the program."""
     program: str = ""
     """A Python program known to be right; empty where there is none."""
     entry: str = ""
@@ -196,7 +196,7 @@ class _Pair:
 
     @property
     def turned(self) -> _Pair:
-        """The pair with both sides swapped."""
+        """The pair with the problem and the benchmark's problem swapped."""
         return _Pair(self.other, self.own, tuple(map(self.order.index, range(len(self.order)))))
 
     def arrange(self, values: Values) -> Values:
@@ -204,12 +204,12 @@ class _Pair:
         return tuple(values[place] for place in self.order)
 
     def there(self, values: Values) -> object:
-        """Return the problem's values as an input of the benchmark's program."""
+        """Return the problem's values as an input of the benchmark's program: arguments, or a text for stdin."""
         return self.other.layout.render(self.arrange(values))
 
 
 def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
-    """Index the problems of benchmarks that have a program or cases; nothing is run."""
+    """Index the forms of benchmark problems for `find_behaviour`; nothing is run."""
     forms = tuple(form for problem in benchmark for form in find_forms(problem)[:_MOST_FORMS])
     by_kinds: dict[str, list[int]] = defaultdict(list)
     for number, form in enumerate(forms):
@@ -258,7 +258,7 @@ class _Trial:
         return are_labels([case.expected for case in self.pair.own.cases])
 
     def add(self, agreement: Agreement, said: str) -> None:
-        """Add a phase's agreement to the evidence; `said` describes it."""
+        """Add the agreement of one phase to the evidence; `said` describes it, for the detail of a hit."""
         self.bits += agreement.bits
         self.num += sum(agreement.agreed)
         self.said += (said,)

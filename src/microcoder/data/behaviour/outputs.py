@@ -205,7 +205,7 @@ class Agreement(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of inputs on which they agree, 0 to 1."""
+        """Share of inputs on which the outputs agree, 0 to 1; 0 without inputs."""
         return sum(self.agreed) / len(self.agreed) if self.agreed else 0.0
 
 

@@ -28,7 +28,7 @@ from microcoder.judge.core.types import Dialect, Problem
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One problem of a benchmark."""
+    """One problem of a benchmark, with what its prompt and its report need."""
 
     problem: Problem
     """The problem as it is asked; for LiveCodeBench without tests, of which a release has gigabytes (see `load`)."""
@@ -38,7 +38,7 @@ class Question:
     """Returns the problem with its tests; raises DataError if the file has changed since."""
     title: str = ""
     platform: str = ""
-    """`atcoder`, `leetcode`, `codeforces`, or empty."""
+    """Platform of the problem: `atcoder`, `leetcode`, `codeforces`; empty if not stated."""
     date: datetime | None = None
     examples: tuple[str, ...] = ()
     """Assertions that the prompt shows (MBPP)."""
@@ -109,7 +109,7 @@ class Benchmark(Config):
         yield from ((row, None) for row in read_file(self.path, self.noun))
 
     def _holds(self, row: Row) -> bool:
-        """Whether a row is selected."""
+        """Whether a row is selected by the benchmark's options, such as dates; Malformed if it is broken."""
         return True
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:

@@ -185,7 +185,7 @@ def _values(text: str) -> list[str]:
 
 
 def signature(candidate: Candidate) -> str:
-    """Return the function's name and parameters, or an empty string for a program that reads stdin."""
+    """Return the function's name and parameters as `name(a,b)`; empty for a program that reads stdin."""
     code = candidate.starter_code or "\n".join(s.code for s in candidate.solutions[:1])
     for name, parameters in _SIGNATURE.findall(code) if candidate.starter_code or candidate.fn_name else ():
         if candidate.fn_name in (None, name) and not name.startswith("__"):

@@ -34,7 +34,7 @@ class Solution(Record):
     known: Known = "accepted"
     """The verdict that the source gives it."""
     name: str = ""
-    """Its path or name in the source."""
+    """The program's path or name in the source."""
 
 
 class Lineage(Record):
@@ -42,7 +42,7 @@ class Lineage(Record):
 
     stage: Stage
     step: str
-    """The step that made it, such as `strip_html`, with its version after a slash."""
+    """The step that made the change, with its version, such as `clean/2`."""
     field: str
     detail: str = ""
     """Model and prompt hash where a model made it; otherwise what was done, in a few words."""
@@ -54,7 +54,7 @@ class Difficulty(Record):
     predicted: float | None = None
     """A model's score, 1 (easiest) to 5."""
     predictor: str = ""
-    """Model and prompt hash that scored it."""
+    """Model and hash of the prompt that gave the score."""
     pass_rate: float | None = None
     """Share of a model's answers that passed all tests; `pass_rate_low` and `pass_rate_high` are its interval."""
     pass_rate_low: float | None = None
@@ -64,7 +64,7 @@ class Difficulty(Record):
 
 
 class Origin(Record):
-    """How one test was made."""
+    """Where one test comes from: given by the source, or generated, and how."""
 
     kind: str
     """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
@@ -92,7 +92,7 @@ class InputProgram(Record):
 
 
 class InputRecipe(Record):
-    """How a package makes one input."""
+    """How a package makes one input: by a call of a generator, or as a fixed text."""
 
     group: str
     """Group of the test, such as `secret/group1`."""
@@ -284,7 +284,7 @@ class Rejection(Record):
     reason: str
     """A code such as `no_tests`; the same word everywhere for the same reason."""
     detail: str = ""
-    """What was found, in a few words."""
+    """What was found in the row, in a few words."""
     raw: str = ""
     """The row as it was found, where it could not be read (bytes that are no UTF-8 as base64 after `base64:`)."""
     candidate: Candidate | None = None

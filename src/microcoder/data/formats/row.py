@@ -183,7 +183,7 @@ def _spell(value: object) -> str:
 
 
 _MAX_NAME = 1e30
-"""Larger numbers are not taken as names."""
+"""Numbers from this on are not read as names or ids (see `Row.name`)."""
 _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 
 REASONS: Mapping[str, str] = {

@@ -32,7 +32,7 @@ _SAME = ("fn_name", "call", "starter_code", "harness", "checker", "time_limit_se
 
 
 def read_own(row: Row) -> Candidate:
-    """Read a problem line into a candidate."""
+    """Read a row in our own format, a `Problem` as JSON, into a candidate; Malformed if it is invalid."""
     problem = read_record(row.values)
     if not problem.statement.strip() and not row.is_judged:
         raise Malformed("no_statement", "statement is blank")

@@ -65,7 +65,7 @@ STYLES: tuple[Style, ...] = ("stdin", "function")
 HELDOUT_SHARE = 0.25
 FUNCTION_NAME = "solve"
 ATTEMPTS = 500
-"""Draws of a task not seen before, after which `generate_problems` gives up with an error."""
+"""Draws in a row of tasks that were drawn before, after which `generate_problems` raises DataError."""
 TIME_LIMIT_SECONDS, MEMORY_LIMIT_MIB = 1.0, 256
 MODULUS = 10
 NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
@@ -98,7 +98,7 @@ class ChainTask:
 
     @property
     def digits(self) -> list[int]:
-        """The digit after each step."""
+        """The digit that each step results in, in order."""
         digits, digit = [], self.start
         for step in self.steps:
             digit = _OPERATIONS[step[0]](digit, int(step[1])) % MODULUS
@@ -176,7 +176,7 @@ def generate_problems(
 
 
 def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
-    """Return a task as a problem, with tests and limits."""
+    """Return a task as a problem with tests, limits and reference, and `identifier` as id."""
     is_function, last, ending = task.style == "function", task.digits[-1], ENDINGS[task.ending]
     reference = task.render_program(last)
     end = "" if is_function else "\n"

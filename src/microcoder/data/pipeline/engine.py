@@ -73,7 +73,7 @@ class Step:
     stage: Stage
     settings: Config
     opens: Callable[..., Any]
-    """Called with the settings in each process that runs the step; it is pickled, so a function of a module."""
+    """Called with the settings in each process that runs the step (see `MapStep`); pickled, so a module's function."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Step:
     runs: Literal["on_every_core", "alone"] = "on_every_core"
     """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
     turns_away: bool = True
-    """False: a row that would be rejected stays as it was, with a line of lineage that says why."""
+    """Whether rows are rejected; if not, such a row stays unchanged, with a line of lineage that says why."""
 
     def keep(self, row: Row) -> Row:
         """Return the row for the next step; in an audit (not `turns_away`), a rejection's candidate with a note."""
@@ -233,7 +233,7 @@ def read_rejected(path: Path) -> list[Rejection]:
 
 
 def count_reasons(path: Path) -> Counter[str]:
-    """Return how many rows of a part were rejected by reason; kept ones count under an empty text."""
+    """Return {reason: number of rejected rows} of a part; kept rows count under an empty reason."""
     return Counter(reason for _, reason in _column(path, "reason"))
 
 
@@ -261,7 +261,7 @@ class Spilled:
 
 
 def _column(path: Path, name: str) -> Iterator[tuple[bool, str]]:
-    """Yield, for each row of a part, whether it was kept, and one of its fields."""
+    """Yield, for each row of a part, whether it was kept, and its column `name`; DataError if the file is damaged."""
     try:
         with pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):

@@ -102,7 +102,7 @@ class Trial(Record):
     outcome: Outcome
     """Outcome under the problem's limits; of an accepted program that failed in a run, that of its first such run."""
     failed: tuple[int, ...] = ()
-    """Numbers of the tests, from 0, that it was seen to fail; later ones may not have been run."""
+    """Indices of the tests that the program failed; tests after the first of these may not have been run."""
     over_limit: tuple[int, ...] = ()
     """Those of `failed` that ended at a time or memory limit: no test is chosen for them, since where a slow program
     ends differs from run to run."""

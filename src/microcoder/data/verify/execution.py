@@ -54,7 +54,7 @@ _RUNS = 3
 """How often every accepted program must pass (our choice): the second run takes the tests in another order, the last in
 yet another, under the derived limits."""
 _DECIDING = ("core", "compare", "sandbox", "run", "languages")
-"""Packages of the judge whose code a verdict depends on."""
+"""Packages in `microcoder.judge` whose code a verdict depends on."""
 
 
 @cache
