@@ -213,8 +213,7 @@ def test_every_row_of_real_data_comes_out(tmp_path: Path, name: str) -> None:
         recognised = [recognise(row.values or {}, FORMATS.values()) for row in raw]
         assert {one and one.name for one in recognised} == {real.format_name}
     for row in rejections:
-        assert row.reason in REASONS
-        assert row.reason != "adapter_fault", f"{row.id}: {row.detail}"
+        assert row.reason in REASONS.keys() - {"adapter_fault"}, f"{row.id}: {row.detail}"
         assert row.detail
         assert row.raw
     assert all(row.candidate for row in rejections if row.reason == "tests_not_convertible")

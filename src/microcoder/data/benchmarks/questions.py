@@ -44,7 +44,7 @@ class Question:
     """Assertions that the prompt shows (MBPP)."""
     names: tuple[str, ...] = ()
     id_columns: ClassVar[tuple[str, ...]] = ("problem_id", "question_id", "task_id", "id")
-    """Columns of ids: `names` has the row's values in these; a row of answers names its problem by the first."""
+    """Columns of ids: `names` has a problem row's values in these; a row of answers names its problem by the first."""
 
     @property
     def id(self) -> str:

@@ -230,8 +230,8 @@ _MOST_SHOWN = 2000
 
 
 _SAMPLE_CHARACTERS = 4_000
-"""Most characters, input and output together, of a package's sample that is put into the statement; longer ones
-are only counted in the lineage (our choice)."""
+"""Most characters, input and output together, of a package's sample that is put into the statement; for longer ones
+the flag `samples_not_shown` is set (our choice)."""
 
 
 def restore_samples(candidate: Candidate) -> Candidate:

@@ -281,7 +281,7 @@ class _Reader:
         relative: tuple[str, float],
         absolute: str,
     ) -> _Claim:
-        """Return the claim of a comparison within a tolerance; `relative` is the option's name and default."""
+        """Return the claim of a comparison within the tolerance in `options`; `relative` is a name and default."""
         given = {option.arg or "": parse_value(option.value, names) for option in options}
         if not given.keys() <= {relative[0], absolute}:
             raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
@@ -326,7 +326,7 @@ class _Reader:
 
 
 class _Literals(ast.NodeTransformer):
-    """Replaces in place: names by their literals, inf, nan and JSON's words by constants, built nodes by lists."""
+    """Replaces in place: names by their literals; `inf`, `null`, ... by constants; `list_node([1])` by its list."""
 
     def __init__(self, names: _Names) -> None:
         self._names = names

@@ -38,7 +38,7 @@ _INCLUDED = (".h", ".hpp", ".hh", ".cpp", ".cc")
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
 _SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
-"""Path of Kodsport's script; `donotuse_generator.sh` is one too: that a package's tests are final hinders no others."""
+"""Path of Kodsport's generator script; also `donotuse_generator.sh`, of packages whose own tests are final."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
 """Matches a script that defines the command `tc` for others; it makes no inputs itself and is skipped."""
 _FLAGS = re.compile(r"^input_validator_(?:flags|args):[ \t]*([^\n#]{1,300})", re.MULTILINE)
@@ -344,7 +344,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def _compute(node: ast.expr) -> int:
-    """Return the value of an expression as a shell computes it; ValueError for one of other kinds, or over 64 bits."""
+    """Return the value of whole-number arithmetic as in a shell; ValueError for anything else, or over 64 bits."""
     value = None
     match node:
         case ast.Constant(value=int(value)):

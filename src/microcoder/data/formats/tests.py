@@ -112,7 +112,7 @@ def asserted_tests(
 ) -> DecodedTests:
     """Return the tests of assertions about one function, as calls with JSON arguments; Malformed if there are none.
 
-    Assertions that are no such calls are left out and noted; with `is_judged` all become claims (see `assertions`).
+    Assertions that are no such calls are left out and noted; if `is_judged`, all are then claims (see `assertions`).
     """
     source = "\n".join(sources)
     if is_judged and not fn_name:
