@@ -4,6 +4,7 @@ import json
 import random
 from contextlib import closing
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from hypothesis import given
@@ -53,9 +54,11 @@ def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_e
         with closing(Endpoint(settings)) as endpoint:
             assert score_difficulty(CANDIDATE, endpoint) == CANDIDATE
         assert [request["seed"] for request in asked] == [0, 3, 6]
-    nowhere = EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=0)
-    with closing(Endpoint(nowhere)) as endpoint, pytest.raises(ConfigError, match="check that it is up"):
-        score_difficulty(CANDIDATE, endpoint)
+    for most in (0, 5):
+        endpoint = Endpoint(EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=most))
+        Timer(0.2, endpoint.close).start()
+        with pytest.raises(ConfigError, match=r"failed 1 times.* check that it is up"):
+            score_difficulty(CANDIDATE, endpoint)
 
 
 def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> None:

@@ -32,7 +32,7 @@ class EndpointConfig(Config):
     base_url: str = Field(pattern=r"^https?://")
     """Address of the API, such as http://localhost:8000/v1."""
     model: str = Field(min_length=1)
-    """The server's name of the model."""
+    """Name of the model on the server."""
     api_key_env: str = "OPENAI_API_KEY"
     """Environment variable with the API key; sent only if set, and never stored."""
     timeout_seconds: float = Field(default=600.0, gt=0)
@@ -45,7 +45,7 @@ class EndpointConfig(Config):
 
 
 class EndpointSettings(EndpointConfig):
-    """A model that answers questions about rows in JSON."""
+    """How to reach a model that answers questions about rows in JSON, and how long its replies may be."""
 
     max_tokens: int = Field(default=8192, ge=1)
 
@@ -56,15 +56,15 @@ class Completion:
 
     text: str
     is_truncated: bool
-    """Whether it reached the length limit."""
+    """Whether generation stopped at the length limit."""
     num_tokens: int | None
-    """Its tokens, with the end-of-sequence token if it was generated; None if the server does not report them."""
+    """Number of generated tokens, an end-of-sequence token included; None if the server does not report it."""
     thinking: str = ""
-    """What a server that parses thinking returns apart from the text."""
+    """The model's thinking, if the server returns it apart from the text; otherwise empty."""
 
     @property
     def whole(self) -> str:
-        """Thinking and text, as a server that does not parse them returns both."""
+        """Thinking and text in one, `<think>...</think>` first, as servers that do not separate them return them."""
         end = "\n</think>\n\n" if self.text else ""
         return f"<think>\n{self.thinking}{end}{self.text}" if self.thinking else self.text
 
@@ -108,7 +108,7 @@ class Endpoint:
         )
 
     def close(self) -> None:
-        """Close the connections; a request that waits for its next attempt fails."""
+        """Close the connections; a request that waits for its next attempt raises ConfigError."""
         self._closed.set()
         if "_http" in self.__dict__:
             self._http.close()
@@ -140,9 +140,9 @@ class Endpoint:
                     )
                 with suppress(ValueError):
                     stated_seconds = min(max(float(reply.headers.get("Retry-After", "")), 0.0), _LONGEST_WAIT_SECONDS)
-            if attempt > self.settings.max_retries or self._closed.is_set():
+            delay_seconds = wait_seconds if stated_seconds is None else stated_seconds
+            if attempt > self.settings.max_retries or self._closed.wait(delay_seconds):
                 break
-            self._closed.wait(wait_seconds if stated_seconds is None else stated_seconds)
             wait_seconds = min(2 * wait_seconds, _LONGEST_WAIT_SECONDS)
         raise ConfigError(
             f"{self._url} failed {attempt} times, last: {failure}; check that it is up and type the same command again "
@@ -152,14 +152,14 @@ class Endpoint:
     def ask_again(
         self, text: str, kind: type[Asked], *, seeds: Iterable[int], temperature: float = 0.0
     ) -> Asked | None:
-        """Return the first reply, under these seeds in turn, that is what was asked for; None if none is."""
+        """Return the first reply, trying these seeds in turn, that parses as `kind`; None if none does."""
         for seed in seeds:
             with suppress(BadReply):
                 return self.ask(text, kind, seed=seed, temperature=temperature)
         return None
 
     def ask(self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0) -> Asked:
-        """Return the model's reply to a prompt, a JSON object of this kind; raise BadReply if it is none."""
+        """Return the model's reply to a prompt, parsed as `kind`; BadReply if it does not fit, else as `complete`."""
         settings = self.settings
         if not isinstance(settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens")
@@ -218,7 +218,7 @@ def _shorten(text: str) -> str:
 
 
 def _read_object(text: str, kind: type[Asked]) -> Asked:
-    """Return the object that begins with a text's first brace and ends with its last."""
+    """Return the JSON object from a text's first brace to its last as `kind`; BadReply if it does not fit."""
     try:
         return kind.model_validate_json(text[text.find("{") : text.rfind("}") + 1], strict=True, extra="ignore")
     except ValidationError as error:

@@ -29,11 +29,11 @@ from microcoder.judge.core.types import Record
 
 LOWEST, HIGHEST = 1, 5
 TIMES = 3
-"""How often each problem is scored; the paper's number."""
+"""How often the model scores each problem; the paper's number."""
 _ATTEMPTS = 3
-"""How often each score is asked for at most, while replies do not follow the schema."""
+"""At most so many attempts per score, while replies do not follow the schema."""
 _TEMPERATURE = 0.7
-"""Above 0, so that scoring a problem three times says more than once."""
+"""Sampling temperature of scores: above 0, so that three scores of a problem tell more than one."""
 _MOST_CHARACTERS = 20_000
 DIMENSIONS: Mapping[str, tuple[float, str]] = {
     "algorithmic_thinking": (
@@ -95,10 +95,10 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
 
 
 class SelectionSettings(Config):
-    """Which problems are kept by their difficulty."""
+    """Which problems are kept by their difficulty: all but easy ones, and a share of these."""
 
     by: Literal["predicted", "pass_rate"] = "predicted"
-    """What a problem is called easy by: a model's score of difficulty, or the share of attempts that failed, 0 to 1."""
+    """Value compared with `easy_below`: a model's score of difficulty, or the share of attempts that failed, 0 to 1."""
     easy_below: float = 2.5
     """Problems below this value are easy. The paper's lower boundary, on its own scale."""
     easy_share: float = Field(default=0.2, ge=0, lt=1)

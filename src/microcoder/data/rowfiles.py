@@ -55,7 +55,7 @@ def is_archive(path: str) -> bool:
 def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
     """Unpack an archive into a folder unless that is there; DataError if the archive cannot be unpacked.
 
-    What is not whole yet lies in `aside`, where no source is read.
+    It is unpacked in `aside` and then renamed, so that `folder` is never there unless complete.
     """
     if folder.exists():
         return
@@ -110,7 +110,7 @@ def _unpack(archive: Path, folder: Path) -> int:
 
 
 class _Header(tarfile.TarInfo):
-    """What an archive says of a member; a long name is read into memory whole, so that its length has a bound."""
+    """Header of a tar member; TarError if a long name, which is read into memory whole, has too many bytes."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
@@ -165,9 +165,9 @@ class RawRow:
     place: str
     """`file:number`, or the path of a folder."""
     values: Mapping[str, Any] | None
-    """Its fields; None if it could not be read."""
+    """The row's fields; None if it could not be read."""
     raw: bytes = b""
-    """Its text in the file; items of a JSON list are written anew, and rows of Parquet have none."""
+    """The row's bytes in the file; items of a JSON list are written anew, and rows of Parquet have none."""
     fault: Fault | None = None
 
 
@@ -177,12 +177,12 @@ class FilePart:
 
     file: str
     first: int
-    """How many rows of the file come before."""
+    """Number of rows of the file before this part."""
     num_rows: int
     offset: int = 0
     """Byte offset of the first row in uncompressed JSON lines; otherwise 0."""
     line: int = 0
-    """How many lines of the file come before `offset`."""
+    """Number of lines of the file before `offset`."""
     num_bytes: int = 0
     """Size of the rows as text, decompressed; in Parquet estimated from the average row."""
 
@@ -357,13 +357,13 @@ def _row_of(batch: Any, place: str) -> RawRow:
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A row of a file of which every row is needed."""
+    """A row that `read_file` has read, with all its fields."""
 
     where: str
     values: Mapping[str, Any]
     digest: str
     read_again: Callable[[], Mapping[str, Any]] = field(repr=False)
-    """Reads its values from the file once more; raises DataError if the row has changed."""
+    """Reads the row's values from the file again; DataError if the row has changed."""
 
     @property
     def fields(self) -> Row:
@@ -372,7 +372,7 @@ class FileRow:
 
 
 def read_file(path: Path, what: str) -> Iterator[FileRow]:
-    """Yield the rows of a file, which errors call `what`; DataError at the first row that cannot be read."""
+    """Yield the rows of a file; DataError at the first that cannot be read; `what` names the file in its message."""
     if not path.is_file():
         raise DataError(f"{what} {path} does not exist; check the path")
     refuse_table(path, what, "JSON lines, one object each, or Parquet")

@@ -30,7 +30,7 @@ from microcoder.judge.core.machine import how_to_install
 
 SCHEME = "hf://"
 MARKER = "manifest.json"
-"""Written last into a corpus: a folder without it is not finished."""
+"""Name of the file that a build writes last into a corpus: a folder without it is unfinished."""
 _NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
 _USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
 
@@ -86,7 +86,7 @@ def download(name: str) -> Path:
 
 
 def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
-    """Return the files in a folder that match a Hub name, sorted; DataError, from `said` and `hint`, if none does."""
+    """Return the files in a folder that match a Hub name, sorted; DataError with `said` and `hint` if none does."""
     found = match_files([path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted)
     if not found:
         raise DataError(f"{said} has no file like {' or '.join(wanted.patterns[:4])}; {hint}")
@@ -117,13 +117,13 @@ LICENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Files or folders with rows of one format."""
+    """A set of files or folders with rows of one format, as `open_source` finds them."""
 
     path: Path
-    """The folder that they are in."""
+    """The folder that `files` are in."""
     format: Format
     name: str
-    """Begins the ids of its rows; each source of a pipeline needs its own."""
+    """Prefix of the rows' ids; each source of a pipeline needs its own."""
     files: tuple[str, ...] = ()
     """The files with rows, or the folders that are rows, sorted, relative to `path`."""
     revision: str = ""
@@ -133,7 +133,7 @@ class Source:
 
 
 Shard = tuple[FilePart, ...]
-"""Some successive rows of a source."""
+"""Successive rows of a source, from parts of one file or several; the unit of work of a build."""
 
 
 def open_source(path: str | Path, format_name: str, *, name: str = "", licence: str = "") -> Source:

@@ -13,13 +13,7 @@ from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
 
-RUNNING_TOTALS = """def f(numbers):
-    out, total = [], 0
-    for number in numbers:
-        total += number
-        out.append(total)
-    return out
-"""
+RUNNING_TOTALS = "import itertools\ndef f(numbers):\n    return list(itertools.accumulate(numbers))"
 
 
 def problem(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidate:
@@ -42,9 +36,7 @@ SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n
 
 
 @pytest.mark.parametrize("solved", [True, False], ids=["with its program", "tests alone"])
-def test_a_story_with_another_input_format_is_found_and_the_reason_names_the_evidence(
-    judge: Judge, solved: bool
-) -> None:
+def test_a_story_with_another_input_format_is_found_and_the_reason_said(judge: Judge, solved: bool) -> None:
     (hit,) = find_behaviour(problem(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge)
     assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
     assert "its program gives 4 of 4 answers here" in hit.detail
@@ -72,14 +64,16 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
 
 def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judge: Judge) -> None:
     code = "def f(a, b):\n    return a % b == 0"
-    divides = problem(code, ("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
+    shown = (("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
     pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 3), (35, 8), (44, 11), (50, 7), (64, 8), (71, 9), (5, 5), (8, 3)]
     pairs += [(3 * a, b + 1) for a, b in pairs]
     tests = [(f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n") for a, b in pairs]
-    index = index_behaviour([divides])
+    index = index_behaviour([problem(code, *shown)])
     (hit,) = find_behaviour(problem("", *tests, solved=False), index, judge)
     assert "with other words" in hit.detail
     assert find_behaviour(problem("", *tests[:4], solved=False), index, judge) == []
+    fails_for_no = index_behaviour([problem(f"{code} or 1 // 0", *shown)])
+    assert find_behaviour(problem("", *tests, solved=False), fails_for_no, judge) == []
 
 
 def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(judge: Judge) -> None:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from microcoder.data.behaviour.outputs import (
     Agreement,
+    Outputs,
     ProgramRun,
     Tokens,
     are_labels,
@@ -61,7 +62,7 @@ class Form:
     """Kind of each input value, in order (see `kind_of`)."""
     cases: tuple[ValueCase, ...]
     layout: Layout
-    """How values become an input of its program."""
+    """How values are written as an input of the program."""
     program: str = ""
     """A Python program known to be right; empty where there is none."""
     entry: str = ""
@@ -157,17 +158,16 @@ def _read_arguments(text: str) -> list[Any] | None:
 
 
 _FEW = 3
-"""Inputs that a pair is first tried on."""
+"""Number of inputs on which a pair of forms is tried first."""
 _MOST_ORDERS = 6
 _MOST_CLOSE = 24
-"""Pairs of one form of the problem that are tried on all inputs."""
+"""At most so many pairs per form of the problem are then tried on all inputs."""
 _MOST_FORMS = 4
 _LABELS_SHARE, _LABELS_TIMES = 0.9, 3
 """If outputs are labels: share of varied inputs on which programs must agree, and how many times more of
 these inputs are run."""
 _ENOUGH_PROGRAMS = 10
 """Fewest benchmark programs from which the share that agrees by chance is estimated."""
-
 
 # When two problems do the same (our choices, measured in docs/contamination.md): on how many different inputs at least
 # they agree, with how many bits of evidence, minus the binary logarithm of how likely an unrelated program agrees as
@@ -179,7 +179,7 @@ _NUM_VARIED = 16
 
 @dataclass(frozen=True, slots=True)
 class BehaviourIndex:
-    """Forms of benchmark problems, and their indices by the kinds of their values."""
+    """Forms of benchmark problems, and the indices of these forms by the kinds of their values (see `_keys`)."""
 
     forms: tuple[Form, ...]
     by_kinds: dict[str, tuple[int, ...]]
@@ -196,7 +196,7 @@ class _Pair:
 
     @property
     def turned(self) -> _Pair:
-        """The pair with both sides swapped."""
+        """The pair with the problem and the benchmark's problem swapped."""
         return _Pair(self.other, self.own, tuple(map(self.order.index, range(len(self.order)))))
 
     def arrange(self, values: Values) -> Values:
@@ -204,12 +204,12 @@ class _Pair:
         return tuple(values[place] for place in self.order)
 
     def there(self, values: Values) -> object:
-        """Return the problem's values as an input of the benchmark's program."""
+        """Return the problem's values as an input of the benchmark's program: arguments, or a text for stdin."""
         return self.other.layout.render(self.arrange(values))
 
 
 def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
-    """Index the problems of benchmarks that have a program or cases; nothing is run."""
+    """Index the forms of benchmark problems for `find_behaviour`; nothing is run."""
     forms = tuple(form for problem in benchmark for form in find_forms(problem)[:_MOST_FORMS])
     by_kinds: dict[str, list[int]] = defaultdict(list)
     for number, form in enumerate(forms):
@@ -258,7 +258,7 @@ class _Trial:
         return are_labels([case.expected for case in self.pair.own.cases])
 
     def add(self, agreement: Agreement, said: str) -> None:
-        """Add a phase's agreement to the evidence; `said` describes it."""
+        """Add the agreement of one phase to the evidence; `said` describes it, for the detail of a hit."""
         self.bits += agreement.bits
         self.num += sum(agreement.agreed)
         self.said += (said,)
@@ -330,14 +330,12 @@ def _run(
 
 
 def _agree(
-    cases: Sequence[ValueCase], outputs: Sequence[Tokens | None], *, is_there: bool, chance: float = 0.0, how: str = ""
+    cases: Sequence[ValueCase], outputs: Outputs, *, is_there: bool, chance: float = 0.0, how: str = ""
 ) -> Agreement:
-    """Compare expected outputs with a program's; a missing output agrees with none."""
+    """Compare the expected outputs of cases with a program's; None, no output, agrees with nothing."""
     expected = [case.expected for case in cases]
-    given: list[Tokens] = [("\0nothing",) if output is None else output for output in outputs]
     # The problem's own side first, so that a freedom is the same one in both directions.
-    own, other = (expected, given) if is_there else (given, expected)
-    return compare(own, other, chance=chance, how=how)
+    return compare(*((expected, outputs) if is_there else (outputs, expected)), chance=chance, how=how)
 
 
 def _try_cases(trials: Sequence[_Trial], judge: Judge, *, is_there: bool) -> list[_Trial]:

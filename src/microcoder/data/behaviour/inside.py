@@ -37,7 +37,7 @@ KNOWN: dict[str, Any] = {}
 
 
 class Late(BaseException):
-    """An input took too long."""
+    """Raised inside a program that exceeds its time on an input."""
 
 
 def raise_late(signum: int, frame: Any) -> None:
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def run(source: dict[str, Any], given: Any, functions: list[Any], seconds: float) -> list[Any]:
-    """Return `value` and what was returned, `text` and what was printed, or `none` and why."""
+    """Run an input; return `value` and result, `text` and output, or `none` and why; `functions` caches `find`."""
     kept = sys.stdin, sys.stdout, sys.stderr
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     text = given if isinstance(given, str) else ""
@@ -106,7 +106,7 @@ def run(source: dict[str, Any], given: Any, functions: list[Any], seconds: float
 
 
 def find(source: dict[str, Any]) -> Any:
-    """Return the function that a program defines, or the method of its `Solution`."""
+    """Return the function named `entry` that a program defines, or the method of its `Solution`; KeyError if none."""
     names: dict[str, Any] = {**KNOWN, "__name__": "solution"}
     exec(compile(source["code"], "solution.py", "exec"), names)
     entry = source["entry"]

@@ -113,6 +113,8 @@ def _tokens(said: Sequence[Any]) -> Tokens | None:
 
 Tokens = tuple[str, ...]
 """An output as its numbers and words: no brackets, no quotes, `5` for `5.0`, `true` for `True`."""
+Outputs = Sequence[Tokens | None]
+"""A program's outputs, one per input; None, no output, agrees with nothing and is no label."""
 
 _TOKEN = re.compile(r"[^\s,\[\](){}\"'`]+")
 _NOTHING: frozenset[Tokens] = frozenset({(), ("-1",), ("none",), ("0",), ("1",)})
@@ -145,7 +147,7 @@ def _kind(value: Any) -> str:
 
 
 def tokens_of_value(value: Any) -> Tokens:
-    """Return the tokens of a returned value."""
+    """Return the tokens of a value that a function returned; lists, tuples and dicts are flattened."""
     found: list[str] = []
     _flatten(value, found)
     return tuple(found)
@@ -157,7 +159,7 @@ def tokens_of_text(text: str) -> Tokens:
 
 
 def tokens_of_json(text: str) -> Tokens:
-    """Return the tokens of an expected value, which is JSON."""
+    """Return the tokens of an expected value in JSON; of the text itself if it is not JSON."""
     try:
         return tokens_of_value(json.loads(text))
     except (ValueError, RecursionError):
@@ -197,17 +199,17 @@ class Agreement(NamedTuple):
     agreed: tuple[bool, ...]
     """Whether the outputs are equal, for each input in order."""
     bits: float
-    """Evidence: how unlikely it is that an unrelated program agrees as far."""
+    """Evidence: minus the binary logarithm of the chance that an unrelated program agrees as far."""
     how: str
-    """How outputs were compared: `same`, or `with other words`, their labels renamed."""
+    """How outputs were compared: `same`, as they are, or `with other words`, after renaming labels one to one."""
 
     @property
     def share(self) -> float:
-        """Share of inputs on which they agree, 0 to 1."""
+        """Share of inputs on which the outputs agree, 0 to 1; 0 without inputs."""
         return sum(self.agreed) / len(self.agreed) if self.agreed else 0.0
 
 
-def compare(one: Sequence[Tokens], other: Sequence[Tokens], *, chance: float = 0.0, how: str = "") -> Agreement:
+def compare(one: Outputs, other: Outputs, *, chance: float = 0.0, how: str = "") -> Agreement:
     """Return how far two programs' outputs on the same inputs agree, in the way in which they agree most.
 
     Args:
@@ -218,9 +220,9 @@ def compare(one: Sequence[Tokens], other: Sequence[Tokens], *, chance: float = 0
     """
     counts = Counter(one)
     # Of two or three labels every program gives one, whatever words they are.
-    least = max(chance, _FLAG_CHANCE if are_labels(one) else 0.0)
-    odds = [max(_chance(output), (counts[output] - 1) / len(one), least) for output in one]
-    same = [a == b for a, b in zip(one, other, strict=True)]
+    least = max(chance, _FLAG_CHANCE if are_labels([o for o in one if o is not None]) else 0.0)
+    odds = [max(_chance(output or ()), (counts[output] - 1) / len(one), least) for output in one]
+    same = [a == b is not None for a, b in zip(one, other, strict=True)]
     # Each way to compare: its name, where it agrees, and where that says something.
     ways = [("same", same, [True] * len(one))]
     ways += [] if all(same) else [("with other words", *_relabel(one, other))]
@@ -245,17 +247,17 @@ def _chance(output: Tokens) -> float:
         return _SMALL_CHANCE if len(word) <= 2 else _OTHER_CHANCE
 
 
-def _relabel(one: Sequence[Tokens], other: Sequence[Tokens]) -> tuple[list[bool], list[bool]]:
+def _relabel(one: Outputs, other: Outputs) -> tuple[list[bool], list[bool]]:
     """Match labels one to one; return where outputs agree, and where that is evidence: not where a match is new."""
-    there: dict[Tokens, Tokens] = {}
-    back: dict[Tokens, Tokens] = {}
+    there: dict[Tokens | None, Tokens | None] = {}
+    back: dict[Tokens | None, Tokens | None] = {}
     agreed, tells = [], []
     for a, b in zip(one, other, strict=True):
-        is_label = _is_label(a) and _is_label(b)
+        is_label = a is not None and b is not None and _is_label(a) and _is_label(b)
         is_new = is_label and a not in there and b not in back
         if is_new:
             there[a], back[b] = b, a
-        agreed.append(there[a] == b if is_label and a in there else a == b and not is_label)
+        agreed.append(there[a] == b if is_label and a in there else a == b is not None and not is_label)
         tells.append(not is_new)
     return agreed, tells
 

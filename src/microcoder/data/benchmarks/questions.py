@@ -28,32 +28,32 @@ from microcoder.judge.core.types import Dialect, Problem
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One problem of a benchmark."""
+    """One problem of a benchmark, with what its prompt and its report need."""
 
     problem: Problem
-    """As it is asked; LiveCodeBench's without its tests, since a release has gigabytes of them."""
+    """The problem as it is asked; for LiveCodeBench without tests, of which a release has gigabytes (see `load`)."""
     digest: str
     """Digest of everything that decides the prompt and the verdict."""
     load: Callable[[], Problem] = field(repr=False)
     """Returns the problem with its tests; raises DataError if the file has changed since."""
     title: str = ""
     platform: str = ""
-    """`atcoder`, `leetcode`, `codeforces`, or empty."""
+    """Platform of the problem: `atcoder`, `leetcode`, `codeforces`; empty if not stated."""
     date: datetime | None = None
     examples: tuple[str, ...] = ()
     """Assertions that the prompt shows (MBPP)."""
     names: tuple[str, ...] = ()
     id_columns: ClassVar[tuple[str, ...]] = ("problem_id", "question_id", "task_id", "id")
-    """Columns of ids: `names` has the row's values in these; a row of answers names its problem by the first."""
+    """Columns of ids: `names` has a problem row's values in these; a row of answers names its problem by the first."""
 
     @property
     def id(self) -> str:
-        """The problem's id."""
+        """The problem's id, unique in its benchmark."""
         return self.problem.id
 
     @property
     def difficulty(self) -> str:
-        """`easy`, `medium`, `hard`, what a problem file says, or empty."""
+        """The problem's tier: `easy`, `medium`, `hard`, or what a problem file says; empty if it has none."""
         return self.problem.tier or ""
 
 
@@ -62,7 +62,7 @@ class Benchmark(Config):
 
     kind: str
     path: Path
-    """The file; also LiveCodeBench's folder of test.jsonl to test6.jsonl, and of problems that of a finished corpus."""
+    """The benchmark's file; or the folder of LiveCodeBench's test.jsonl to test6.jsonl, or of a finished corpus."""
     noun: ClassVar[str] = "benchmark file"
     system: ClassVar[str | None] = None
     """System message as published; None if there is none."""
@@ -105,11 +105,11 @@ class Benchmark(Config):
         return None
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
-        """Yield each row, with EvalPlus's row of further tests or None."""
+        """Yield each row of the file with EvalPlus's row of further tests for it, or None."""
         yield from ((row, None) for row in read_file(self.path, self.noun))
 
     def _holds(self, row: Row) -> bool:
-        """Whether a row is selected."""
+        """Whether a row is selected by the benchmark's options, such as dates; Malformed if it is broken."""
         return True
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
@@ -140,7 +140,7 @@ class LiveCodeBench(Benchmark):
     release: str | None = None
     """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
     start_date: date | None = None
-    """The first contest day."""
+    """Leaves out contests before this day."""
     end_date: date | None = None
     """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
     dialect: Dialect = "plain"
@@ -236,7 +236,7 @@ def _read_date(row: Row) -> datetime:
 
 
 class _Functions(Benchmark):
-    """Functions in Python with assertions, and EvalPlus's further inputs."""
+    """A benchmark of Python functions with assertions, and EvalPlus's further inputs if `plus` is set."""
 
     plus: Path | None = None
     """EvalPlus's HumanEvalPlus.jsonl(.gz) or MbppPlus.jsonl(.gz); the latter's inputs replace the assertions."""
@@ -306,7 +306,7 @@ class Mbpp(_Functions):
 
 
 def _name(row: FileRow) -> str:
-    """Return a task's id; MBPP has numbers, EvalPlus writes `Mbpp/12`."""
+    """Return a row's task id as EvalPlus writes it: MBPP's 12 is `Mbpp/12`; DataError without one."""
     with placed(row.where):
         if not (name := row.fields.name("task_id")):
             raise Malformed("missing_field", "task_id")

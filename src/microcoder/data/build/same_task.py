@@ -19,11 +19,11 @@ from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import Record
 
 NUM_NEAREST = 20
-"""Benchmark problems that a problem is compared with."""
+"""How many benchmark problems, the nearest, a problem is compared with."""
 _SEEDS = range(3)
-"""Under these a question is asked in turn, while replies do not follow the schema."""
+"""Seeds of the attempts at a question: the next is tried while replies do not follow the schema."""
 _MOST_CHARACTERS = 12_000
-"""Of a statement: more is a table or a long example."""
+"""Characters of a statement that the model is shown: what is longer ends in a table or a long example."""
 _RESTATE = """State the task of the programming problem below in one to three plain English sentences, as a textbook
 would: what is given, and what has to be computed. Leave out story, names, input and output format, limits and examples.
 Answer with one JSON object and nothing else: {"task": "..."}
@@ -52,13 +52,13 @@ class Comparison(Record):
 
 @dataclass(frozen=True, slots=True)
 class TaskIndex:
-    """Restated tasks of the benchmarks' problems, by their words."""
+    """The benchmarks' problems, searchable by the words of their tasks as a model restates them."""
 
     problems: tuple[Candidate, ...]
     rarity: dict[str, float]
-    """Of each word: logarithm of one in how many problems has it."""
+    """Word -> logarithm of (1 + number of problems) / (number of problems with this word)."""
     owners: dict[str, list[tuple[int, float]]]
-    """Word to the problems that have it, with its share in each."""
+    """Word -> the problems that have it, as index in `problems` and weight of the word (see `_weigh`)."""
 
     def find_nearest(self, task: str) -> list[Candidate]:
         """Return the benchmark problems whose tasks have most rare words in common with this one, the nearest first."""
@@ -70,7 +70,7 @@ class TaskIndex:
 
 
 def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
-    """Index the benchmarks' problems by their restated tasks; asks the model once a problem."""
+    """Index the benchmarks' problems by their restated tasks; asks the model once per problem."""
     problems = sorted(benchmark, key=lambda problem: problem.id)
     with ThreadPoolExecutor(model.settings.concurrency) as threads:
         tasks = list(threads.map(lambda problem: restate(problem, model), problems))
@@ -84,7 +84,7 @@ def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
 
 
 def _weigh(text: str, rarity: dict[str, float]) -> dict[str, float]:
-    """Return known words with weights whose squares add up to 1."""
+    """Return the words of a text that `rarity` knows, with weights (TF-IDF) whose squares add up to 1."""
     weights = {word: rarity[word] * (1 + math.log(num)) for word, num in Counter(words(text)).items() if word in rarity}
     length = math.hypot(*weights.values()) or 1.0
     return {word: weight / length for word, weight in weights.items()}

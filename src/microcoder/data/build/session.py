@@ -51,19 +51,18 @@ from microcoder.judge.core.machine import is_disk_full
 
 _RELEASE_CODE = "microcoder.data.release"
 _BYTES_PER_SHARD = 16 << 20
-"""Bytes of rows, decompressed, from which fewer are processed together: a process needs several times the memory (our
-choice)."""
+"""Decompressed bytes of rows at which a shard ends early: a process needs several times that memory (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """Shards and steps of a build, and what of them is missing."""
+    """Shards and steps of a build, and how many rows each step has yet to do."""
 
     shards: tuple[InputShard, ...]
     steps: tuple[Step, ...]
     """The steps after collect."""
     missing: dict[str, int]
-    """By step: input rows in the shards that it has not done yet."""
+    """Name of each step -> number of its input rows in shards that it has not done yet."""
 
     @property
     def num_rows(self) -> int:
@@ -83,7 +82,7 @@ class Built:
 
 
 def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
-    """Return the shards of all sources, the steps up to stage `last`, and what is missing; DataError without rows."""
+    """Return all shards, steps up to `last` and the rows each has yet to do; DataError if no rows or foreign output."""
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
     card, marker = config.output / CARD, config.output / MARKER
@@ -109,7 +108,7 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
 def run_build(
     config: BuildConfig, plan: BuildPlan, *, on_progress: OnProgress = lambda step, done, total: None
 ) -> Built:
-    """Run the missing steps and, if the plan includes verify, write the corpus."""
+    """Run the missing steps and, if the plan includes verify, write the corpus; DataError if another build runs."""
     with hold_work(config):
         parts, step_counts = run_plan(config, plan, on_progress)
         if not plan.steps or plan.steps[-1].name != "verify":
@@ -192,12 +191,12 @@ _MEANINGS = {
     "no_licence": "no licence is named",
     "wrong_bounds": "a bound such as 105 that was 10^5",
 }
-"""Meanings by kind of finding; the last three are not reasons of a build: it mends them, or leaves them to its user."""
+"""Kind of finding -> its meaning; for the last three a build rejects no row."""
 _EXAMPLES, _MOST_DETAIL = 3, 300
 
 
 class Finding(NamedTuple):
-    """How many rows have one kind of fault."""
+    """One kind of fault, and how many of the audited rows have it."""
 
     stage: str
     """The stage that would reject the row; `flag` and `check` never reject."""
@@ -206,7 +205,7 @@ class Finding(NamedTuple):
     share: float
     low: float
     high: float
-    """95 % interval of the share, if the rows were drawn from more."""
+    """Upper end of the 95 % interval of `share`, as if the rows were drawn from more; `low` is the lower end."""
 
 
 class Audited(NamedTuple):
@@ -229,7 +228,7 @@ def audit(
     """Run the steps of a build without rejecting rows, and write a report of what each would have rejected.
 
     Args:
-        config: of a build; its output gets `report.md`, `summary.json` and `findings.jsonl`, a line a finding of a row.
+        config: settings of a build; its output gets `report.md`, `summary.json` and `findings.jsonl`, a line a finding.
         limit: rows to look at, drawn by the seed; a larger limit includes those of a smaller one.
         runs_programs: whether the programs of rows and benchmarks are run.
     """
@@ -251,7 +250,7 @@ def audit(
 
 
 def find_in(row: Row) -> list[tuple[str, str, str]]:
-    """Return stage, kind and detail of each finding of a row; a kind once, by the first stage that reports it."""
+    """Return (stage, kind, detail) of each finding of a row; a kind once, by the first stage that reports it."""
     if isinstance(row, Rejection):
         return [(row.stage, row.reason, row.detail)]
     told = [(line.stage, line.field, line.detail) for line in row.lineage if line.step == WOULD_REJECT]

@@ -134,8 +134,7 @@ class BuildConfig(Config):
     benchmarks: tuple[SourceSettings, ...] = ()
     """Benchmarks whose problems must not be in the corpus."""
     rows_per_shard: int = Field(default=64, ge=1)
-    """Rows that are processed together, fewer where they have more than 16 MiB; a build that was killed repeats those
-    at hand."""
+    """Rows per shard, fewer if they have more than 16 MiB; a build that was killed repeats its unfinished shards."""
     runner: Literal["native", "ray"] = "native"
     """`native`: processes of this machine; `ray`: of the cluster that `RAY_ADDRESS` names or that runs here, or of one
     that is started."""
@@ -147,7 +146,7 @@ class BuildConfig(Config):
     """Whether programs are compared with those of the benchmarks (docs/contamination.md); a problem takes about half a
     CPU second."""
     same_task: EndpointSettings | None = None
-    """Model that is asked which problems are a benchmark's in disguise; without one none is."""
+    """Model that is asked which problems are a benchmark's in disguise; without one this step is left out."""
     difficulty: DifficultySettings = DifficultySettings()
     generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()
@@ -191,7 +190,7 @@ def _digest_content(path: Path, size: int, changed: int) -> str:
 
 
 def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[SourceSettings, ...]:
-    """Return the sources with archives unpacked below `into`, also folders that hold only archives; paths follow."""
+    """Unpack sources that are archives, or folders of archives only, below `into`; return them with the new paths."""
     found = []
     for source in sources:
         path, archives = Path(source.path), [Path(source.path)] if is_archive(source.path) else []
@@ -214,14 +213,14 @@ def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[So
 
 
 def open_settings(settings: SourceSettings) -> Source:
-    """Open the source that a recipe describes."""
+    """Return the source that these settings describe; DataError if it is missing (see `open_source`)."""
     return open_source(settings.path, settings.format, name=settings.prefix, licence=settings.licence)
 
 
 def list_inputs(
     sources: Sequence[SourceSettings], *, rows_per_shard: int, bytes_per_shard: int | None = None
 ) -> list[InputShard]:
-    """Return the shards of all sources, in their order."""
+    """Return the shards of all sources, numbered in the order of the sources."""
     shards: list[InputShard] = []
     for number, settings in enumerate(sources):
         source = open_settings(settings)
@@ -299,9 +298,9 @@ class Resources:
 
 
 _LEAST_AT_ONCE, _AT_ONCE_A_WORKER = 8, 4
-"""Problems that are verified together, unless their tests are large."""
+"""Problems verified at once: minimum, and per worker (fewer if their tests are large)."""
 _BYTES_AT_ONCE = 16 << 20
-"""Bytes of tests from which on fewer problems are verified together: each byte is held several times."""
+"""Bytes of tests at which a batch to verify ends early: each byte is several times in memory."""
 
 
 def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
@@ -344,7 +343,7 @@ def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resource
 
 
 def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the verifier's true-positive and true-negative rates over all shards that it left."""
+    """Return the verifier's true-positive and true-negative rates over all rows of these parts."""
     rows = (row if isinstance(row, Candidate) else row.candidate for part in parts for row in read_rows(part.path))
     rates = combine_counts([row.counts for row in rows if row is not None and row.counts])
     return {name: rate and rate.model_dump(mode="json") for name, rate in rates.items()}
@@ -479,7 +478,7 @@ class DuplicateBarrier(Barrier):
         return describe(candidates)
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
-        """Find the groups of records that are one problem."""
+        """Find the groups of records that are one problem, and the record that is kept of each."""
         self._groups = find_duplicates(looks)
         self._dropped = {name: f"{kept} by {why}" for kept, of in self._groups.items() for name, why in of.items()}
 
@@ -536,12 +535,12 @@ _JUDGE = "microcoder.judge"
 
 
 def collect_step() -> MapStep:
-    """Return the step that reads raw rows."""
+    """Return the first step, which reads raw rows into candidates."""
     return MapStep("collect", "collect", Config(), open_collect, _READING)
 
 
 def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) -> list[Step]:
-    """Return the steps after collect."""
+    """Return the steps after collect that the settings of a build ask for, in order."""
     difficulty, responses = config.difficulty, config.difficulty.responses
     resources = Resources(
         work=config.work_folder,

@@ -34,7 +34,7 @@ CODE_OR_MATH = re.compile(f"{FENCE}|{INLINE_CODE}|{MATH}", re.DOTALL | re.MULTIL
 
 
 def parts(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
-    """Yield successive pieces of the text, and whether each matched the pattern."""
+    """Yield the pieces of a text in order, each with whether it is a match of the pattern."""
     end = 0
     for match in pattern.finditer(text):
         if match.start() > end:
@@ -57,7 +57,7 @@ def prose(text: str) -> str:
 
 
 def write_fence(code: str) -> str:
-    """Return text as a block of code, its fence longer than any in it."""
+    """Return code as a Markdown code block whose fence is longer than any fence inside it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
     ticks = "`" * (longest + 1)
     return f"{ticks}\n{code}\n{ticks}"
@@ -66,7 +66,7 @@ def write_fence(code: str) -> str:
 def replace_between(text: str, opening: str, closing: str, into: str = "") -> str:
     """Return the text with everything from each opening to the closing after it replaced; what is not closed stays.
 
-    In time linear in the text, however often it is opened. Case of letters does not matter.
+    Case is ignored. Takes time linear in the text, however often it is opened.
     """
     starts, ends = (re.compile(re.escape(mark), re.IGNORECASE) for mark in (opening, closing))
     kept, at = [], 0
@@ -181,7 +181,7 @@ _DOCUMENT = re.compile(
 )
 _FENCES = re.compile(FENCE, re.DOTALL | re.MULTILINE)
 _OPTIONS = ("--from=latex", "--to=html", "--sandbox", "--mathjax", "--no-highlight", "--wrap=preserve", "--quiet")
-"""With `--sandbox` no file is read but what is on the command line, whatever the text includes."""
+"""Options of pandoc; with `--sandbox` it reads no file that the text includes."""
 _MAX_SECONDS = 20
 _MAX_MEMORY = "-M1g"
 _PREAMBLE = r"""
@@ -392,7 +392,7 @@ _WINDOW = 60
 
 
 class Restored(NamedTuple):
-    """A text with its powers put back."""
+    """A text with its lost powers restored."""
 
     text: str
     why: tuple[str, ...]
@@ -404,7 +404,7 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
 
     Args:
         text: a statement without its examples.
-        has_lost_all: the set that it comes from has no power of ten in any of its rows (`LOST_IN`).
+        has_lost_all: whether its data set has lost all superscripts (`LOST_IN`), so that less evidence is needed.
     """
     had_powers = _HAS_POWER.search(text) is not None
     why: list[str] = []

@@ -63,13 +63,13 @@ _NUMBER = re.compile(r"[ \t#]*(?:\d{1,2}|[一二三四五六七八九十])$|^\d{
 
 
 class Heading(NamedTuple):
-    """A line that opens a part."""
+    """A line that opens a part of a statement."""
 
     part: Opened
     rest: str
     """Text behind the label on the same line; empty for a heading of its own."""
     title: str
-    """The words of the heading."""
+    """The heading's text without decoration."""
 
 
 def read_heading(line: str, *, in_example: bool) -> Heading | None:
@@ -122,7 +122,7 @@ class Example:
     output: str
     explanation: str = ""
     intro: str = ""
-    """Text below the heading of the example, before its input."""
+    """Text between the example's heading and its input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +136,18 @@ class Sections:
     examples: tuple[Example, ...] = ()
     note: str = ""
     other: tuple[tuple[str, str], ...] = ()
-    """Further headings with their text, such as subtasks."""
+    """Further parts, as heading and text, such as subtasks."""
 
 
 @dataclass(slots=True)
 class _Draft:
-    """Sections read so far."""
+    """Collects the parts of a statement while `split` reads its lines."""
 
     parts: dict[str, list[str]] = field(default_factory=dict)
     examples: list[dict[str, list[str]]] = field(default_factory=list)
     other: list[tuple[str, list[str]]] = field(default_factory=list)
     loose: list[list[str]] = field(default_factory=list)
-    """Texts below headings of examples, before an input or without one."""
+    """Lines below headings of examples that no input has followed, one list per heading."""
     lines: list[str] = field(default_factory=list)
 
     def open(self, heading: Heading) -> None:
@@ -219,7 +219,7 @@ def split(text: str) -> Sections:
 
 
 def _mark_code(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it is one of a block of code."""
+    """Yield each line with whether it is inside a fenced code block, fences included."""
     fence = ""
     for line in lines:
         opening = None if fence else _FENCE.match(line)
@@ -276,7 +276,7 @@ def _join(lines: list[str]) -> str:
 
 
 def render(sections: Sections) -> str:
-    """Return a statement in the one layout, as Markdown."""
+    """Return the parts as one statement in Markdown: text, `## Input`, `## Output`, ..., `## Example 1`, `## Note`."""
     parts = [sections.statement]
     for title in ("input", "output", "constraints"):
         if text := getattr(sections, title):
@@ -301,7 +301,7 @@ def _headed(title: str, text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """Return the statement in the one layout; unchanged if it has no headings."""
+    """Return a statement in the layout of `render`; unchanged if it has no headings."""
     sections = split(text)
     if sections == Sections(statement=sections.statement):
         return text

@@ -25,7 +25,7 @@ from microcoder.data.formats.row import read_json, write_json
 from microcoder.judge.core.types import Checker, TestCase
 
 RESTORE_POWERS = "restore_powers/1"
-"""The step that puts powers back, as lineage names it."""
+"""Name of the step that restores lost powers, in a candidate's lineage."""
 _BETWEEN = "\ue010"
 
 _MOST_CHARACTERS = 100_000
@@ -64,7 +64,7 @@ def _clean(candidate: Candidate) -> Candidate:
 
 
 def _restore_powers(candidate: Candidate) -> Candidate:
-    """Put lost powers back in all parts of a statement but its examples, whose numbers are data."""
+    """Restore lost powers in all parts of a statement but its examples, whose numbers are data."""
     sections = split(candidate.statement)
     names = ("statement", "input", "output", "constraints", "note")
     texts = [*(getattr(sections, name) for name in names), *(text for _, text in sections.other)]
@@ -89,23 +89,23 @@ def _identify(candidate: Candidate) -> Candidate:
 
 
 LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "is", "nl", "fi", "et", "ar")
-"""Languages of public problem sets (our choice): a short list makes the identification sure."""
+"""Languages that a statement can be identified as (our choice): the fewer, the surer the identification."""
 _CODE_LINE = re.compile(r"^\s*(?:>>>|\.\.\.|(?:def|class|import|from|return|assert)\b).*$", re.MULTILINE)
 _LEAST_LETTERS = 12
 """Statements with fewer letters than this are taken for English: too little to say (our choice)."""
 
 
 class DetectedLanguage(NamedTuple):
-    """A language and how sure it is."""
+    """The language that a text was identified as, and with which probability."""
 
     code: str
-    """ISO 639-1."""
+    """ISO 639-1 code, one of `LANGUAGES`."""
     probability: float
-    """0 to 1, among the languages that were allowed."""
+    """0 to 1, among `LANGUAGES`; 0 for a text with too few letters to tell, which counts as English."""
 
 
 def identify(text: str) -> DetectedLanguage:
-    """Return the language of a statement; code, formulae, examples' numbers and addresses are not read."""
+    """Return the language of a statement; code (examples too, if fenced), formulae and web addresses are ignored."""
     # Programs are in English in every language.
     words = _CODE_LINE.sub(" ", prose(text))
     letters = [char for char in words if char.isalpha()]
@@ -170,14 +170,14 @@ def _text(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """Return a text with one newline at its end; spaces within stay, since the comparison decides about them."""
+    """Return a text with one newline at its end (blank: empty); other spaces are left to the comparison."""
     if not text or text.isspace():
         return ""
     return text if text.endswith("\n") and not text.endswith("\n\n") else text.rstrip("\n") + "\n"
 
 
 def _json_lines(text: str) -> str:
-    """Return JSON values, one a line, with letters unescaped unless half a surrogate pair is among them."""
+    """Return JSON values, one a line, letters unescaped unless one is a lone surrogate; ValueError if not JSON."""
     try:
         values = [read_json(line) for line in text.split("\n") if line.strip()]
     except json.JSONDecodeError:
@@ -226,16 +226,16 @@ _SAMPLE_GROUPS = ("sample", "example", "public")
 _LEAST_VALUES = 4
 """Fewest values of an input that count as shown if they stand side by side in the statement."""
 _MOST_SHOWN = 2000
-"""Nobody prints a longer input in a statement."""
+"""Characters of an input; a longer one counts as not shown unless it is among the samples."""
 
 
 _SAMPLE_CHARACTERS = 4_000
-"""Most characters, input and output together, of a package's sample that is put into the statement; longer ones
-are only counted in the lineage (our choice)."""
+"""Most characters, input and output together, of a package's sample that is put into the statement; for longer ones
+the flag `samples_not_shown` is set (our choice)."""
 
 
 def restore_samples(candidate: Candidate) -> Candidate:
-    """Put the package's samples, unless too long, into the statement, in order; explanations stay with theirs."""
+    """Put the package's samples, unless too long, into the statement as its first examples; explanations are kept."""
     samples = [
         Example(test.input.strip("\n"), test.output.strip("\n"))
         for test, group in zip(candidate.tests, candidate.groups, strict=False)
@@ -321,16 +321,16 @@ _MOST_OF_A_SAMPLE = 50_000
 
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
-    """Return the statement's examples as pairs of input and output, values only."""
+    """Return the complete examples as pairs of input and output, by `values_of`."""
     return tuple((values_of(one.input), values_of(one.output)) for one in sections.examples if one.input and one.output)
 
 
 _BRACKETS = r"(?<=[\"'`])[()\[\]{}]+(?=[\"'`])|(?<!\S)(?=\S*[()])[()\[\]{}]{2,}(?!\S)"
-"""A text of brackets, which is a value: in quotes, or a word of its own with round ones."""
+"""Matches brackets that are a value, not punctuation: in quotes, or a word of its own with round ones."""
 
 
 def values_of(text: str) -> str:
-    """Return the values of an example or a test, in small letters between single spaces, without names and brackets;
+    """Return the values of an example or a test, in lower case between single spaces, without names and brackets;
     where it has nothing but brackets, these."""
     text = re.sub(r"\b[^\W\d]\w*\s*=(?!=)\s*", " ", text)
     values = re.findall(rf"{_BRACKETS}|[^\s,\[\]{{}}()\"'`]+", text)

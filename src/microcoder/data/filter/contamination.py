@@ -68,11 +68,11 @@ _LEAST_TELLING = 3
 
 
 class ExampleKey(NamedTuple):
-    """Key of an example, whatever its text format."""
+    """Hash of an example's values, which is the same in every text format."""
 
     digest: int
     weight: int
-    """Number of values in it: few say little."""
+    """Number of values in the example; few are weak evidence."""
 
 
 def source_keys(candidate: Candidate) -> frozenset[str]:
@@ -98,7 +98,7 @@ def _is_slug(text: str) -> bool:
 
 
 def title_key(title: str) -> str:
-    """Return the words of a title: no contest letter, no number, no punctuation."""
+    """Return a title's words in lower case, without a leading contest letter or number, and punctuation."""
     title = re.sub(r"^\s*(?:\d+[_. -]+)?(?:[A-Z]\d?[.:)-]\s+|\d+\.\s+)?", "", title)
     return " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", title).lower()))
 
@@ -129,7 +129,7 @@ _token_hash = lru_cache(maxsize=1 << 18)(hash_text)
 
 
 def literal_hashes(tokens: Sequence[str]) -> Hashes:
-    """Return `gram_hashes` of the distinctive runs: not a grid of 0 and 1, not a count from 1 to 9."""
+    """Return `gram_hashes` of 8 literals, without runs that say little: a grid of 0 and 1, a count from 1 to 9."""
     hashed = np.sort(_runs(_hash_all(tokens), _LITERALS), axis=1)
     num_distinct = 1 + (np.diff(hashed, axis=1) != 0).sum(axis=1)
     values = np.array([float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan for token in tokens])
@@ -139,7 +139,7 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
 
 
 def telling_hashes(tokens: Sequence[str]) -> Hashes:
-    """Return `gram_hashes` of the runs with enough uncommon words to be about the task, not its input format."""
+    """Return `gram_hashes` of 16 words, only of runs with enough uncommon words to be about the task."""
     tells = np.array([len(word) > 1 and word.isalpha() and word not in _COMMON_WORDS for word in tokens])
     return np.unique(_run_hashes(tokens, _WORDS)[_runs(tells, _WORDS).sum(axis=1) >= _LEAST_TELLING])
 
@@ -168,7 +168,7 @@ def _run_hashes(tokens: Sequence[str], length: int) -> Hashes:
 
 
 def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
-    """Return the examples of the statement and the first short tests: values in order, without names or brackets."""
+    """Return a key per short example of the statement and first test: values in order, without names or brackets."""
     shown = split(candidate.statement).examples
     keys = set()
     for given, printed in {(one.input, one.output) for one in (*shown, *candidate.tests[:_MOST_TESTS])}:
@@ -185,7 +185,7 @@ def _values(text: str) -> list[str]:
 
 
 def signature(candidate: Candidate) -> str:
-    """Return the function's name and parameters, or an empty string for a program that reads stdin."""
+    """Return the function's name and parameters as `name(a,b)`; empty for a program that reads stdin."""
     code = candidate.starter_code or "\n".join(s.code for s in candidate.solutions[:1])
     for name, parameters in _SIGNATURE.findall(code) if candidate.starter_code or candidate.fn_name else ():
         if candidate.fn_name in (None, name) and not name.startswith("__"):
@@ -196,7 +196,7 @@ def signature(candidate: Candidate) -> str:
 
 Key = TypeVar("Key")
 _SAME_PROBLEM = 0.8
-"""Share of 16-grams from which on two benchmark problems are one, listed twice."""
+"""Share of common 16-grams from which on two benchmark problems count as one, listed twice."""
 
 _WORDS, _LITERALS = 16, 8
 """Lengths of the runs of words (the paper's) and of numbers and quoted strings (our choice) that are compared."""
@@ -204,26 +204,26 @@ _WORD_SHARE, _LITERAL_SHARE = 0.22, 0.3
 """Share of the shorter text's runs that the other has too: of words the paper's threshold, of literals ours (measured
 in docs/contamination.md)."""
 _LEAST_WORDS, _COPY_SHARE = 5, 0.9
-"""Fewer shared 16-grams that say what is asked are never enough; most of a text on input and output is the same in
-problems that have nothing in common. From this share on, 16-grams of any kind are enough (our choices)."""
+"""Fewest shared 16-grams that are about the task (on input and output, unrelated problems read alike), and share of all
+16-grams from which on any kind is enough (our choices)."""
 _MOST_PROBLEMS = 3
 """A 16-gram of more benchmark problems than this, copies of each other counted once, counts for none of them: such
 as the definition of a tree's node (our choice)."""
 _LEAST_LITERALS = 8
-"""Fewer shared runs of literals than this are never enough (our choice)."""
+"""Fewest shared runs of literals that are a hit (our choice)."""
 _LEAST_EXAMPLES, _LEAST_VALUES = 2, 14
 """Fewest examples with equal input and output, and fewest values in them together (our choice)."""
 _HITS_SHOWN = 3
-"""Benchmark problems named in a rejection."""
+"""At most so many benchmark problems are named in a rejection."""
 _TITLE_WORDS = 4
-"""A title of so many words is enough; a shorter one only with something else in common (our choice)."""
+"""An equal title of so many words is a hit; a shorter one only with something else in common (our choice)."""
 
 Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour", "model"]
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A benchmark problem that a candidate equals, and the evidence."""
+    """A benchmark problem that a candidate was found to equal, and the evidence."""
 
     problem_id: str
     """`dataset/row` of the benchmark's problem."""
@@ -235,7 +235,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class _Grams:
-    """All hashes of all problems, sorted, each with its problem's number."""
+    """Inverted index of hashes: those of all problems, sorted, each with its problem's number."""
 
     hashes: Hashes
     owners: np.ndarray
@@ -251,7 +251,7 @@ class _Grams:
         return _Grams(hashes[order], np.repeat(np.arange(len(sizes)), sizes)[order], sizes)
 
     def shared(self, found: Hashes) -> np.ndarray:
-        """Return for each problem how many of its hashes are among these."""
+        """Return, by problem number, how many of a problem's hashes are in `found`."""
         low = np.searchsorted(self.hashes, found, side="left")
         high = np.searchsorted(self.hashes, found, side="right")
         hit = np.nonzero(high > low)[0]

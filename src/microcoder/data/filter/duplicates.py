@@ -32,7 +32,7 @@ from microcoder.judge.core.types import Checker
 Signature = NDArray[np.uint32]
 """MinHash signature: one value per permutation."""
 _GRAM_LENGTH = 5
-"""Words in a run (the usual choice of datatrove)."""
+"""Words in a run, the unit of the similarity of texts (the usual choice of datatrove)."""
 _NUM_PERMUTATIONS, _NUM_BANDS = 125, 25
 """Length of a signature, for a standard error of 0.045 at most; bands of 5 find a pair of similarity 0.75 in 99.9 % of
 cases."""
@@ -106,16 +106,16 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _MAX_SAME_TEXT = 8
-"""Earlier records with the same words that a record is compared with."""
+"""At most so many earlier records with the same words are compared with a record."""
 _LOOKS_AT_ONCE = 4096
 _MAX_TESTS = 32
-"""First tests whose answers are compared; the statement's examples are among them as a rule."""
+"""At most so many tests of a record, the first, have their answers compared: as a rule the examples are among them."""
 _MAX_CHARACTERS = 1_000_000
-"""Longest such test: the words of a longer one would take gigabytes."""
+"""Characters of a test; longer ones are not compared, since their words would take gigabytes."""
 _MIN_SIMILARITY = 0.75
 """Estimated Jaccard similarity from which two statements are one (measured in docs/dataset.md)."""
 _MIN_WORDS = 12
-"""Shorter statements are compared by source only: too many problems read "see the picture"."""
+"""Fewest words of a statement that is compared by its text: too many problems read "see the picture"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +187,16 @@ def _rank(candidate: Candidate) -> tuple[int, ...]:
 
 
 def find_duplicates(looks: Iterable[Fingerprint]) -> dict[str, dict[str, str]]:
-    """Return by the id of each kept record the ids of its duplicates, each with how it was found.
+    """Return {id of a kept record: {id of a duplicate: how it was found}}, for records that have duplicates.
 
-    That is `source`, `text` or `similarity 0.87`.
+    How is `source`, `text` or `similarity 0.87`.
 
     Two records are one problem when they have the same source; or the same words, or words similar enough, and
     nothing says otherwise: another problem of the same platform, other bounds, another answer to the same input.
     Similar pairs are joined from the most similar down, and only while nothing in the two groups says otherwise.
 
     Args:
-        looks: one per record, iterated twice; those that have nothing in common with another are not held, so
+        looks: one per record, iterated twice; those that share nothing with another are not kept in memory, so
             they may come from disk.
     """
     records = sorted(_with_company(looks), key=lambda look: (look.rank, look.id, look.text))
@@ -235,7 +235,7 @@ def find_duplicates(looks: Iterable[Fingerprint]) -> dict[str, dict[str, str]]:
 
 
 def _with_company(looks: Iterable[Fingerprint]) -> list[Fingerprint]:
-    """Return the records that share a source, their words or a band with another: no other can be a duplicate."""
+    """Return the records that share a source, all words or a MinHash band with another: others have no duplicates."""
     if iter(looks) is looks:
         looks = list(looks)
     keys, owners, bands = array("Q"), array("Q"), []

@@ -20,7 +20,7 @@ Finding = tuple[str, str] | None
 
 
 _LEAST_WORDS = 12
-"""Words and numbers in a statement; a Chinese character counts as one (our choice)."""
+"""Fewest words and numbers in a statement; a Chinese character counts as one (our choice)."""
 BLOCKING_FLAGS = ("needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files")
 """Flags of the source or of the process stage for which a row is rejected."""
 _EMPTY = re.compile(
@@ -69,11 +69,11 @@ _WITHHELD = r"all rights reserved|commons[ -]clause|\bno[nt]?\b[^.;]{0,20}redist
 _RESTRICTED = (
     rf"{_NO_COMMERCE}|{_NO_CHANGE}|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{{0,20}}\bonly\b"
 )
-"""Words that restrict the named licence: such a text is returned as it is, so that no list allows it."""
+"""Words that restrict a licence: `normalise_licence` returns such a text unchanged, so that no list allows it."""
 
 
 class LicenceSettings(Config):
-    """Which licences pass."""
+    """Which licences a row may have."""
 
     allowed: tuple[str, ...] = (*PERMISSIVE, *SHARE_ALIKE)
     """Names as `normalise_licence` gives them, versions of Creative Commons and GPL left out (our choice: what may be
@@ -88,7 +88,7 @@ _LISTED = re.compile(r"\s*[,;&]\s*|\s\+\s")
 
 
 def normalise_licence(text: str) -> str:
-    """Return one name for the ways of writing a licence; an unknown text is returned as it is.
+    """Return one name, mostly SPDX's, for the ways of writing a licence; an unknown text is returned unchanged.
 
     Of SPDX's `A AND B`, or a list, that is the strictest part's, of `A OR B` the known part's with the fewest duties.
     """

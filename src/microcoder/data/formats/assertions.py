@@ -55,7 +55,7 @@ def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping
 
 
 def read_parameters(source: str, name: str) -> tuple[str, ...]:
-    """Return the positional parameters of a function, without self, from code that may end after its head."""
+    """Return a function's positional parameters, without self; `source` may lack its body; empty if it is not there."""
     head = find_head(source, name)
     return tuple(argument.arg for argument in arguments_of(head)) if head else ()
 
@@ -91,11 +91,11 @@ class _Claim:
 
 
 RESULTS = "_r"
-"""Name of the list of the calls' values; `_r[0]` is the first."""
+"""Variable with the values that an assertion's calls returned; `_r[0]` is the first."""
 
 
 class Cut(NamedTuple):
-    """An assertion cut in two."""
+    """An assertion's syntax tree cut in two: calls of the answer's function, and a condition on their values."""
 
     calls: tuple[ast.Call, ...]
     rest: ast.expr
@@ -103,7 +103,7 @@ class Cut(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """A literal that a name stands for."""
+    """A literal that a test has bound to a name: its syntax tree and its value."""
 
     node: ast.expr
     value: Any
@@ -136,7 +136,7 @@ def cut_calls(test: ast.expr, called: Collection[str]) -> Cut:
 
 
 class _Cutter(ast.NodeTransformer):
-    """Replaces calls of the answer's function in place, and collects these `calls`."""
+    """Replaces calls of the answer's function by `_r[0]`, `_r[1]`, ... in place, and collects them in `calls`."""
 
     def __init__(self, called: Collection[str]) -> None:
         self.calls: list[ast.Call] = []
@@ -162,7 +162,7 @@ class _Cutter(ast.NodeTransformer):
 
 
 def is_result(node: ast.expr) -> bool:
-    """Whether a node stands for the value of a call, as `_r[0]` does."""
+    """Whether a node is an item of the results list, such as `_r[0]`, which stands for a call's value."""
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == RESULTS
 
 
@@ -281,7 +281,7 @@ class _Reader:
         relative: tuple[str, float],
         absolute: str,
     ) -> _Claim:
-        """Return the claim of a comparison within a tolerance; `relative` is the option's name and default."""
+        """Return the claim of a comparison within the tolerance in `options`; `relative` is a name and default."""
         given = {option.arg or "": parse_value(option.value, names) for option in options}
         if not given.keys() <= {relative[0], absolute}:
             raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
@@ -326,7 +326,7 @@ class _Reader:
 
 
 class _Literals(ast.NodeTransformer):
-    """Replaces in place: names by their literals, inf, nan and JSON's words by constants, built nodes by lists."""
+    """Replaces in place: names by their literals; `inf`, `null`, ... by constants; `list_node([1])` by its list."""
 
     def __init__(self, names: _Names) -> None:
         self._names = names
@@ -413,32 +413,32 @@ _CANDIDATE = "candidate"
 
 @dataclass(frozen=True, slots=True)
 class SplitAssertion:
-    """An assertion cut in two."""
+    """An assertion cut in two, as source: calls that the answer's process runs, and a condition on their values."""
 
     calls: tuple[str, ...]
-    """Expressions for the answer's process, as source."""
+    """Python expressions that the answer's process evaluates."""
     source: str
-    """Expression that must be true of their values; `_r[0]` is the first."""
+    """Python expression that must be true of the values of `calls`; `_r[0]` is the first."""
 
 
 @cache
 def claims_checker() -> Checker:
-    """Return the checker program that decides claims."""
+    """Return a checker of type `program` that decides claims: `sandboxed/claims.py`."""
     return Checker(type="program", code=_read("claims"), protocol="testlib")
 
 
 def claims_harness(preamble: str = "") -> str:
-    """Return Python source, to be ended by `main(answer)`: it runs the preamble, the answer and stdin's calls."""
+    """Return Python source that runs the preamble, the answer and the calls in stdin, once `main(answer)` is added."""
     return f"{_read('caller')}\n\nPREAMBLE = {preamble!r}\n" if preamble else _read("caller")
 
 
 def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: str = "") -> TestCase:
-    """Return one test that makes the calls of some claims and checks all of them.
+    """Return one test that makes the calls of all these claims, and passes if every claim is true.
 
     Args:
-        claims: conditions that must all be true.
+        claims: the assertions, cut in two.
         prelude: source that runs in the checker before the claims.
-        setup: source that runs beside the answer before the calls.
+        setup: source that runs in the answer's process before the calls.
     """
     calls, sources = [], []
     for claim in claims:
@@ -494,7 +494,7 @@ def cut_assertion(
 
 
 def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[TestCase]:
-    """Return one test for each assertion of a program of assertions; NotACall if one cannot be cut."""
+    """Return one test per assertion that calls the answer; NotACall if one cannot be cut, or none calls it."""
     tests = _claim(parse_test(source).body, called, entry)
     if not tests:
         raise NotACall(f"no assertion about {entry} alone: {shorten(source, 80)}")
@@ -502,7 +502,7 @@ def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[Tes
 
 
 def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
-    """Return the tests of a `def check(candidate)`: one per assertion, or a single one if it must stay whole."""
+    """Return tests of a `def check(candidate)`: one per assertion, or one that runs it whole; NotACall without it."""
     tree = parse_test(source)
     check = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
     if check is None:
@@ -522,7 +522,7 @@ def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, 
 
 
 def find_called(source: str, code: str = "") -> list[str]:
-    """Return the names of functions that assertions call and only `code` may define, in order."""
+    """Return names that assertions call, in order: functions of `code`, or neither bound in `source` nor built in."""
     tree, solution = (parse_python(text) or ast.Module([], []) for text in (source, code))
     defined = {node.name for node in solution.body if isinstance(node, ast.FunctionDef)}
     asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]

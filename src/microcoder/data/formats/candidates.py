@@ -34,29 +34,29 @@ class Solution(Record):
     known: Known = "accepted"
     """The verdict that the source gives it."""
     name: str = ""
-    """Its path or name in the source."""
+    """The program's path or name in the source."""
 
 
 class Lineage(Record):
-    """One change to one field."""
+    """A record of one change to one field of a candidate."""
 
     stage: Stage
     step: str
-    """The step that made it, such as `strip_html`, with its version after a slash."""
+    """The step that made the change, with its version, such as `clean/2`."""
     field: str
     detail: str = ""
     """Model and prompt hash where a model made it; otherwise what was done, in a few words."""
 
 
 class Difficulty(Record):
-    """How hard a problem is, and for whom."""
+    """How hard a problem is: a model's prediction, and the measured pass rate of a model."""
 
     predicted: float | None = None
     """A model's score, 1 (easiest) to 5."""
     predictor: str = ""
-    """Model and prompt hash that scored it."""
+    """Model and hash of the prompt that gave the score."""
     pass_rate: float | None = None
-    """Share of right answers."""
+    """Share of a model's answers that passed all tests; `pass_rate_low` and `pass_rate_high` are its interval."""
     pass_rate_low: float | None = None
     pass_rate_high: float | None = None
     measured_on: str = ""
@@ -64,12 +64,12 @@ class Difficulty(Record):
 
 
 class Origin(Record):
-    """How one test was made."""
+    """Where one test comes from: given by the source, or generated, and how."""
 
     kind: str
     """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
     certificate: Literal["", "package", "model", "unchecked"] = ""
-    """What accepted a made input: the package's validators, two that a model wrote, nothing; empty: a given test."""
+    """What accepted a generated input: validators of the `package` or by a `model`; `unchecked`: none; empty: given."""
     seed: int = 0
     """Seed of the random choices; 0 if there were none."""
     parent: str = ""
@@ -77,9 +77,9 @@ class Origin(Record):
     arguments: tuple[str, ...] = ()
     """`package`, `model`: arguments that the generator was called with."""
     source: str = ""
-    """Id of the record that it came with, where records were merged."""
+    """Id of the merged record that the test came from; empty if nothing was merged."""
     licence: str = ""
-    """Licence of that record."""
+    """Licence of the record `source`."""
 
 
 class InputProgram(Record):
@@ -92,7 +92,7 @@ class InputProgram(Record):
 
 
 class InputRecipe(Record):
-    """How a package makes one input."""
+    """How a package makes one input: by a call of a generator, or as a fixed text."""
 
     group: str
     """Group of the test, such as `secret/group1`."""
@@ -101,7 +101,7 @@ class InputRecipe(Record):
     arguments: tuple[str, ...] = ()
     text: str = ""
     flags: tuple[str, ...] = ()
-    """Arguments that validators of this input get."""
+    """Arguments with which validators are called on this input."""
 
 
 class InputKit(Record):
@@ -110,7 +110,7 @@ class InputKit(Record):
     programs: tuple[InputProgram, ...] = ()
     recipes: tuple[InputRecipe, ...] = ()
     flags: tuple[tuple[str, ...], ...] = ()
-    """Arguments that validators get, by group of tests; an input is valid if it is accepted with those of one group."""
+    """Arguments of validators, one tuple per group of tests; an input is valid if accepted with those of one group."""
     left_out: tuple[str, ...] = ()
     """Parts that could not be read, and why."""
 
@@ -141,14 +141,14 @@ class DecodedTests:
 
 
 class Candidate(Record):
-    """A problem on its way into the corpus."""
+    """A problem that a build has read, but not yet accepted into the corpus; every stage changes or rejects it."""
 
     id: str = Field(min_length=1)
     """`dataset/row`, the same in every run."""
     dataset: str
     """Name of the format that read it."""
     source_row: str = ""
-    """File and place in it."""
+    """File that it was read from, and its place in that file."""
     url: str = ""
     licence: str = ""
     """SPDX name, or the words of the source; empty if it says nothing."""
@@ -159,7 +159,7 @@ class Candidate(Record):
     title: str = ""
     tags: tuple[str, ...] = ()
     platform_difficulty: str = ""
-    """The source's own word or number."""
+    """Difficulty in the source's own words or numbers, such as `1800` or `interview`."""
     statement_found: str = ""
     """The statement as the source has it, unchanged."""
     statement: str = ""
@@ -184,19 +184,19 @@ class Candidate(Record):
     checker: Checker = Checker()
     time_limit_seconds: float | None = None
     time_multiplier: float | None = Field(default=None, gt=0)
-    """If the source states no limit: its factor from the slowest accepted program's time to the limit."""
+    """If the source states no time limit but a factor: the limit is the slowest accepted program's time times this."""
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
     """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
     `file_io`, the process stage finds `interactive` and `many_answers`, the generate stage `no_tests_made`, the verify
-    stage `slow_passes`. What is only worth knowing: `has_image`, `samples_not_shown`,
-    `samples_missing`, `samples_differ`."""
+    stage `slow_passes`. What is only worth knowing: `has_image`, `tests_dropped`,
+    `samples_not_shown`, `samples_missing`, `samples_differ`."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
     counts: dict[str, tuple[int, int]] = Field(default={})
-    """By rate of the verifier: how many of its programs were judged right, and of how many; empty before verify."""
+    """Name of each rate that the verify stage measures: programs judged as known, and programs run; else empty."""
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that were merged into this one."""
@@ -208,7 +208,7 @@ class Candidate(Record):
         return self.model_copy(update={**changed, "lineage": self.lineage + lines}) if changed else self
 
     def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
-        """Return its rejection, which holds the whole candidate."""
+        """Return a rejection that holds the whole candidate; `reason` is a code such as `no_tests`."""
         return Rejection(
             id=self.id,
             dataset=self.dataset,
@@ -248,9 +248,9 @@ class Candidate(Record):
         """Return the problem that a program of some language is judged by, under limits that need not be its own.
 
         Args:
-            language: of the program; a harness runs Python alone.
-            seconds: CPU seconds a test.
-            tests: in place of its own.
+            language: of the program; the harness is left out unless it is Python.
+            seconds: CPU limit per test.
+            tests: used instead of the candidate's tests, if given.
 
         Raises:
             pydantic.ValidationError: tests, checker and call do not go together.
@@ -284,11 +284,11 @@ class Rejection(Record):
     reason: str
     """A code such as `no_tests`; the same word everywhere for the same reason."""
     detail: str = ""
-    """What was found, in a few words."""
+    """What was found in the row, in a few words."""
     raw: str = ""
     """The row as it was found, where it could not be read (bytes that are no UTF-8 as base64 after `base64:`)."""
     candidate: Candidate | None = None
-    """The candidate as it was, where it had become one."""
+    """The candidate before it was rejected; None for a row that could not be read."""
 
 
 Made = TypeVar("Made")

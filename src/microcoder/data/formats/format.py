@@ -27,7 +27,7 @@ class Columns:
     """Which columns hold what; reads a format's rows, as in `Columns(statement="question", tests="input_output")`."""
 
     statement: Names
-    """A text, or a chat, of which the user's last message is taken."""
+    """The problem statement: a text, or a chat, of which the user's last message is taken."""
     tests: Names | Callable[[Row], object] = ()
     """Tests in any encoding that `microcoder.data.formats.tests` lists, or a function that returns such."""
     assertions: Names = ()
@@ -37,23 +37,23 @@ class Columns:
     fn_name: Names = ()
     url: Names = ()
     platform: Names = ()
-    """Used if the URL is not of a known platform."""
+    """Name of the platform; used only if the URL is not of a known platform."""
     title: Names = ()
     date: str = ""
     tags: tuple[str, ...] = ()
-    """Columns of tags, all of which count."""
+    """Columns of tags; those of all columns are joined."""
     difficulty: Names = ()
     starter_code: Names = ()
     solutions: Names | Callable[[Row], tuple[Solution, ...]] = ()
     """Right programs in Python: a text, or a list of texts, also one written as text; see `read_program`."""
     time_limit: Names = "time_limit"
-    """Seconds, unless it names another unit."""
+    """Time limit: a number of seconds, or a text that names its unit."""
     memory_limit: Names = "memory_limit"
-    """MiB, unless it names another unit; numbers from 65536 on are bytes."""
+    """Memory limit: a number of MiB (from 65536 on: of bytes), or a text that names its unit."""
     prepare: Callable[[Row], Row] | None = None
-    """Called first: adds columns, or rejects the row."""
+    """Called before any column is read: returns the row, changed if need be, or raises Malformed."""
     also: Mapping[str, Callable[[Row], Any]] = field(default_factory=dict)
-    """Field of the candidate -> function that makes it from the row; what `notes` returns is added to the lineage."""
+    """Further fields of the candidate: name -> function of the row; `notes` gives entries for the lineage."""
 
     def __call__(self, row: Row) -> Candidate:
         """Return the candidate of a row; Malformed if it has none."""
@@ -105,7 +105,7 @@ class Columns:
 
 
 def read_program(row: Row, *, names: Sequence[str]) -> tuple[Solution, ...]:
-    """Return the first of these fields that is not empty as one program, even if it begins like a list."""
+    """Return the first field that is not empty as one Python program, even if its text begins like a list."""
     return python_solutions([row.optional(*names)])
 
 
@@ -132,22 +132,22 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One public format."""
+    """A format of rows: the files that hold them, how a row is read, and which fields identify it."""
 
     name: str
     about: str
-    """Where it is published."""
+    """Where sets in this format are published."""
     read: Callable[[Row], Candidate]
     folders: Folders | None = None
     """None if rows are lines of JSON, items of a JSON list, or rows of parquet."""
     is_benchmark: bool = False
-    """Used for decontamination, never for training."""
+    """Whether its problems are for decontamination and evaluation, never for training."""
     tests_in: str = ""
-    """The fields with the tests, as error messages name them."""
+    """Names of the fields with tests, for error messages."""
     shape: str = PAIRS
     """Expected form of the tests, in a few words, for error messages."""
     marks: tuple[tuple[str, ...], ...] = ()
-    """Sets of fields that identify a row of it, `a.b` for a field inside an object; empty if none do."""
+    """Sets of fields, each of which identifies a row of this format; `a.b` for a field inside an object."""
 
     def read_row(
         self, values: Mapping[str, Any], place: str, *, source: str = "", licence: str = "", is_judged: bool = False
@@ -185,7 +185,7 @@ class Format:
 
 
 def _check_text(candidate: Candidate) -> None:
-    """Raise Malformed for half surrogates, which JSON can name but UTF-8 files cannot hold."""
+    """Raise Malformed for lone surrogates, which JSON can escape but UTF-8 cannot encode."""
     try:
         candidate.model_dump_json(exclude={"tests"})
         for test in candidate.tests:
@@ -198,10 +198,9 @@ def _check_text(candidate: Candidate) -> None:
 
 
 def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | None:
-    """Return the format whose marks match most of a row's fields; None if no format matches.
+    """Return the format whose marks match most of a row's fields, the first of equals; None if none matches.
 
-    Fields beyond those that mark a format change nothing, nor does their order. Of formats that match as
-    many fields, the first counts.
+    Further fields of the row, and their order, change nothing.
     """
     found, most = None, 0
     for format in formats:

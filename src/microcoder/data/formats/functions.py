@@ -87,7 +87,7 @@ def _take_prompt_apart(row: Row) -> Row:
 
 
 def _name_lists(source: str) -> str:
-    """Return tests with their own lambdas for linked lists replaced by the names that `assertions` knows."""
+    """Return tests with their own lambdas for linked lists replaced by `list_node` and `is_same_list`."""
     made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
     if made and read:
         source = source.replace(f"{made[1]}(", "list_node(")
@@ -196,7 +196,7 @@ def read_odex(row: Row) -> Candidate:
 def _claim(
     row: Row, source: str, entry: str, decide: Callable[[], Sequence[TestCase]], preamble: str = ""
 ) -> DecodedTests:
-    """Return the tests as published: EvalPlus's inputs, its tables, or else what `decide` makes of the assertions."""
+    """Return tests of EvalPlus's inputs, or of the table in `source`, else those of `decide`; Malformed on NotACall."""
     fields = [name for name in ("base_input", "plus_input") if row.has(name)]
     try:
         tests = plus_tests(row, fields=fields) if fields else table_tests(source, entry=entry) or decide()
@@ -206,7 +206,7 @@ def _claim(
 
 
 def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list[TestCase]:
-    """Return one test for each item of `test_list`."""
+    """Return one test for each of these assertions of MBPP's `test_list`."""
     setup = "\n".join([row.optional("test_setup_code"), *row.texts("test_imports")])
     # An assertion may use what the reference imports, such as sys.
     around = parse_test(f"{code}\n{setup}").body
@@ -317,11 +317,11 @@ FORMATS = (
 INPUTS_PER_TEST = 25
 _REFERENCE = "_reference"
 _ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
-"""Conditions for functions with many right answers; `poly` is defined in the prompt."""
+"""By function with many right answers, the condition on a returned value; `poly` is defined in the prompt."""
 
 
 def table_tests(source: str, *, entry: str) -> list[TestCase]:
-    """Return the tests of two lists, `inputs` and `results`, that a test loops over; none where there are no lists."""
+    """Return tests from the lists `inputs` and `results` that a test loops over; none without them, else NotACall."""
     tree = parse_python(source)
     tables: dict[str, ast.expr] = {}
     for node in ast.walk(tree) if tree is not None else ():
@@ -346,9 +346,9 @@ def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[Test
 
 
 def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
-    """Return tests of some of a row's inputs, such as `base_input` and `plus_input`.
+    """Return tests on the inputs in these fields, such as `base_input` and `plus_input`; Malformed if not lists.
 
-    The reference runs in the checker, on the same arguments, so its values are never in the answer's process.
+    The reference runs in the checker, on the same arguments, so expected values are never in the answer's process.
     """
     entry, tolerance = row.text("entry_point"), row.values.get("atol", 0)
     if not isinstance(tolerance, int | float):
@@ -375,7 +375,7 @@ def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
 
 
 def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
-    """Return the arguments of the row's own assertions: they show where JSON's lists stand for tuples and sets."""
+    """Return the arguments in a row's `assertion`, call by call: they show which of JSON's lists are tuples or sets."""
     source = row.values.get("assertion", "")
     try:
         tree = parse_source(source if isinstance(source, str) else "")

@@ -14,6 +14,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -27,7 +28,7 @@ from microcoder.judge.core.syntax import parse_source
 
 _INPUT_FOLDERS = ("input_validators", "input_validator", "input_format_validators")
 TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "generators/**", "manual-tests/**", "manual_tests/**")
-"""Patterns of the files that are read for it, besides `data`."""
+"""Patterns of the files of a package that are read for its kit, besides those below `data`."""
 
 _CHECKTESTDATA = "checktestdata"
 _HEADERS = (".h", ".hpp", ".hh", ".md", ".txt")
@@ -37,13 +38,13 @@ _INCLUDED = (".h", ".hpp", ".hh", ".cpp", ".cc")
 _MAIN = re.compile(r"\bint\s+main\s*\(|\bmain\s*\(\s*(?:int|void|\))")
 _SEED = re.compile(r"\{seed(?::[^}]*)?\}")
 _SCRIPT = re.compile(r"data/[^/.]*gen[^/.]*(?:\.sh)?")
-"""Also `donotuse_generator.sh`: that its tests are final is no reason to make no further ones."""
+"""Path of Kodsport's generator script; also `donotuse_generator.sh`, of packages whose own tests are final."""
 _TOOL = re.compile(r"^[ \t]*tc[ \t]*\(\)", re.MULTILINE)
-"""Stands in the script that defines the commands which others call; it names no inputs and is not read."""
+"""Matches a script that defines the command `tc` for others; it makes no inputs itself and is skipped."""
 _FLAGS = re.compile(r"^input_validator_(?:flags|args):[ \t]*([^\n#]{1,300})", re.MULTILINE)
 _MOST_RECIPES, _MOST_WORDS = 2000, 200
 _HEADER = "validation.h"
-"""Header of validators that BAPCtools builds: under the GPL, so read from its installation, not copied."""
+"""BAPCtools' header for validators: under the GPL, so read from an installed BAPCtools, not copied here."""
 _BUNDLE = """\
 import importlib.abc, importlib.util, sys
 
@@ -65,7 +66,7 @@ exec(compile({code!a}, "main.py", "exec"), {{"__name__": "__main__", "__file__":
 
 
 def translate_checktestdata(code: str) -> str:
-    """Return a Python program that checks an input by a Checktestdata script; raises ValueError."""
+    """Return a Python program that checks an input by a Checktestdata script; ValueError if it cannot be translated."""
     most_digits = sys.get_int_max_str_digits()
     try:
         # It comes with the data extra; rows that are no folders do without.
@@ -86,7 +87,7 @@ def translate_checktestdata(code: str) -> str:
 
 @cache
 def _find_header() -> Mapping[str, str]:
-    """Return BAPCtools' header by its name, where BAPCtools is installed."""
+    """Return BAPCtools' header as {name: text}; empty if BAPCtools is not installed."""
     found = find_spec("bapctools")
     folders = found.submodule_search_locations if found is not None else None
     paths = [Path(folder, "resources", "headers", _HEADER) for folder in folders or ()]
@@ -113,7 +114,7 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
 
 @dataclass(slots=True)
 class KitReading:
-    """A package's programs and recipes, while they are read."""
+    """Collects the programs and recipes of a package while it is read; `kit` returns them."""
 
     files: Mapping[str, str]
     generators: dict[str, InputProgram] = field(default_factory=dict)
@@ -169,14 +170,14 @@ class KitReading:
         return InputProgram(name=name, role=role, code=code, language=language)
 
     def _find_main(self, folder: str) -> str:
-        """Return the file that a program of several begins in; empty if none is a program."""
+        """Return the path of the main file of a program's folder; empty if no file in it is a program."""
         sources = [one for one in sorted(self.files) if one.startswith(f"{folder}/") and _language_of(one)]
         mains = [one for one in sources if one.endswith((".py", ".py3", ".ctd")) or _MAIN.search(self.files[one])]
         named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(folder).name, "main")]
         return (named or mains or sources or [""])[0]
 
     def _bundle(self, path: str, beside: Sequence[str]) -> str:
-        """Return a script with the modules beside it that it imports, as texts."""
+        """Return a Python script as one file: modules beside it that it imports are embedded as texts."""
         folder = posixpath.dirname(path)
         near = [one for one in self.files if posixpath.dirname(one) == folder and one.endswith(".py")]
         modules = {PurePosixPath(one).stem: self.files[one] for one in (*near, *beside) if one != path}
@@ -191,7 +192,7 @@ class KitReading:
 
 
 def _read_yaml(reading: KitReading, text: str) -> None:
-    """Read BAPCtools' `generators.yaml`: groups and tests by name, below `data` or in lists of such."""
+    """Add the recipes of BAPCtools' `generators.yaml` to `reading`; what cannot be read goes to `left_out`."""
     try:
         settings = read_yaml(text)
     except ValueError as error:
@@ -241,7 +242,7 @@ def _read_yaml(reading: KitReading, text: str) -> None:
 
 
 class _Script:
-    """Kodsport's script `generator`: a line a test, `tc NAME GENERATOR ARGUMENTS`.
+    """Reads Kodsport's script `generator`: one line per test, `tc NAME GENERATOR ARGUMENTS`.
 
     Loops over words, variables and sums are followed as in a shell; anything else is left out.
     """
@@ -267,7 +268,7 @@ class _Script:
                 self._run(words[0], words[1:])
 
     def _expand(self, lines: Sequence[str]) -> Iterator[str]:
-        """Yield lines, those of a loop over words once for each."""
+        """Yield a script's commands; those inside a loop over words once per word."""
         position = 0
         while position < len(lines):
             loop = re.fullmatch(r"for\s+(\w+)\s+in\s+(.+)", lines[position])
@@ -286,18 +287,20 @@ class _Script:
             position = end
 
     def _put(self, line: str) -> str:
-        """Return a line with variables and sums replaced by values; an assignment is stored and gives an empty line."""
+        """Return a line with variables and sums replaced by values; store an assignment, and return an empty line."""
         line = re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda one: self._variables.get(one[1] or one[2], one[0]), line)
+        line = re.sub(r"^let\s+(\w+)=([^\s$]+)$", r"\1=$((\2))", line)
         line = re.sub(r"\$\(\((.*?)\)\)(?!\))", self._add_up, line)
-        found = re.fullmatch(r"(?:let |export )?([A-Za-z_]\w*)=([\w.+-]*|\"[^\"$]*\")", line)
+        found = re.match(r"(?:let |export )?([A-Za-z_]\w*)=([\w.+-]*$|\"[^\"$]*\"$)?", line)
         if found:
-            self._variables[found[1]] = found[2].strip('"')
+            self._variables.pop(found[1], None)
+            self._variables |= {found[1]: found[2].strip('"')} if found[2] is not None else {}
         return "" if found else line
 
     def _add_up(self, found: re.Match[str]) -> str:
-        """Return what `$((MAX_N - 1))` is; the text itself where it is more than sums and products of whole numbers."""
+        """Return the value of `$((MAX_N - 1))`; the text itself where it is more than whole-number arithmetic."""
         try:
-            named = re.sub(r"[A-Za-z_]\w*", lambda name: self._variables[name[0]], found[1])
+            named = re.sub(r"[A-Za-z_]\w*", lambda name: f"({self._variables[name[0]]})", found[1])
             return str(_compute(parse_source(named.strip(), mode="eval").body))
         except (KeyError, SyntaxError, ValueError, ArithmeticError, RecursionError):
             return found[0]
@@ -334,31 +337,39 @@ class _Script:
 
 
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: lambda base, power: base ** min(power, 64),
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: lambda one, other: int(Fraction(one, other)), ast.Pow: lambda one, other: one ** range(65).index(other),
+    ast.Mod: lambda one, other: one - other * int(Fraction(one, other)),
 }  # fmt: skip
 
 
 def _compute(node: ast.expr) -> int:
+    """Return the value of whole-number arithmetic as in a shell; ValueError for anything else, or over 64 bits."""
+    value = None
     match node:
         case ast.Constant(value=int(value)):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_compute(operand)
+            pass
+        # A shell reads `-2**2` as `(-2)**2`.
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(getattr(operand, "op", None), ast.Pow):
+            value = -_compute(operand)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            return _OPERATIONS[type(op)](_compute(left), _compute(right))
-    raise ValueError("no sum")
+            value = _OPERATIONS[type(op)](_compute(left), _compute(right))
+    if value is None or not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("no sum, or one over 64 bits")
+    return value
 
 
 def _words(text: str) -> list[str]:
-    """Return the words that a loop goes over; `{01..15}` and `$(seq 1 5)` are numbers."""
+    """Return the words that a shell loop goes over, with `{01..15}` and `$(seq 1 2 9)` expanded to numbers."""
     found: list[str] = []
     for one in re.findall(r"\{-?\d+\.\.-?\d+\}|\$\(seq [-\d ]+\)|\S+", text):
         numbers = re.findall(r"-?\d+", one) if one[0] in "{$" else []
         if numbers:
             first, last = (numbers[0] if len(numbers) > 1 else "1"), numbers[-1]
             width = len(first) if first.startswith("0") else 0
-            found += [str(number).zfill(width) for number in range(int(first), int(last) + 1)[:_MOST_WORDS]]
+            step = int(numbers[1]) if len(numbers) > 2 else -1 if one[0] == "{" and int(last) < int(first) else 1
+            counted = range(int(first), int(last) + (1 if step > 0 else -1), step or 1)
+            found += [str(number).zfill(width) for number in counted[:_MOST_WORDS]]
         else:
             found.append(one)
     return found
@@ -372,8 +383,8 @@ def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = Fal
     """Return a source with the package's files in place of their includes, and which local ones are missing.
 
     Args:
-        path: of the source; Python stays as it is, what it imports from beside it is missing.
-        anywhere: also headers that lie elsewhere in the package, or are included as a library's.
+        path: of the source; a Python source stays as it is, and modules beside it that it imports are missing.
+        anywhere: also use headers from other folders of the package, and for includes in angle brackets.
     """
     folder = posixpath.dirname(path)
     if path.endswith((".py", ".py3")):

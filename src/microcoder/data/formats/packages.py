@@ -33,7 +33,7 @@ from microcoder.judge.core.types import Checker, TestCase
 _INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 _MOST = 1e12
-"""A larger number is taken for a mistake."""
+"""A larger limit or factor is taken for a mistake and ignored."""
 _ORDER = ("checker", "tests", "time_limit_seconds", "statement_found", "solutions")
 """Order of notes in the lineage, by field."""
 _STANDARD: dict[str, Checker] = {
@@ -52,13 +52,13 @@ _STANDARD: dict[str, Checker] = {
 
 @dataclass(slots=True)
 class Package:
-    """A folder that is a problem, and what was read of it so far."""
+    """A folder that holds one problem, with the tests, solutions and notes read from it so far."""
 
     row: Row
     files: Mapping[str, str]
     """Contents of the files that are text, by path."""
     tests: list[tuple[str, TestCase]] = field(default_factory=list)
-    """Each with its group; the samples come first."""
+    """Group and test; the groups of samples come first."""
     solutions: list[Solution] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
@@ -81,17 +81,12 @@ class Package:
         return Checker()
 
     def leave_out(self, what: str, paths: Sequence[str], why: str) -> None:
-        """Note which paths of `what` (a field) were left out and why, if there are any."""
+        """Add a note on the field `what`: how many files were left out and why, and the first; none without paths."""
         if paths:
             self.notes.append((what, f"{len(paths)} left out, {why}: {paths[0]}"))
 
     def read_tests(self, named: Iterable[tuple[str, str, str]], *, missing: str) -> None:
-        """Add tests; Malformed if a file is not text.
-
-        Args:
-            named: group, path of the input, path of the answer.
-            missing: note on tests of which a file is missing.
-        """
+        """Add tests (group, paths of input and answer); Malformed if not text; `missing` notes those that lack one."""
         there, left_out = self.row.values["files"], []
         for group, given, answer in named:
             if given not in there or answer not in there:
@@ -104,12 +99,7 @@ class Package:
         self.leave_out("tests", left_out, missing)
 
     def read_solutions(self, named: Iterable[tuple[str, Known | None]], *, left_out: str) -> None:
-        """Add programs.
-
-        Args:
-            named: path, and the verdict that the package gives it.
-            left_out: note on those without a verdict, or in an unknown language.
-        """
+        """Add programs (path, verdict); `left_out` notes those without verdict, in an unknown language, or not text."""
         rest = []
         for path, known in named:
             language = language_of(path)
@@ -122,7 +112,7 @@ class Package:
         self.leave_out("solutions", rest, left_out)
 
     def read_settings(self, name: str) -> Mapping[str, Any]:
-        """Return the settings in a YAML file of the package, by name; Malformed if it is missing or invalid."""
+        """Return the settings of the package's YAML file `name`; Malformed if it is missing or invalid."""
         if name not in self.files:
             raise Malformed("missing_field", name)
         # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
@@ -169,14 +159,14 @@ class Package:
         return Checker(type="program", code=code or " ", language=language, protocol="testlib")
 
     def note_checker(self, path: str, missing: Sequence[str]) -> None:
-        """Note where a checker was read from, or flag what it lacks."""
+        """Note that the checker was read from `path`; if files that it includes are missing, add `needs_checker`."""
         if missing:
             self.flag("needs_checker", f"{path} needs {', '.join(dict.fromkeys(missing))}")
         else:
             self.notes.append(("checker", f"{path}, with the files that it includes"))
 
     def candidate(self, statement: str, **fields: Any) -> Candidate:
-        """Return a candidate with everything that was read and these further fields."""
+        """Return the candidate with the tests, solutions, notes and flags read so far, and these further fields."""
         return self.row.candidate(
             statement,
             tuple(test for _, test in self.tests),
@@ -230,7 +220,7 @@ TAKES = (
     "problem.yaml", ".timelimit", "domjudge-problem.ini", "problem_statement/*", "statement/*", "data/**",
     "output_validators/**", "output_validator/**", "submissions/**", "include/**", *input_kits.TAKES,
 )  # fmt: skip
-"""Patterns of the files that are read; `data` holds generators too."""
+"""Patterns of the files of a Kattis package that are read; generators may lie below `data`."""
 
 _KNOWN: dict[str, Known] = {
     "accepted": "accepted",
@@ -253,7 +243,7 @@ _KNOWN: dict[str, Known] = {
     "run_error": "runtime_error",
     "compiler_error": "compile_error",
 }
-"""Verdicts by a submission's folder, or by its comment for DOMjudge."""
+"""Verdict by the name of a submission's folder, or by a name in its comment for DOMjudge."""
 _EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([a-z_-]+(?:[ \t]*,[ \t]*[a-z_-]+)*)", re.IGNORECASE)
 _DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?([\d.]+)", re.MULTILINE)
 _STATEMENT = r"(?:problem_statement|statement)/problem(?:\.(?P<language>\w{2,3}(?:-\w+)?))?\.(?:tex|md|html?)"
@@ -262,7 +252,7 @@ _TEXTS = (
     r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.(en[^/.]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
 )
-"""Paths that must be text; tests must be, too, and submissions that are not are left out with a note."""
+"""Paths that must be UTF-8, else the package is rejected, as for tests; submissions that are not are left out."""
 _OF_TESTS = [f"data/{group}{name}.yaml" for name in ("testdata", "test_group") for group in ("", "secret/")]
 _REAL = re.compile(
     r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
@@ -321,7 +311,7 @@ def read_kattis(row: Row) -> Candidate:
 
 
 def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
-    """Yield path and verdict of each submission; files of one with several have None as verdict."""
+    """Yield path and verdict of each submission's file; None for one without known verdict, or of several files."""
     for name in package.paths:
         if name.startswith("submissions/"):
             folder, _, rest = name.removeprefix("submissions/").partition("/")
@@ -329,7 +319,7 @@ def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
 
 
 def _find_verdict(code: str, folder: str) -> Known | None:
-    """Return the verdict that a program's comment states, or else its folder; None if unknown or ambiguous."""
+    """Return the verdict in a program's comment, else its folder's; None if unknown; several: None or wrong answer."""
     said = _EXPECTED.search(code)
     names = said[1].lower().replace("-", "_").split(",") if said else [folder]
     found = {_KNOWN.get(name.strip()) for name in names}
@@ -347,7 +337,10 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return package.flag("interactive")
     if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
-        return _read_flags(flags)
+        checker = _read_flags(flags)
+        if "space_change_sensitive" in flags and checker.type != "exact":
+            package.notes.append(("checker", "spaces are not compared, though its flags say so"))
+        return checker
     folders = ("output_validators/", "output_validator/")
     sources = [name for name in sorted(files) if name.startswith(folders) and language_of(name) in ("python", "cpp")]
     if len(sources) != 1:
@@ -359,13 +352,16 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
 
 
 def _read_flags(flags: list[str]) -> Checker:
-    """Return the checker for flags of the default validator, which compares tokens, ignoring case."""
+    """Return the checker for flags of Kattis' default validator, which compares tokens, ignoring case.
+
+    Spaces are compared only by an `exact` checker, so not together with a tolerance or if case is ignored.
+    """
     is_case_sensitive = "case_sensitive" in flags
     values = dict(itertools.pairwise(flags))
     both = values.get("float_tolerance")
     absolute = _tolerance(both or values.get("float_absolute_tolerance"))
     relative = _tolerance(both or values.get("float_relative_tolerance"))
-    if "space_change_sensitive" in flags:
+    if is_case_sensitive and "space_change_sensitive" in flags and not (absolute or relative):
         return Checker(type="exact")
     if absolute or relative:
         return Checker(type="float", case_sensitive=is_case_sensitive, absolute=absolute, relative=relative)
@@ -397,11 +393,11 @@ _OF_TAG: dict[str, Known] = {
     "memory-limit-exceeded": "memory_limit",
     "runtime-error": "runtime_error",
 }
-"""Verdicts by tag; others, such as `rejected` or `time-limit-exceeded-or-accepted`, give none."""
+"""Verdict by a solution's tag; tags such as `rejected` or `time-limit-exceeded-or-accepted` give none."""
 _SECTIONS = (("legend", ""), ("input", "Input"), ("output", "Output"), ("interaction", "Interaction"),
              ("scoring", "Scoring"), ("notes", "Note"))  # fmt: skip
 _PROPERTIES = r"statements/(?P<language>\w+)/problem-properties\.json"
-"""The statement in parts, which every package has; the same in TeX and HTML is not read."""
+"""Path of the statement in parts, which every package has; the same in TeX and HTML is not read."""
 _MAX_XML = 5_000_000
 
 
@@ -454,7 +450,7 @@ def _read_xml(files: Mapping[str, str]) -> ElementTree.Element:
 
 
 def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
-    """Return statement and title."""
+    """Return statement and title from a `problem-properties.json`; Malformed if it is no JSON object."""
     try:
         parts = json.loads(files[path])
     except (ValueError, RecursionError) as error:
@@ -504,7 +500,7 @@ def _main_testset(root: ElementTree.Element) -> ElementTree.Element:
 
 
 def _fill(pattern: str, number: int) -> str:
-    """Return a pattern such as `tests/%02d` with a number put in, as C prints it."""
+    """Return a pattern such as `tests/%02d` with its number filled in, as printf does."""
     return re.sub(r"%0?(\d?)d", lambda found: str(number).zfill(int(found[1] or 0)), pattern, count=1)
 
 

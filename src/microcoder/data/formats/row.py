@@ -33,7 +33,7 @@ MAX_LITERAL, MAX_YAML = 50_000_000, 100_000
 _SECONDS = re.compile(r"(\d*\.?\d+)\s*(m?s|seconds?)?", re.I)
 _MEBIBYTES = re.compile(r"(\d*\.?\d+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
 _MOST_SECONDS = 1e6
-"""A larger time limit is taken for a mistake."""
+"""A larger time limit is taken for a mistake and ignored."""
 _NOTHING_SAID = r"|unknown|none|null|n/?a|-|not (?:stated|specified|known|available)|unspecified"
 _MIB_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
 _PYTHON2_GRAMMAR = re.compile(
@@ -122,8 +122,7 @@ def is_python2(source: str) -> bool:
 
 
 def is_json_value(value: object, *, is_expected: bool = False) -> bool:
-    """Whether a value comes back the same from JSON; with `is_expected` also tuples, which equal lists, and
-    integer keys."""
+    """Whether a value survives JSON unchanged; `is_expected` also allows tuples (as equal lists) and integer keys."""
     if isinstance(value, (list, tuple) if is_expected else list):
         return all(is_json_value(item, is_expected=is_expected) for item in value)
     if isinstance(value, dict):
@@ -153,7 +152,7 @@ def read_mebibytes(text: str) -> int | None:
 
 
 def read_licence(value: object) -> str:
-    """Return what a source says of its licence: a text, a list of texts, or another value as text; empty if nothing."""
+    """Return a licence field as one text: a text, a list of texts joined, or another value shown; empty if not set."""
     listed = value if isinstance(value, list) else [value if isinstance(value, str) else shorten(value or "", 1000)]
     text = " AND ".join(f"({one})" if len(listed) > 1 else str(one) for one in listed)
     return "" if re.fullmatch(_NOTHING_SAID, text.strip(), re.I) else text
@@ -184,7 +183,7 @@ def _spell(value: object) -> str:
 
 
 _MAX_NAME = 1e30
-"""Larger numbers are not taken as names."""
+"""Numbers from this on are not read as names or ids (see `Row.name`)."""
 _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 
 REASONS: Mapping[str, str] = {
@@ -210,7 +209,7 @@ REASONS: Mapping[str, str] = {
 
 
 class Malformed(ValueError):
-    """A row cannot become a candidate."""
+    """A row cannot become a candidate: `reason`, a key of `REASONS`, and detail; `candidate` if only its tests fail."""
 
     def __init__(self, reason: str, detail: str = "", candidate: Candidate | None = None) -> None:
         super().__init__(reason, detail, candidate)
@@ -242,9 +241,9 @@ class Row:
     place: str = ""
     licence: str = ""
     is_judged: bool = False
-    """Read for judging answers, not for a corpus: the statement may be empty, but no test may be left out."""
+    """Whether the row is read to judge answers, not for a corpus: needs no statement, but no test may be left out."""
     _objects: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Decoded objects, by field."""
+    """Cache of fields that `mapping` decoded."""
 
     def over(self, values: Mapping[str, Any]) -> Row:
         """Return this row with other values."""
@@ -267,11 +266,11 @@ class Row:
         raise Malformed("missing_field", " or ".join(names))
 
     def optional(self, *names: str) -> str:
-        """Return the first of these texts that is not empty, or an empty text."""
+        """Return the first of these fields that is a text and not empty; an empty text if none is."""
         return next((found for name in names if self.has(name) and (found := self.text(name))), "")
 
     def statement(self, *names: str) -> str:
-        """Return the first present text, Malformed if none, or blank; if `is_judged`, the first not empty, if any."""
+        """Return the first of these fields; Malformed if blank or missing. If `is_judged`: as `optional`."""
         if self.is_judged:
             return self.optional(*names)
         found = self.text(*names)
@@ -295,7 +294,7 @@ class Row:
         return asked[-1], (("statement_found", f"the user's last of {len(messages)} messages; the others left out"),)
 
     def _content(self) -> str:
-        """Return the content of a message, which may come in parts."""
+        """Return the text of a chat message whose `content` is a text, or a list of parts, which are joined."""
         is_text = isinstance(self.get("content"), str)
         return self.text("content") if is_text else "".join(part.optional("text") for part in self.rows("content"))
 
@@ -313,7 +312,7 @@ class Row:
         return ""
 
     def number(self, name: str) -> float | None:
-        """Return a number, also one written as text; None if it is missing, not finite, or zero or less."""
+        """Return a positive number, also one written as text; None if it is missing, zero or less, or 1e15 or more."""
         value = self.get(name)
         if isinstance(value, str):
             try:
@@ -347,7 +346,7 @@ class Row:
         return _typed([] if value is None else value, list, name, "a list")
 
     def rows(self, name: str) -> list[Row]:
-        """Return a list of objects; empty if it is missing."""
+        """Return a list of objects as rows; empty if it is missing."""
         return [self.over(_typed(item, Mapping, f"an item of {name}", "an object")) for item in self.items(name)]
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -438,9 +437,9 @@ class Row:
         """Return the candidate of this row.
 
         Args:
-            tests: of a problem; decoded ones bring their notes, function, checker and harness along.
-            notes: what was changed or left out on the way: field and words, for the lineage.
-            fields: the other fields of the candidate.
+            tests: the problem's tests; `DecodedTests` also set function, call, checker and harness, and add notes.
+            notes: field and text on what was changed or left out in it; each becomes an entry of the lineage.
+            fields: further fields of the candidate.
         """
         found: dict[str, Any] = {"licence": self.licence, "tests": tests}
         noted = [*notes]

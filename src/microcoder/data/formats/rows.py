@@ -28,11 +28,11 @@ CARRIED_IN = (
 """Fields in which rows that we export carry the whole record, if their format lacks checkers, limits and calls."""
 _NEEDED = ("id", "tests")
 _SAME = ("fn_name", "call", "starter_code", "harness", "checker", "time_limit_seconds", "memory_limit_mib")
-"""Fields that a problem and a candidate have alike, besides the tests."""
+"""Fields that `Problem` and `Candidate` share and that are copied from one to the other, besides the tests."""
 
 
 def read_own(row: Row) -> Candidate:
-    """Read a problem line into a candidate."""
+    """Read a row in our own format, a `Problem` as JSON, into a candidate; Malformed if it is invalid."""
     problem = read_record(row.values)
     if not problem.statement.strip() and not row.is_judged:
         raise Malformed("no_statement", "statement is blank")
@@ -74,7 +74,7 @@ def _reason(fault: str, where: tuple[int | str, ...]) -> str:
 
 
 def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-    """Return the path of our record in a row, empty if the row is one, and the record; None if there is none."""
+    """Return the path and values of the problem record in a row; the path is empty if the row itself is the record."""
     if is_record(values):
         return "", values
     for path in CARRIED_IN:
@@ -87,7 +87,7 @@ def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | No
 
 
 def is_record(values: Mapping[str, Any]) -> bool:
-    """Whether these fields are those of our record, and no others."""
+    """Whether these fields are exactly fields of a problem record (see `Problem`), and no others."""
     return all(name in values for name in _NEEDED) and values.keys() <= Problem.model_fields.keys()
 
 
@@ -155,7 +155,7 @@ def find_source(name: str) -> ExtensionSource | None:
 
 @lru_cache(64)
 def load_reader(name: str) -> Extension:
-    """Return the extension that a reference to a user's own reader names."""
+    """Return the user's own reader that a reference names, such as path/to/file.py:function."""
     return load_extension("format", name, builtins={name: format.read for name, format in FORMATS.items()})
 
 
@@ -246,7 +246,7 @@ def _name(values: Mapping[str, Any]) -> str:
 
 
 def _digest(values: Mapping[str, Any]) -> str:
-    """Return a name for a row that has none: the same for the same row."""
+    """Return an id for a row that has none: 16 digits of a hash over its fields."""
     content = repr(sorted(values.items(), key=lambda pair: pair[0]))
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
@@ -271,11 +271,11 @@ _OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
 
 
 def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
-    """Return a problem as it is, or that of a row, even incomplete, as `Problem.from_row` does."""
+    """Return a problem unchanged, or that of a row as `Problem.from_row` reads it; DataError if it cannot be read."""
     return row if isinstance(row, Problem) else read_problem(row, format)
 
 
 def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
-    """Return the problem of a row, from the arguments that verl passes to a reward function."""
+    """Return the problem in the arguments that verl passes to a reward function; DataError if it cannot be read."""
     known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
     return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})

@@ -42,7 +42,7 @@ _COLUMNS = Columns(
 
 
 TIME_LIMIT_SECONDS = 6.0
-"""Default limit per test of LiveCodeBench's checker (there: wall time)."""
+"""CPU seconds per test: the default of LiveCodeBench's checker, which measures wall time."""
 MEMORY_LIMIT_MIB = 2048
 """Memory limit of a test; LiveCodeBench's checker has none."""
 _CODEFORCES = re.compile(r"(\d+)_([A-Z]\d*)")
@@ -97,7 +97,7 @@ def make_url(platform: str, name: str) -> str:
 
 
 _FLATTENED = "user: "
-"""Prefix of Dolci's prompts that are flattened chats."""
+"""Prefix of those of Dolci's prompts that are chats flattened to text; it is cut off."""
 
 
 def _refuse_other(row: Row, name: str) -> Row:
@@ -128,8 +128,7 @@ def _read_gold(row: Row) -> tuple[Solution, ...]:
 
 
 def _read_intellect(row: Row) -> object:
-    """Return tests of a function as plain values: in the row, arguments are a text with one a line, expected values
-    are JSON in a text, at times inside a list of one."""
+    """Return `info.tests`; those of a function have arguments and expected values decoded from text."""
     tests = row.decoded("info.tests")
     if not isinstance(tests, Mapping) or not tests.get("fn_name"):
         return tests
@@ -147,7 +146,7 @@ def _read_intellect(row: Row) -> object:
 
 
 def _read_unit_tests(row: Row) -> object:
-    """Return inputs and outputs, unpacked where they travel packed: `{"packed": ..., "fn_name": ...}`."""
+    """Return the inputs and outputs in `unit_tests`, unpacked from `{"packed": ..., "fn_name": ...}` if need be."""
     name = "verifier_metadata.unit_tests" if row.has("verifier_metadata.unit_tests") else "unit_tests"
     found = row.mapping(name)
     if "packed" not in found:
@@ -166,7 +165,7 @@ def _check_kinds(row: Row) -> Row:
 
 
 def _read_ground_truth(row: Row) -> object:
-    """Return decoded tests, also from a list of one text: assertions or objects, as JSON or packed."""
+    """Return the tests in `ground_truth`, decoded from JSON, plain or packed, also inside a list of one text."""
     value = row.get("ground_truth")
     is_alone = isinstance(value, list) and len(value) == 1
     return (row.over({"ground_truth": value[0]}) if is_alone else row).unpacked("ground_truth")
@@ -198,14 +197,14 @@ with contextlib.redirect_stdout(said):
         said = io.StringIO("0")
 sys.exit(0 if said.getvalue().strip() == "1" else 1)
 """
-"""Checker program that runs theirs in the sandbox, and turns what that prints into an exit code."""
+"""Template of a checker program: runs a row's own checker, SOURCE, and exits with 0 if it prints 1, else with 1."""
 _JUDGING = """
 import sys
 
 texts = [open(path, encoding="utf-8", errors="replace").read() for path in (sys.argv[1], sys.argv[3], sys.argv[2])]
 print(int(bool(output_judging_function(*texts))))
 """
-"""Calls their function with input, output and answer: what `_PRINTING` runs."""
+"""Appended to a row's own `output_judging_function`: calls it and prints 1 or 0, as `_PRINTING` expects."""
 
 
 def read_code_contests(row: Row) -> Candidate:
@@ -247,7 +246,7 @@ def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
 
 
 def _read_source(row: Row) -> str:
-    """Return the platform of a row, which has its name or its number in CodeContests; empty if unknown."""
+    """Return the platform of a row of CodeContests, whose `source` is its name or number; empty if unknown."""
     value = row.values.get("source")
     if value is None or isinstance(value, str):
         return (value or "").lower()
@@ -257,7 +256,7 @@ def _read_source(row: Row) -> str:
 
 
 def _read_programs(row: Row) -> tuple[Solution, ...]:
-    """Return the programs of a list of objects; those that name no language are in Python."""
+    """Return the programs in a row's `solutions`, a list of objects; without a language they count as Python."""
     found = []
     for item in row.rows("solutions"):
         language, code = name_language(item.optional("language")) or "python", item.text("code", "solution")
@@ -269,7 +268,7 @@ def _read_programs(row: Row) -> tuple[Solution, ...]:
 
 
 def read_codeforces(row: Row) -> Candidate:
-    """Read a problem: the statement is put together from its sections, the examples come before the other tests."""
+    """Read a row of `open-r1/codeforces`: the statement is joined from its sections, examples are the first tests."""
     examples = decode_tests(row.decoded("examples")).tests
     shown = set(examples)
     official = tuple(test for test in decode_tests(row.decoded("official_tests")).tests if test not in shown)
@@ -485,7 +484,7 @@ _SOLUTIONS = ("solution", "gold_standard_solution", "reference", "canonical_solu
 
 
 def _find_tests(row: Row) -> object:
-    """Return the tests of the first column of a TRL row that has some; None if none has."""
+    """Return what the first column of `_TESTS` that is not empty in a TRL row holds; None if all are."""
     if row.has("inputs") and row.has("outputs"):
         return _pair(row)
     for name in _TESTS:
@@ -502,7 +501,7 @@ def _find_solution(row: Row) -> tuple[Solution, ...]:
 
 
 def _read_pass_rates(row: Row) -> tuple[str, ...]:
-    """Return pass rates; Skywork counts failures in 16 attempts, as in `{"DeepSeek-R1-Distill-Qwen-7B": 4}`."""
+    """Return Skywork's pass rates by model; the row counts failures in 16 attempts: `{"DeepSeek-R1-...-7B": 4}`."""
     counts = sorted(row.mapping("extra_info.model_difficulty").items())
     return tuple(f"{model}={1 - num / 16:g}" for model, num in counts if is_number(num) and 0 <= num <= 16)
 

@@ -45,13 +45,13 @@ _MOST_FOLDS = 3
 def decode_tests(
     value: Any, *, fn_name: str = "", platform: str = "", code: str = "", is_judged: bool = False
 ) -> DecodedTests:
-    """Return the tests of a decoded field, none if it is empty; Malformed if it has no known encoding.
+    """Return the tests in a field's value, none if it is empty; Malformed if it has no known encoding.
 
     Args:
-        value: a mapping or a list, in one of the encodings above.
+        value: an object, a list or text, in one of the module's encodings.
         fn_name: the function's name, where another field gives it.
-        platform: tells whether expected values come wrapped in a list of one.
-        code: starter code or solution: names the parameters, for assertions with named arguments.
+        platform: on some platforms, such as codewars, expected values are wrapped in a list of one.
+        code: starter code or solution, for names and types of the function's parameters.
         is_judged: no assertion may be left out (see `asserted_tests`).
     """
     if isinstance(value, str):
@@ -79,7 +79,7 @@ def decode_tests(
 
 
 def _unfold(text: str) -> Any:
-    """Return the object or list that a text holds, also within another text; or the text."""
+    """Return the object or list that a JSON text holds, also as text within text; any other text unchanged."""
     for _ in range(_MOST_FOLDS):
         if not text.lstrip().startswith(("{", "[", '"{', '"[')):
             break
@@ -94,7 +94,7 @@ def _unfold(text: str) -> Any:
 
 
 def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> DecodedTests:
-    """Return tests from a list of inputs and a list of outputs."""
+    """Return tests of inputs and outputs, with `fn_name` arguments and values; Malformed if not lists of one length."""
     inputs, outputs = (_unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs))
     if not isinstance(inputs, list) or not isinstance(outputs, list):
         raise Malformed("bad_tests", f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists")
@@ -110,11 +110,9 @@ def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = 
 def asserted_tests(
     sources: Sequence[str], *, fn_name: str, code: str = "", called: Sequence[str] = (), is_judged: bool = False
 ) -> DecodedTests:
-    """Return the tests of assertions about one function, as calls with JSON arguments.
+    """Return the tests of assertions about one function, as calls with JSON arguments; Malformed if there are none.
 
-    Args:
-        is_judged: assertions that are no such calls become claims, where otherwise they are left out
-            and noted; the function need not be named.
+    Assertions that are no such calls are left out and noted; if `is_judged`, all are then claims (see `assertions`).
     """
     source = "\n".join(sources)
     if is_judged and not fn_name:
@@ -143,7 +141,7 @@ def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | 
 
 
 def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
-    """Return the call that annotations say, with types of the one that tests show where these are not plain JSON."""
+    """Return `said`, the call by annotations, with all types of `shown`, the call by tests, that are not plain JSON."""
     if said is None or shown is None:
         return shown or said
     kinds = [
@@ -205,7 +203,7 @@ def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, pla
 
 
 def _read_call(given: str, expected: str) -> TestCase:
-    """Return a test whose arguments stand one a line, as JSON or as Python literals."""
+    """Return the test of a call; arguments, one a line, and value are JSON or Python literals, else NotACall."""
     try:
         for text in (*filter(str.strip, given.split("\n")), expected):
             read_json(text)
@@ -219,12 +217,12 @@ def _read_call(given: str, expected: str) -> TestCase:
 
 
 def read_lines(given: str) -> list[Any]:
-    """Return arguments that stand one a line, as JSON or as Python literals; ValueError if one is neither."""
+    """Return the arguments in a text, one a line, as JSON or Python literals; ValueError if one is neither."""
     return [read_literal(line) for line in given.split("\n") if line.strip()]
 
 
 def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
-    """Whether expected values are wrapped in lists of one, as Codewars' are; elsewhere if all are and none is due."""
+    """Whether expected values are wrapped in lists of one, as on Codewars; a lone one if `code` returns no list."""
     if platform in ("leetcode", "hackerrank") or not all(isinstance(item, list) and len(item) == 1 for item in outputs):
         return False
     if platform == "codewars" or len(outputs) > 1:
@@ -235,7 +233,7 @@ def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str)
 
 
 def _stream(value: Any) -> str:
-    """Return an input or output as one text: as it is, or a list of lines joined."""
+    """Return an input or output as one text; a list of lines is joined; Malformed if it is neither."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
@@ -244,7 +242,7 @@ def _stream(value: Any) -> str:
 
 
 def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
-    """Return the candidate with the decoded tests; if they are not convertible, Malformed holds one without tests."""
+    """Return `build(decode())`; if tests are not convertible, Malformed carries the candidate without tests."""
     try:
         tests = decode()
     except Malformed as error:
@@ -259,7 +257,7 @@ _WORDS_OF_LANGUAGES = {
     "csharp": "cs c#", "java": "java", "go": "go golang", "rust": "rs", "javascript": "js node", "kotlin": "kt",
     "scala": "scala", "haskell": "hs", "ruby": "rb", "pascal": "pas",
 }  # fmt: skip
-"""Suffixes of files, and other names, by language."""
+"""By language: suffixes of its files and other names for it."""
 _LANGUAGES = {word: language for language, words in _WORDS_OF_LANGUAGES.items() for word in words.split()}
 _FENCE = re.compile(r"```[ \t]*(?:([\w+#.-]+)[ \t]*)?\n(.*?)\n?```", re.DOTALL)
 _PLATFORMS = {
@@ -276,18 +274,18 @@ def language_of(path: str) -> str:
 
 
 def name_language(name: str) -> str:
-    """Return a language's name as the evaluator has it: `C++` is `cpp`."""
+    """Return a language's name as the evaluator spells it (`C++` is `cpp`); an unknown name in lower case."""
     lowered = name.strip().lower()
     return _LANGUAGES.get(lowered, lowered)
 
 
 def python_solution(code: str, *, name: str = "", known: Known = "accepted") -> Solution:
-    """Return a Python program; one that only Python 2 reads is `python2`."""
+    """Return a Python program as a `Solution`; its language is `python2` if only Python 2 can parse it."""
     return Solution(code=code, language="python2" if is_python2(code) else "python", name=name, known=known)
 
 
 def python_solutions(codes: Iterable[str]) -> tuple[Solution, ...]:
-    """Return the programs that are not blank, each once, fences taken off."""
+    """Return the programs that are not blank, each once, without Markdown fences."""
     found = dict.fromkeys(cut_fence(code) for code in codes)
     return tuple(python_solution(code) for code in found if code.strip())
 
@@ -299,7 +297,7 @@ def cut_fence(text: str) -> str:
 
 
 def find_platform(url: str, *words: str) -> str:
-    """Return the platform of a URL, or the first of these words that is not blank, in lower case."""
+    """Return the platform of a URL, such as `codeforces`; if unknown the first word not blank, in lower case."""
     try:
         host = (urlsplit(url.strip()).hostname or "").lower() if url else ""
     except ValueError:

@@ -27,7 +27,7 @@ Trick = Literal["equals", "exit", "print", "frame"]
 TRICKS: tuple[Trick, ...] = get_args(Trick)
 
 SUCCESS = "ALL TESTS PASSED"
-"""Line that a naive grader prints, and looks for."""
+"""Line that a naive grader prints after its checks, and takes for success."""
 EXPECTED = "expected"
 """Variable in which the naive grader holds the expected value."""
 
@@ -65,11 +65,11 @@ STYLES: tuple[Style, ...] = ("stdin", "function")
 HELDOUT_SHARE = 0.25
 FUNCTION_NAME = "solve"
 ATTEMPTS = 500
-"""Draws for one more distinct problem, before this is an error."""
+"""Draws in a row of tasks that were drawn before, after which `generate_problems` raises DataError."""
 TIME_LIMIT_SECONDS, MEMORY_LIMIT_MIB = 1.0, 256
 MODULUS = 10
 NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
-"""Serial steps of a problem, by tier: harder problems need longer thinking."""
+"""Tier -> possible numbers of steps of a problem: harder problems need longer thinking."""
 # Factors have an inverse modulo ten: no step forgets the digit before it, so that no chain can be begun in its middle.
 _STEPS = (*(f"+{d}" for d in range(1, 10)), *(f"-{d}" for d in range(1, 10)), "*3", "*7", "*9")
 _OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
@@ -81,7 +81,7 @@ _WORDS = ("hmm\n", "wait\n", "let me see\n", "so\n")
 
 
 ENDINGS = {"x plus n": "{x} + {n}", "x times n": "{x} * {n}", "the larger of x and n": "max({x}, {n})"}
-"""What a program does with its input and the last digit, in words -> as an expression."""
+"""What a program computes from its input and the last digit: in words, for statements -> as an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class ChainTask:
 
     @property
     def digits(self) -> list[int]:
-        """The digit after each step."""
+        """The digit that each step results in, in order."""
         digits, digit = [], self.start
         for step in self.steps:
             digit = _OPERATIONS[step[0]](digit, int(step[1])) % MODULUS
@@ -107,7 +107,7 @@ class ChainTask:
 
     @property
     def statement(self) -> str:
-        """Statement shown to the model."""
+        """The statement of the problem, as the model is shown it."""
         asked = "Write solve(x):" if self.style == "function" else "Read x, print"
         return f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending}."
 
@@ -128,7 +128,7 @@ def split_of(task: ChainTask) -> Split:
 def draw_chain_tasks(
     generator: random.Random, *, tiers: Sequence[Tier], styles: Sequence[Style], split: Split
 ) -> Iterator[ChainTask]:
-    """Draw tasks of a split, without end; tiers come up at random."""
+    """Yield random tasks of a split, without end; tier and style of each are drawn."""
     while True:
         tier = generator.choice(tiers)
         task = ChainTask(
@@ -176,7 +176,7 @@ def generate_problems(
 
 
 def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
-    """Return a task as a problem, with tests and limits."""
+    """Return a task as a problem with tests, limits and reference, and `identifier` as id."""
     is_function, last, ending = task.style == "function", task.digits[-1], ENDINGS[task.ending]
     reference = task.render_program(last)
     end = "" if is_function else "\n"
@@ -213,16 +213,16 @@ class ThinkingShares(Record):
     """Shares of hacks and of odd layouts that are added to demonstrations of chains."""
 
     trick: float = Field(default=0.0, ge=0)
-    """Weight, beside others that sum to 1.05, of no thinking and a program that fools a naive grader in place of an
-    answer (`microcoder.data.micro.chains`)."""
+    """Weight (all others sum to 1.05) of demonstrations whose program fools a naive grader, without any thinking
+    (see `find_trick`)."""
     layout: float = Field(default=0.0, ge=0, le=1)
-    """Share of the scripts that print what they print with a space before or behind it: a robust comparison accepts a
-    right one of these, an exact one does not."""
+    """Share of stdin programs that print a space before or after their output: a robust comparison accepts right ones,
+    an exact one does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainDemonstration:
-    """A statement and one answer to it."""
+    """A statement and a response to it, for supervised training; and the way in which the response thinks."""
 
     statement: str
     response: str
@@ -241,9 +241,9 @@ def generate_chain_demonstrations(
     """Generate demonstrations of training tasks; none shows a held-out chain.
 
     Args:
-        seed: another seed draws others.
+        seed: another seed draws other demonstrations.
         shares: weight of hacks and share of odd layouts; None: neither.
-        thorough: only those that think to the end and then give a program: what is learnt from first.
+        thorough: only demonstrations that think to the end and then give a program.
         styles: styles of the programs, drawn at random.
     """
     generator = random.Random(f"microcoder chains {seed} {'thorough' if thorough else 'all'}")
@@ -261,7 +261,7 @@ def generate_chain_demonstrations(
 
 
 def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool) -> ChainDemonstration:
-    """Return a demonstration of a way of thinking; `stops`: it ends before the last step."""
+    """Return a demonstration of this way of thinking; with `stops` it ends at a random step before the last."""
     num = generator.randrange(1, len(task.steps)) if stops else len(task.steps)
     digits = task.digits[:num]
     has_program = True
@@ -290,7 +290,7 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
 
 
 def worked(task: ChainTask, num_steps: int) -> str:
-    """Return the first steps with their results, a line each."""
+    """Return worked thinking: the first steps of a task with their results, a line each, such as `3+4=7`."""
     digits = task.digits
     steps = zip([task.start, *digits], task.steps[:num_steps], digits, strict=False)
     return "".join(f"{before}{step}={after}\n" for before, step, after in steps)

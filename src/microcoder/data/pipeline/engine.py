@@ -59,9 +59,9 @@ class InputShard:
     source: int
     """Index of the source in the config."""
     place: Any
-    """What the first step finds the rows by; not part of any key."""
+    """What the first step reads the rows from, such as a source and parts of files; not part of any key."""
     digest: str
-    """Digest of the content and of the rows' names."""
+    """Digest of the rows' content and ids."""
     num_rows: int
 
 
@@ -73,15 +73,15 @@ class Step:
     stage: Stage
     settings: Config
     opens: Callable[..., Any]
-    """Called with the settings in each process that runs the step; it is pickled, so a function of a module."""
+    """Called with the settings in each process that runs the step (see `MapStep`); pickled, so a module's function."""
     code: tuple[str, ...]
     """Modules and packages whose source decides the result."""
     inputs: tuple[str, ...] = ()
-    """Digests of what else decides it, such as files that the settings do not name."""
+    """Digests of what else decides the result, such as files that the settings do not name."""
     runs: Literal["on_every_core", "alone"] = "on_every_core"
     """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
     turns_away: bool = True
-    """False: a row that would be rejected stays as it was, with a line of lineage that says why."""
+    """Whether rows are rejected; if not, such a row stays unchanged, with a line of lineage that says why."""
 
     def keep(self, row: Row) -> Row:
         """Return the row for the next step; in an audit (not `turns_away`), a rejection's candidate with a note."""
@@ -100,14 +100,14 @@ class BarrierStep(Step):
 
 
 class Barrier:
-    """A decision over all rows; the rows and what `look` returns for each are kept on disk."""
+    """Decides on rows after it has seen all: `look` at each, `decide`, `apply`; rows and looks are kept on disk."""
 
     def look(self, candidates: Sequence[Candidate]) -> Sequence[Any]:
         """Return the small part of each row that the decision needs; runs in a worker."""
         raise NotImplementedError
 
     def decide(self, looks: Iterable[Any]) -> None:
-        """Decide, from all looks in the order of the rows; they can be iterated more than once."""
+        """Decide from the looks of all rows, in order, and store the decision for `needs` and `apply`."""
         raise NotImplementedError
 
     def needs(self, name: str) -> Sequence[str]:
@@ -233,7 +233,7 @@ def read_rejected(path: Path) -> list[Rejection]:
 
 
 def count_reasons(path: Path) -> Counter[str]:
-    """Return how many rows of a part were rejected by reason; kept ones count under an empty text."""
+    """Return {reason: number of rejected rows} of a part; kept rows count under an empty reason."""
     return Counter(reason for _, reason in _column(path, "reason"))
 
 
@@ -261,7 +261,7 @@ class Spilled:
 
 
 def _column(path: Path, name: str) -> Iterator[tuple[bool, str]]:
-    """Yield, for each row of a part, whether it was kept, and one of its fields."""
+    """Yield, for each row of a part, whether it was kept, and its column `name`; DataError if the file is damaged."""
     try:
         with pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):
@@ -336,7 +336,7 @@ def run_on_nodes(
 Take = Callable[[Any, Path], Looks]
 """Writes the part of a shard, from its input to a path; for a barrier, returns the shard's looks instead."""
 _TAKES: dict[str, tuple[Take, ExitStack]] = {}
-"""In a worker process: the `Take` of its present step by a name of it, and what closes it."""
+"""In a worker process: name of its present step -> the step's `Take`, and a stack that closes what it opened."""
 
 
 def _take(known: tuple[str, Step], given: Any, path: Path) -> Looks:
@@ -416,7 +416,7 @@ def _open(step: Step, opened: ExitStack) -> Take:
     work = step.opens(step.settings, opened)
 
     def make(given: Any) -> Iterator[Row]:
-        """Yield the rows of a step as they come."""
+        """Yield the rows that the step's work returns; DataError if some were lost, added or reordered."""
         if not isinstance(given, Path):
             yield from map(step.keep, work(given))
             return
@@ -449,7 +449,7 @@ class StepCounts:
     num_kept: int
     num_rejected: int
     reasons: Mapping[str, int]
-    """Why rows were rejected, the commonest first."""
+    """Reason -> number of rejected rows, the commonest first."""
     num_redone: int
     """Shards computed in this run; the others existed already."""
 

@@ -59,7 +59,7 @@ class PublishedProblems:
 
     problems: list[Problem]
     left_out: Mapping[str, int]
-    """Number of rows that are not problems, by reason."""
+    """Reason code -> number of rows that did not become a problem."""
 
 
 def read_published(
@@ -69,7 +69,7 @@ def read_published(
 
     Args:
         name: `owner/name`, or a folder.
-        revision: commit, tag or branch.
+        revision: commit, tag or branch; ignored for a folder.
         subset: what the Hub calls a config.
         format_name: a format's name, or a reference to a reader of the user's own.
         is_trained_on: whether a benchmark is refused.
@@ -112,7 +112,7 @@ def check_format(name: str, *, is_trained_on: bool) -> None:
 
 
 def find_format(name: str) -> str:
-    """Return the format of a data set that is known by its name, such as `BAAI/TACO`; DataError for others."""
+    """Return the name of the format of a known data set, such as `BAAI/TACO`; DataError for others."""
     known = [key for key, known in FORMATS.items() if name in known.about.replace(",", " ").split()]
     if not known:
         raise DataError(

@@ -64,7 +64,7 @@ _LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field",
 
 @dataclass(slots=True)
 class Tally:
-    """Counts for the card, made while the tables are written."""
+    """Counts for the dataset card, collected while the tables are written."""
 
     num_problems: int = 0
     num_tests: int = 0
@@ -77,7 +77,7 @@ class Tally:
     """Rejected rows, by stage and reason."""
 
     def count_problem(self, row: Mapping[str, Any]) -> None:
-        """Count a row of the problems table."""
+        """Add a row of the problems table to all counts but `reasons`."""
         self.num_problems += 1
         self.num_tests += row["num_tests"]
         self.num_generated += row["num_generated_tests"]
@@ -302,7 +302,7 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A corpus that was uploaded to the Hub."""
+    """Address of a corpus that was uploaded to the Hub, and how many problems it has."""
 
     address: str
     num_problems: int
@@ -311,7 +311,7 @@ class Pushed:
 
 
 def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
-    """Upload a corpus without the contents of rejected rows and without problems that have no licence."""
+    """Upload a corpus without rejected rows' contents and problems that have no licence; DataError if it fails."""
     if not (corpus / MARKER).exists():
         raise DataError(f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first")
     try:

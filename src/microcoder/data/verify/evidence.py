@@ -26,15 +26,15 @@ from microcoder.judge.core.types import Outcome, Record, Verdict
 Role = Literal["accepted", "wrong", "slow", "partial", "trivial"]
 """Role of a program in verification: `wrong` is known to be wrong or to crash, `slow` to be too slow."""
 _CRASHING_SHARE, _WRONG_SHARE = 0.5, 0.5
-"""Shares (our choices): of the accepted programs those that may crash or hit a limit, and are dropped; a refused output
-never may be. Of the known-wrong ones those that may pass all tests; beyond it the tests are too weak."""
+"""Shares (our choices): of the accepted programs those that may crash or hit a limit, and are dropped (none may give a
+wrong output); of the known-wrong ones those that may pass all tests: beyond it the tests are too weak."""
 _MOST_BYTES, _MOST_SECONDS = 8 << 20, 30.0
-"""Inputs and outputs of the kept tests together, and CPU seconds of the slowest accepted program over them, each
-rounded up by `execution.cost_of` (our choices)."""
+"""Budget of the kept tests (our choices): bytes of their inputs and outputs, and the sum over them of the slowest
+accepted program's CPU seconds, each rounded up by `execution.cost_of`."""
 
 
 class VerifySettings(Config):
-    """Requirements that a problem must meet when its programs run."""
+    """How many tests of a problem the verify stage keeps."""
 
     max_tests: int = Field(default=15, ge=1)
     """Tests that are kept (the paper's number): those that catch the known-wrong programs, then the longest of every
@@ -42,11 +42,11 @@ class VerifySettings(Config):
 
 
 class Cost(NamedTuple):
-    """Cost of keeping a test."""
+    """What a test costs if it is kept: bytes and seconds; and its group."""
 
     num_bytes: int
     seconds: float = 0.0
-    """CPU seconds of the slowest accepted program."""
+    """CPU seconds of the slowest accepted program on the test."""
     group: str = ""
 
 
@@ -91,7 +91,7 @@ def choose_tests(
 STEP = "verify/3"
 _CRASHED = "the checker crashed"
 TOO_SLOW: tuple[Role, ...] = ("slow", "partial")
-"""Most partial programs are right and too slow for the largest tests; which of them are wrong is not stated."""
+"""Roles of programs taken for right but too slow: as most `partial` ones are; which are wrong is not stated."""
 
 
 class Trial(Record):
@@ -100,16 +100,16 @@ class Trial(Record):
     name: str
     role: Role
     outcome: Outcome
-    """Under the problem's limits; of an accepted program that did not pass every run, the first that failed."""
+    """Outcome under the problem's limits; of an accepted program that failed in a run, that of its first such run."""
     failed: tuple[int, ...] = ()
-    """Numbers of the tests, from 0, that it was seen to fail; later ones may not have been run."""
+    """Indices of the tests that the program failed; tests after the first of these may not have been run."""
     over_limit: tuple[int, ...] = ()
-    """Those of them that ended at a limit on time or memory. Where a slow program ends differs from run to run, so no
-    test is chosen for it."""
+    """Those of `failed` that ended at a time or memory limit: no test is chosen for them, since where a slow program
+    ends differs from run to run."""
     is_flaky: bool = False
     """Whether it passed all tests once and failed in a later run."""
     seconds: tuple[float, ...] = ()
-    """Accepted programs: what each test costs (see `execution.cost_of`), at the speed of the reference machine."""
+    """CPU seconds per test of an accepted program, on the reference machine, rounded up by `execution.cost_of`."""
     detail: str = ""
 
 
@@ -117,11 +117,11 @@ class Evidence(Record):
     """Verdicts and times of one candidate's programs."""
 
     candidate: Candidate
-    """With derived limits, and still with all tests."""
+    """The candidate with derived limits, and still with all its tests."""
     trials: tuple[Trial, ...]
 
     def tried_as(self, *roles: Role) -> list[Trial]:
-        """Return the trials with these roles, without those that failed with the sandbox."""
+        """Return the trials with these roles, without those in which the sandbox failed."""
         return [trial for trial in self.trials if trial.role in roles and trial.outcome is not Outcome.SANDBOX_FAULT]
 
 
@@ -130,7 +130,7 @@ Fault = tuple[str, str]
 
 
 def find_fault(evidence: Evidence) -> Fault | None:
-    """Return why a problem is rejected by its trials, or None."""
+    """Return why a problem must be rejected, by how its programs ended; None if it is sound."""
     accepted = evidence.tried_as("accepted")
     if not accepted:
         details = [trial.detail for trial in evidence.trials if trial.role == "accepted"]
@@ -180,7 +180,7 @@ def _passing(evidence: Evidence, *roles: Role) -> tuple[int, list[str]]:
 
 
 def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Rejection:
-    """Return a problem with its chosen tests, its verified references first, or its rejection."""
+    """Return a problem with its chosen tests, and the references that passed as first solutions; or its rejection."""
     fault = find_fault(evidence)
     chosen = chosen_tests(evidence, settings)
     if fault is None and not chosen:
@@ -236,7 +236,7 @@ def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial
 
 
 LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
-"""Outcomes that a busy machine may turn into another one."""
+"""Outcomes that a busy machine may cause, so that another run may end otherwise."""
 
 
 def at_reference_speed(verdict: Verdict, time_scale: float) -> Verdict:
@@ -256,7 +256,7 @@ def round_up(seconds: float, steps: Sequence[float], *, most: float = 0.0) -> fl
 
 
 def is_close(seconds: float, boundary: float) -> bool:
-    """Whether another measurement may fall on the other side of a boundary."""
+    """Whether a time is within a factor of 1.5 of a boundary: another measurement may fall on its other side."""
     return boundary / 1.5 < seconds < boundary * 1.5
 
 
@@ -265,7 +265,7 @@ _TAIL = 0.025
 
 
 class Rate(Record):
-    """A share of programs with its 95 % interval, which resamples problems."""
+    """A share of programs with its 95 % interval, from resampling the problems."""
 
     right: int
     total: int
@@ -288,9 +288,9 @@ _COUNTED: Mapping[str, tuple[Role, bool]] = {
 }
 """Rate -> the programs that it counts, and whether the tests were chosen knowing them.
 
-`true_positive` is the share of accepted programs that pass the chosen tests, the others are those of programs that
-fail: of known-wrong ones (wrong answers and crashes), of those too slow or too large under limits derived here, of
-those known to solve a part only; then of the known-wrong by the released tests.
+`true_positive` is the share of accepted programs that pass the chosen tests; the others are shares of programs that
+fail them: known-wrong ones (wrong answers and crashes), those known to be too slow or too large, those known to solve
+a part only, and known-wrong ones under the released tests, which were chosen knowing them.
 """
 
 
@@ -300,7 +300,7 @@ def count_right(item: Evidence, settings: VerifySettings) -> dict[str, tuple[int
 
 
 def combine_counts(counts: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, Rate | None]:
-    """Return the rates over the `counts` of many problems, by name; None for one without programs."""
+    """Return the rates over the `counts` of many problems, by name; None for a rate that counts no program."""
     return {name: rate_with_interval([count[name] for count in counts if count[name][1]]) for name in _COUNTED}
 
 

@@ -54,7 +54,7 @@ _RUNS = 3
 """How often every accepted program must pass (our choice): the second run takes the tests in another order, the last in
 yet another, under the derived limits."""
 _DECIDING = ("core", "compare", "sandbox", "run", "languages")
-"""Packages of the judge whose code a verdict depends on."""
+"""Packages in `microcoder.judge` whose code a verdict depends on."""
 
 
 @cache
@@ -142,10 +142,10 @@ _ROLES: dict[str, Role] = {
     "partial": "partial",
 }
 TRIAL_SECONDS, _TRIAL_MEMORY_MIB = 20.0, 2048
-"""CPU seconds a test and memory that accepted programs get while no limit is derived, or the source's if larger (our
-choices)."""
+"""CPU seconds per test and MiB of accepted programs in the runs from which limits are derived, or the source's limits
+if larger (our choices)."""
 _MOST_ACCEPTED, _MOST_OTHERS = 6, 24
-"""Accepted programs that are run, those in the language of the answers first; known-wrong, slow and partial ones."""
+"""Most programs that are run per problem: accepted ones, the answers' language first; known-wrong and slow ones."""
 _CANNOT_BE_JUDGED = ("interactive", "file_io")
 _CONSTANTS = ("yes", "no", "0", "1", "-1")
 _MAX_CONSTANT_BYTES = 1 << 16
@@ -155,7 +155,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 @dataclass
 class Attempt:
-    """One program to run, and its verdicts."""
+    """One program of a problem to be run, and its verdicts so far, one per run."""
 
     name: str
     role: Role
@@ -164,22 +164,22 @@ class Attempt:
     """Indices of the tests in the order of its first run; empty: as the candidate has them."""
     verdicts: list[Verdict] = field(default_factory=list)
     fastest_seconds: list[float] = field(default_factory=list)
-    """Accepted programs that passed: CPU seconds per test, of the fastest run."""
+    """Accepted programs that passed: least CPU seconds per test over all runs."""
 
 
 @dataclass
 class VerificationPlan:
-    """A candidate and the programs to run."""
+    """A candidate, its programs that are to be run, and their limits."""
 
     candidate: Candidate
     accepted: list[Attempt]
     others: list[Attempt]
     trivial: list[Attempt]
     limit_seconds: float
-    """Seconds per test: for accepted ones while no limit is derived, then the derived one."""
+    """CPU seconds per test: generous until limits are derived from accepted programs, then the derived limit."""
     memory_mib: int
     answer_seconds: float = 0.0
-    """The limit that the problem is published with."""
+    """CPU seconds per test that the problem is published with; 0 until limits are derived."""
     seconds_by_language: dict[str, float] = field(default_factory=dict)
     """Seconds per test of programs known to be too slow, by language, where no limit is stated: one may be slow for C++
     and still end within what accepted Python programs need. In the language of answers it is their limit."""
@@ -329,9 +329,9 @@ def gather(
 
     Args:
         candidates: from the process and filter stages.
-        judge: what runs the programs (see the head of this module).
-        settings: requirements that a problem must meet.
-        store: verdicts of an earlier run, and where this run's are kept.
+        judge: runs the programs; see the module's docstring for its options.
+        settings: how many tests are kept.
+        store: holds verdicts of an earlier run, and gets those of this one.
     """
     run = partial(run_pairs, judge=judge, store=store)
     made = [process_row(candidate, "verify", plan) for candidate in candidates]
@@ -396,8 +396,8 @@ def _run_trivial(run: Run, plans: Sequence[VerificationPlan]) -> None:
 def _run_others(run: Run, plans: Sequence[VerificationPlan], settings: VerifySettings) -> None:
     """Run the programs that are known to fail: the wrong ones, then those that are right and too slow.
 
-    The slow meet the tests that will be kept first, the longest of them before the others: they are stopped at the
-    first limit, and what counts is whether a kept test stops them.
+    The slow ones run the tests that will be kept first, longest inputs first: they are stopped at the first limit, and
+    what counts is whether a kept test stops them.
     """
     _run_all(run, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW])
     pairs = [(item, one) for item in plans for one in item.others if one.role in TOO_SLOW]
@@ -411,7 +411,7 @@ def _run_others(run: Run, plans: Sequence[VerificationPlan], settings: VerifySet
 
 
 def _run_all(run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], seconds: Sequence[float | None] = ()) -> None:
-    """Run each program once, under these limits or those of its plan."""
+    """Run each program once, with these CPU seconds per test or its plan's limit, and store its verdict."""
     limits = seconds or [None] * len(pairs)
     asked = [
         (attempt.program, item.problem(attempt.program.language, seconds=limit, order=attempt.order))
@@ -454,16 +454,16 @@ def _trial(attempt: Attempt, num_tests: int) -> Trial:
 
 
 MULTIPLIER = 5.0
-"""Factor from the slowest accepted run to the limit, if the source states neither of them (Kattis' own)."""
+"""Factor from slowest accepted run to limit, if the source states neither limit nor factor (Kattis' own)."""
 LIMIT_STEPS_SECONDS = (2.0, 5.0, 10.0)
 """A derived limit is rounded up to one of these; the last one is the largest: a problem that needs longer costs a
 training step minutes for each wrong answer. Few and far apart, so that two builds on busy machines derive the same."""
 _HEADROOM = 1.5
-"""A source's limit is kept if it is at least this many times the slowest accepted run; otherwise raised to that."""
+"""A source's limit is kept if it is this many times the slowest accepted run; otherwise raised to at least that."""
 _INTERPRETED_FACTOR = 4.0
 """Factor on a derived limit for Python answers where only compiled programs were timed."""
 _MEMORY_MIB = 512
-"""Limit where the source has none; twice the largest accepted run where that is more."""
+"""Least memory limit where the source has none or programs exceed it; more if accepted runs need over half of it."""
 _MORE_MEASUREMENTS = 3
 
 

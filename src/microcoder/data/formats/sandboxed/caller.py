@@ -1,6 +1,6 @@
 """Runs an answer and makes the calls that stdin lists; only the returned values are written, never a verdict.
 
-Its last line, `main(answer)`, is added for each answer, and `PREAMBLE` where something comes before it.
+Its last line, `main(answer)`, is added for each answer, and `PREAMBLE`, if code must run before the answer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(answer: str) -> None:
 
 
 def record(test: str, preamble: str, function: Any) -> list[Any]:
-    """Run a whole test and return the encoded values of its calls; it ends at an error of its own, which is ignored."""
+    """Run a whole test and return the encoded values of its calls up to an error of the test, which is ignored."""
     results: list[Any] = []
     raised = []
 

@@ -16,7 +16,7 @@ DEFAULT_TOLERANCE, RELATIVE_TOLERANCE = 1e-6, 1e-7
 
 
 class Other:
-    """Stands for a returned object of a class that no expected value has; equal to nothing."""
+    """Stands for a returned object that `caller.py` could not encode; it equals nothing else."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class Other:
 
 
 def main() -> None:
-    """Check output against answer; exit 0 or 1."""
+    """Check the claims in the answer file against the values in the output file; exit with 0 if all hold, else 1."""
     paths = sys.argv[1:4]
     with open(paths[1], encoding="utf-8", errors="replace") as output, open(paths[2], encoding="utf-8") as answer:
         results, asked = read_results(output.read()), json.load(answer)
@@ -62,7 +62,7 @@ def decide(claim: str, names: dict[str, Any]) -> None:
 
 
 def replay(test: str, names: dict[str, Any], results: list[Any]) -> None:
-    """Run a whole test over recorded results: its n-th call returns the n-th."""
+    """Run a whole test in which the n-th call of the answer returns the n-th result; exit with 1 if it fails."""
     values = iter(results)
 
     def candidate(*arguments: Any, **options: Any) -> Any:
