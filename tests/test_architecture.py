@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Rooms, each of which imports those above it only, and the lines it may hold: what is added to one makes room in it.
 BUDGETS = {
-    "judge/core": 2465,
+    "judge/core": 2460,
     "judge/sandbox": 3680,
     "judge/compare": 1090,
     "judge/languages": 845,
@@ -30,9 +30,9 @@ BUDGETS = {
     "data/micro": 310,
     "data/clean": 1230,
     "data/verify": 895,
-    "data/inputs": 690,
+    "data/inputs": 685,
     "data/filter": 945,
-    "data/tests": 965,
+    "data/tests": 985,
     "data/behaviour": 785,
     "data/pipeline": 565,
     "data/release": 610,
@@ -48,7 +48,7 @@ BUDGETS = {
     "lab/studies": 2390,
     "lab/yardstick": 885,
     "eval": 945,
-    "view": 1565,
+    "view": 1560,
     "integrations": 875,
     "integrations/lm_eval_tasks": 5,
     "cli": 1920,

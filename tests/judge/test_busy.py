@@ -108,8 +108,7 @@ def test_neighbours_count_as_the_fixed_program_shows() -> None:
     pace = Pace()
     pace.learn(PROGRAM, 1.0)
     assert pace.measure(PROGRAM, lambda: 1.05) == 1.0 == pace.slowdown
-    seconds = iter([1.3, 3.0, 1.2])
-    assert pace.measure(PROGRAM, lambda: next(seconds)) == 1.2 == pace.slowdown
+    assert pace.measure(PROGRAM, iter([1.3, 3.0, 1.2]).__next__) == 1.2 == pace.slowdown
     assert pace.measure(PROGRAM, lambda: 9.0) == MAX_SLOWDOWN
     for _ in range(4):
         pace.measure(PROGRAM, lambda: 1.0)

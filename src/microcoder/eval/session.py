@@ -116,7 +116,10 @@ class Evaluation:
         generation = config.generation
         is_file = isinstance(generation, GenerationFile) and generation.path.is_file()
         origin = {
-            "benchmark": {"num_problems": len(self.questions), "digest": _shorten_digest(named)},
+            "benchmark": {
+                "num_problems": len(self.questions),
+                "digest": hashlib.sha256(named.encode()).hexdigest()[:16],
+            },
             "generations": digest_input(generation.path) if is_file else None,
             "prompt": {"digest": source.digest if source else None},
             **self._digest_extensions(),
@@ -242,10 +245,6 @@ class Evaluation:
         ]
         digests = {f"{one.noun} {one.reference}": one.digest for one in brought if one is not None}
         return {"extensions": digests} if digests else {}
-
-
-def _shorten_digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:

@@ -215,7 +215,9 @@ class EvaluationSource(LineSource):
         question = self._questions.get(record["problem_id"], {})
         facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
         asked = self.tests.find(record["problem_id"])
-        tests = [{**test, "output": _unwire(test.get("output"))} for test in verdict.get("tests") or []]
+        tests = [dict(test) for test in verdict.get("tests") or []]
+        for test in (test for test in tests if _WIRE in (test.get("output") or "")):
+            test["output"] = test["output"].strip().removeprefix(_WIRE)
         shown = {"prompt": asked.statement} if asked else {}
         return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
 
@@ -258,10 +260,6 @@ class EvaluationSource(LineSource):
                 self._verdict_begins[place] = begin
                 lights[place] |= light_verdict(row)
         return lights
-
-
-def _unwire(output: str | None) -> str | None:
-    return output.strip().removeprefix(_WIRE) if output and _WIRE in output else output
 
 
 class VerdictSource(LineSource):

@@ -143,9 +143,7 @@ def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enoug
     assert verdict.outcome is Outcome.TIME_LIMIT
 
 
-def test_an_input_that_one_reference_is_too_slow_for_takes_no_others_with_it(
-    judges: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_input_too_slow_for_a_reference_costs_no_others(judges: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
     slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 5 == 2 else 0)) * 0"
     other = RIGHT.replace("return count", f"return count + {slow}")

@@ -10,7 +10,6 @@ import itertools
 import math
 import random
 import re
-import string
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ Kind = Literal["int", "float", "bool", "text", "list", "other"]
 _KINDS: tuple[tuple[type, Kind], ...] = (
     (bool, "bool"), (int, "int"), (float, "float"), (str, "text"), (list, "list"),
 )  # fmt: skip
-_ALPHABETS = (frozenset(string.ascii_lowercase), frozenset(string.ascii_uppercase))
 _DIGITS_AND_MARKS = re.compile(r"(?=.*\d)(?=.*\D)[\d:/+-]+", re.ASCII).fullmatch
 
 
@@ -57,7 +55,8 @@ class Shape:
         if not self.low <= (value if self.kind in ("int", "float") else len(value)) <= self.high:
             return False
         if self.kind == "text":
-            return self.letters.issuperset(value) and (not self.known or value in self.known)
+            has_letters = math.isinf(self.high) or self.letters.issuperset(value)
+            return has_letters and (not self.known or value in self.known)
         if self.kind == "list":
             has_facts = all(_holds(FACTS[fact], value) for fact in self.facts)
             return has_facts and (self.item is None or all(map(self.item.fits, value)))
@@ -65,11 +64,9 @@ class Shape:
 
 
 def infer_shape(values: Sequence[Any], *, may_repeat: bool = False, is_open: bool = False) -> Shape:
-    """Return the shape of the values at one position of all inputs.
+    """Return the shape of the values at one position of all inputs; `is_open`: without bounds, also of its items.
 
-    Args:
-        may_repeat: a list may have equal items though no known one has, unless its items are lists.
-        is_open: numbers, lengths and letters have no bounds.
+    With `may_repeat` a list may have equal items though no known one has, unless its items are lists.
     """
     kinds = {_kind_of(value) for value in values}
     kind: Kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
@@ -78,11 +75,9 @@ def infer_shape(values: Sequence[Any], *, may_repeat: bool = False, is_open: boo
     sizes = values if kind in ("int", "float") else list(map(len, values))
     low, high = (-math.inf, math.inf) if is_open else (min(sizes), max(sizes))
     if kind != "list":
-        letters = frozenset().union(*values) if kind == "text" else frozenset()
-        wider = (alphabet for alphabet in _ALPHABETS if is_open and letters & alphabet)
-        is_fixed = kind == "text" and all(map(_DIGITS_AND_MARKS, values))
-        known = frozenset(values if is_fixed else ())
-        return Shape(kind, low, high, letters=letters.union(*wider), known=known)
+        texts = values if kind == "text" else ()
+        known = frozenset(texts if all(map(_DIGITS_AND_MARKS, texts)) else ())
+        return Shape(kind, low, high, letters=frozenset().union(*texts), known=known)
     items = [item for value in values for item in value]
     item = infer_shape(items, is_open=is_open) if items else None
     # Of lists of no more than one item everything is true.
@@ -149,12 +144,9 @@ class InputModel:
 
 
 def learn(known: Sequence[Values], *, may_repeat: bool = False, open_places: Collection[int] = ()) -> InputModel:
-    """Return the shapes and relations that known inputs have in common.
+    """Return the shapes and relations that known inputs have in common; for `may_repeat` see `infer_shape`.
 
-    Args:
-        known: inputs, each with as many values.
-        may_repeat: see `infer_shape`.
-        open_places: indices of the values that have no bounds, and need not be less than others that have none.
+    The values at `open_places` (indices) have no bounds, and need not be less than each other.
     """
     columns = enumerate(zip(*known, strict=True))
     shapes = tuple(infer_shape(one, may_repeat=may_repeat, is_open=at in open_places) for at, one in columns)
@@ -211,7 +203,6 @@ def _relate(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
 
 
 _TRIES = 6
-_CONSTANT_SHARE = 0.3
 _FAR = ("extreme", "grow")
 """Mutations whose inputs may take a program long."""
 Path = tuple[int, ...]
@@ -281,11 +272,6 @@ def _reorder(items: list[Any], source: random.Random) -> list[Any]:
     return sorted(items, key=repr) if way == "sorted" else items[::-1]
 
 
-def _grow(items: list[Any], source: random.Random) -> list[Any]:
-    most = max(64, min(2 * len(items), 10_000))
-    return [deepcopy(item) for item in source.choices(items, k=source.randint(1, most))]
-
-
 def _step(values: list[Any], source: random.Random) -> None:
     if paths := _places(values, (int, float), 3):
         path = source.choice(paths)
@@ -313,8 +299,7 @@ def _place_constant(values: list[Any], source: random.Random, constant: int | st
     else:
         text = _get(values, path)
         at = source.randint(0, len(text))
-        end = source.choice((at, at + len(constant)))
-        _set(values, path, source.choice((constant, text[:at] + constant + text[end:])))
+        _set(values, path, text[:at] + constant + text[source.choice((at, at + len(constant), len(text))) :])
 
 
 def _echo(values: list[Any], source: random.Random) -> None:
@@ -343,7 +328,7 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     "overwrite": _on_list(_overwrite),
     "level": _on_list(lambda items, source: [deepcopy(source.choice(items))] * len(items)),
     "reorder": _on_list(_reorder),
-    "grow": _on_list(_grow),
+    "grow": _on_list(lambda items, source: source.choices(items, k=source.randint(1, max(64, 2 * len(items))))),
     "echo": _echo,
 }
 """Mutations by name, each changing a list of values in place; the `Origin` of a test names its mutation."""
@@ -354,15 +339,13 @@ def mutate(
 ) -> Values | None:
     """Return an input made from another one; None if no try fits the model and differs from it.
 
-    Args:
-        mutation: a name of `MUTATIONS`; applied one to three times.
-        constants: one of them is placed instead at every third of these times.
+    The `mutation` of `MUTATIONS` is applied one to three times; at a third of these a constant is placed instead.
     """
     source = random.Random(seed)
     for _ in range(_TRIES):
         values = deepcopy(list(parent))
         for _ in range(source.randint(1, 3)):
-            if constants and source.random() < _CONSTANT_SHARE:
+            if constants and source.random() < 0.3:
                 _place_constant(values, source, source.choice(constants))
             else:
                 MUTATIONS[mutation](values, source)

@@ -206,8 +206,6 @@ def describe(candidate: Candidate) -> dict[str, str]:
 _MOST_KNOWN = 30
 """Known inputs that are learnt from."""
 _MOST_KNOWN_BYTES = 1 << 16
-_MOST_READ = 3
-"""Accepted programs whose constants are used."""
 _ABSURD_NUMBER, _ABSURD_LENGTH = 10**18, 1 << 21
 _STRING = re.compile(r"""[\"']([^\"'\\\s]{1,20})[\"']""")
 
@@ -226,7 +224,7 @@ class Understanding:
     """Known inputs: text and values."""
     write: Callable[[Values], str]
     constants: tuple[int | str, ...] = ()
-    """Values that mutations write into an input, as the statement or accepted programs name them."""
+    """See `widen`."""
 
 
 def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | str:
@@ -273,13 +271,13 @@ def widen(understanding: Understanding, validators: Validators, candidate: Candi
         values = next((values for values in known if _exaggerate(values[place])), known[0])
         for absurd in _exaggerate(values[place]):
             probes.append((place, understanding.write((*values[:place], absurd, *values[place + 1 :]))))
-    texts = [text for _, text in probes]
-    unchecked = {probes[number][0] for flags in validators.ways for number in validators.ask(texts, flags)}
+    asked = partial(validators.ask, [text for _, text in probes])
+    unchecked = {probes[number][0] for flags in validators.ways for number in asked(flags)}
     model = learn(known, may_repeat=True, open_places={place for place, _ in probes} - unchecked)
-    codes = [one.code for one in candidate.solutions if one.known == "accepted"][:_MOST_READ]
-    numbers = [number for text in (candidate.statement, *codes) for number in find_numbers(text)]
-    constants = dict.fromkeys([*numbers, *(text for code in codes for text in _STRING.findall(code))])
-    return replace(understanding, model=model, constants=tuple(constants))
+    codes = [one.code for one in candidate.solutions if one.known == "accepted"][:3]
+    constants = [number for text in (candidate.statement, *codes) for number in find_numbers(text)]
+    constants += [text for code in codes for text in _STRING.findall(code)]
+    return replace(understanding, model=model, constants=tuple(dict.fromkeys(constants)))
 
 
 def _exaggerate(value: Any) -> list[Any]:

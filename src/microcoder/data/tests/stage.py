@@ -174,9 +174,8 @@ def _find_inputs(
         if isinstance(understanding, str):
             dropped[f"not mutated: {understanding}"] += 1
         else:
-            if validators:
-                understanding = widen(understanding, validators, candidate)
-            add(mutate_known(candidate, understanding, dropped))
+            wider = widen(understanding, validators, candidate) if validators else understanding
+            add(mutate_known(candidate, wider, dropped))
     if validators and len(found) < settings.min_hidden_tests and endpoint is not None:
         add(ask_for_inputs(endpoint, judge, candidate, dropped))
     return list(found.values())

@@ -256,7 +256,8 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
         for model in models:
             kind = model.model_fields.get("kind")
             if kind is not None and len(models) > 1:
-                yield Key(f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", _first_line(model))
+                meaning = (inspect.getdoc(model) or "").split("\n")[0]
+                yield Key(f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", meaning)
             for key in list_keys(model, f"{prefix}{name}."):
                 if not key.name.endswith(f"{name}.kind"):
                     yield key
@@ -290,7 +291,3 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     return json.dumps(value, default=str) if value is not None else "none"
-
-
-def _first_line(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").split("\n")[0]

@@ -109,9 +109,8 @@ MAX_SCALE = 4.0
 MAX_SLOWDOWN = 1.6
 """Largest slowdown that is attributed to neighbours; an endless program is run for that much longer."""
 _DEAD_BAND = 1.15
-"""Slowdown that is taken for noise: a fixed program's CPU time varies by so much beside a second worker, and at 1.1 a
-third of endless programs were run again on a quiet machine. So a test is stopped at this many times its CPU limit at
-the earliest; one that ends in between is run again alone."""
+"""Slowdown that is taken for noise: at 1.1 a third of endless programs were run again on a quiet machine. So a test is
+stopped at this many times its CPU limit at the earliest; one that ends in between is run again alone."""
 _NUM_RECENT = 4
 _MAX_RUNS = 5
 
