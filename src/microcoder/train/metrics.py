@@ -165,7 +165,7 @@ class EvaluationMetrics:
 
 @cache
 def shown_metrics(row: type) -> tuple[Shown, ...]:
-    """Return the shown metrics of a row class, in the order of its fields."""
+    """Return how page and terminal show each field of a row class that `metric` declares, in field order."""
     declared = ((one.name, one.metadata.get("shown")) for one in fields(row))
     return tuple(replace(shown, name=name) for name, shown in declared if shown)
 

@@ -106,7 +106,7 @@ class IndexBuilder:
         self._version = 0
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Set a file's columns from its rows; a value that a row lacks is unknown."""
+        """Set a file's columns from its rows; what a row lacks is unknown, a flag False, a word empty."""
         columns: dict[str, Any] = {}
         for name, codes in self._codes.items():
             words = (row.get(name) or "" for row in rows)

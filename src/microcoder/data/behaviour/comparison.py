@@ -290,7 +290,7 @@ def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> boo
 
 
 def _close(pairs: Sequence[_Pair], judge: Judge) -> list[tuple[_Pair, float]]:
-    """Return the pairs that agree on a few inputs, with the estimated share of programs that agree by chance."""
+    """Return the pairs that agree on a few inputs, the best of each form, with the estimated share of chance."""
     found: list[tuple[float, _Pair]] = []
     agreeing: set[tuple[str, str]] = set()
     for is_there in (True, False):

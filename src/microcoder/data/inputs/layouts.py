@@ -87,7 +87,7 @@ class Read:
 
 
 def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
-    """Return the possible readings of calls' arguments: as they are, and without those that are another's length."""
+    """Return the possible readings of calls' arguments: all of them, and all but those that are another's length."""
     num = {len(row) for row in arguments}
     if len(num) != 1 or not (width := num.pop()):
         return []
@@ -218,7 +218,7 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
 
 
 def _find_height(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int]) -> tuple[int, int] | None:
-    """Return (place, less) of the latest number that, minus `less` (0 or 1), is the size in every input, or None."""
+    """Return (place, less): the last varying number that is the size plus `less` (0 or 1) in every input; or None."""
     for less in (0, 1):
         for place, numbers in reversed(scalars):
             if len(set(numbers)) > 1 and [number - less for number in numbers] == list(sizes):
@@ -240,7 +240,7 @@ def _have_own_lengths(rows: Sequence[list[str]]) -> bool:
 
 
 def _take_rows(items: list[Item], rows: Sequence[list[str]], counter: int, less: int = 0) -> None:
-    """Add an item for a block of lines, whose number is that of the item `counter` minus `less`."""
+    """Add an item for a block of lines, whose count is the value of item `counter` minus `less`."""
     is_count = items[counter].form == "value" and not less
     if is_count:
         items[counter] = replace(items[counter], form="count", of=len(items))

@@ -47,7 +47,7 @@ class Shape:
         return self.kind != "other" and (self.kind != "list" or (self.item is not None and self.item.is_known))
 
     def fits(self, value: Any) -> bool:
-        """Whether a value has the kind, and is within the range, letters and facts, of those seen."""
+        """Whether a value is of this kind (an integer may be a float), in its range, with its letters and facts."""
         if _kind_of(value) != self.kind and (self.kind, _kind_of(value)) != ("float", "int"):
             return False
         if self.kind in ("bool", "other"):
@@ -117,7 +117,7 @@ class Relation(NamedTuple):
     add: float = 0.0
 
     def holds_for(self, numbers: Mapping[str, Sequence[float]]) -> bool:
-        """Whether it holds for an input's numbers by position; always true if `left` is an empty list."""
+        """Whether the relation holds for an input's numbers by position; always true if `left` is an empty list."""
         least = numbers[self.right][0] + self.add
         found = numbers[self.left]
         return all(one == least for one in found) if self.operator == "==" else max(found, default=least) <= least
@@ -204,7 +204,7 @@ def _relate(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
 
 _TRIES = 6
 _FAR = ("extreme", "grow")
-"""Mutations whose inputs may take a program long."""
+"""Mutations whose inputs may make a program slow."""
 Path = tuple[int, ...]
 
 
@@ -220,7 +220,7 @@ def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) 
 
 
 def find_repeats(values: Values) -> set[Path]:
-    """Return the paths of the lists that have equal items, inside up to two others."""
+    """Return the paths of the lists, nested in up to two others, in which a value occurs more than once."""
     return {path for path in _places(values, (list,), 2) if not FACTS["distinct"](_get(values, path))}
 
 

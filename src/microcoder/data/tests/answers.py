@@ -46,7 +46,7 @@ may have."""
 
 
 class GenerateSettings(Config):
-    """Settings of making tests for problems that have too few."""
+    """Settings of the stage that makes tests for problems with too few."""
 
     mode: Literal["where_few", "off"] = "where_few"
     """`where_few`: for problems with fewer hidden tests than `min_hidden_tests`; `off`: the stage changes nothing."""
@@ -96,7 +96,7 @@ class MadeTest:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is meant to catch slow programs."""
+        """Whether the test is meant to catch slow programs."""
         return len(self.test.input) > LARGE_BYTES or self.seconds > _COST_STEPS[0]
 
 
@@ -121,7 +121,7 @@ class Judges(NamedTuple):
 
 @dataclass(slots=True)
 class Answering:
-    """Finds answers for the inputs of one candidate, and counts why others became no test."""
+    """Finds answers for the inputs of one candidate, and counts by reason those that became no test."""
 
     judges: Judges
     candidate: Candidate

@@ -50,7 +50,7 @@ _MOST_TRIED = 8
 _NUM_BY_MODEL, _MOST_BY_MODEL = 2, 4
 """Validators of a model that must accept an input; how many it is asked for at most, until so many are reliable."""
 _TEMPERATURE = 0.8
-"""So that a model writes another one each time."""
+"""Sampling temperature: a model is to write another validator each time."""
 _HUGE = "9" * 40
 _ALL_DIFFER = re.compile(r"\b(?:distinct|unique|pairwise|all different|no two|permutation)\b", re.IGNORECASE)
 
@@ -138,7 +138,7 @@ Reply with JSON: {{"validator": "..."}}
 
 
 class WrittenValidator(Record):
-    """A model's reply."""
+    """A model's reply that holds the source of an input validator, a Python program."""
 
     validator: str
 
@@ -224,7 +224,7 @@ class Understanding:
     """Known inputs: text and values."""
     write: Callable[[Values], str]
     constants: tuple[int | str, ...] = ()
-    """See `widen`."""
+    """Values that mutations write into inputs (`widen`)."""
 
 
 def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | str:
@@ -401,7 +401,7 @@ _NUM_GENERATORS, _RUNS_PER_GENERATOR = 4, 6
 
 
 class WrittenGenerators(Record):
-    """A model's reply."""
+    """A model's reply that holds the sources of input generators, Python programs."""
 
     generators: tuple[str, ...]
 

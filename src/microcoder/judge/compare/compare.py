@@ -210,7 +210,7 @@ def _float_agreement(checker: Checker) -> Agree:
 
 
 def _words_on_a_line_agree(line: str, wanted: str) -> bool:
-    """Whether two lines agree; `yes`, `true` in any case, on a line of only such words and numbers."""
+    """Whether two lines agree; the case of `yes`, `true` is free if the wanted line is only such words and numbers."""
     if wanted.lower() in _WORDS:
         return line.rstrip(WHITE_SPACE).lower() == wanted.lower()
     is_answer = all(token.lower() in _WORDS or is_number(token) for token in tokens(wanted))

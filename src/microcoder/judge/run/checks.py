@@ -179,7 +179,7 @@ def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], ex
 
 
 def _normalise(kind: str, value: Any) -> Any:
-    """Return a value in the canonical form of its kind: an empty list for None, no nulls at the end; or ValueError."""
+    """Return a value in its kind's form (nodes: [] for None, no nulls at a tree's end); ValueError if it has none."""
     if kind == "json":
         return value
     if kind.startswith("list["):

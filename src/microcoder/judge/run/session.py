@@ -108,7 +108,7 @@ class Tries:
             self.losses[test] = loss
 
     def add(self, result: TestResult) -> None:
-        """Add the next test's result; sets `is_doubtful` if it is accepted in less time than its loss allows."""
+        """Add the next test's result; doubtful if accepted in less CPU time than its lost run (`Loss`) calls for."""
         loss = self.losses.pop(self.next_test, None)
         if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
             self.is_doubtful = True
@@ -278,7 +278,7 @@ class Session:
         return choose_together(trial.code, trial.problem, num_done, end)
 
     def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
-        """Judge tests that share a process: note the first, those accepted after it, and one that was not."""
+        """Judge tests in one process; add the first's result and those accepted next. One that is not is run again."""
         together = Together(trial.code, trial.problem, tests)
         try:
             run = self.sandboxes.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together)
@@ -326,7 +326,7 @@ class Session:
             _LOG.warning(_ANEW, said, trial.code[:2000])
 
     def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
-        """Run the chosen tests of an accepted program again, each alone; if one fails, `tries` is doubtful."""
+        """Run some tests of an accepted program again, each alone; if one fails, mark `tries` doubtful."""
         # Alone, a program may name what shows an address.
         is_function, may_tell = trial.problem.problem.fn_name is not None, isinstance(trial.loaded, LoadedProgram)
         if tries.is_shared:

@@ -199,7 +199,7 @@ def pack_code(source: int, cache: int) -> bytes:
 
 
 def load_code(source: int, cache: int) -> Loaded:
-    """Return the program, ready to run; if it names its own file, its source is written there."""
+    """Return a program from its open files (descriptors); write its source to main.py if it names its own file."""
     loaded = marshal.loads(pack_code(source, cache))
     if loaded[2]:
         _write_source(_read_all(source))

@@ -60,7 +60,7 @@ class GrpoLoss(ClippedLoss):
 
 
 class DrGrpoLoss(ClippedLoss):
-    """Dr. GRPO (arXiv 2503.20783): the sum over tokens, divided by responses x L_max; also sets `advantage`."""
+    """Dr. GRPO (arXiv 2503.20783): token sum over responses x L_max; also sets `advantage = "dr_grpo"`."""
 
     divides_by: ClassVar[Denominator] = "responses"
     kind: Literal["dr_grpo"]

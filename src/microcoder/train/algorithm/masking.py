@@ -85,7 +85,7 @@ class MaskAll(_Mask):
 
 
 class ConditionalMasking(_Mask):
-    """Mask a random share of the truncated responses that are not wrong and do not repeat (paper, equation 2)."""
+    """Mask a random share of truncated responses that do not repeat and are accepted or incomplete (paper, eq. 2)."""
 
     kind: Literal["conditional"] = "conditional"
     rho: float = Field(default=0.1, ge=0, le=1)

@@ -16,7 +16,7 @@ from microcoder.train.rollouts import SamplerMismatch
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Weights of the loss, and the observed ratios."""
+    """Weights of the loss, and the observed ratios of trainer to sampler."""
 
     weights: torch.Tensor
     """Weights of shape (rows, tokens), or (rows, 1) for whole responses."""

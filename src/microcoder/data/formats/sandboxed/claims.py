@@ -52,7 +52,7 @@ def read_results(output: str) -> list[Any]:
 
 
 def decide(claim: str, names: dict[str, Any]) -> None:
-    """Exit with code 1 unless the claim is true; `names` are its variables."""
+    """Exit with code 1 unless the claim, a Python expression, is true; `names` are its variables."""
     try:
         holds = bool(eval(compile(claim, "claim.py", "eval"), names))
     except Exception as error:

@@ -92,7 +92,7 @@ def _files() -> set[str]:
 
 
 def _contain(kernel: Any, folder: str, keep: list[str]) -> str:
-    """Isolate this process; return in a child why that failed, or an empty text: the process itself never returns.
+    """Isolate a child; return in it why that failed, or an empty text. The calling process never returns.
 
     `kernel` has the system calls of our own sandbox. `folder`, below /tmp, is the judge's working folder; the folders
     of `keep` stay visible there, read-only.
