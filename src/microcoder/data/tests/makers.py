@@ -268,9 +268,9 @@ def widen(understanding: Understanding, validators: Validators, candidate: Candi
     known = [values for _, values in understanding.known]
     probes: list[tuple[int, str]] = []
     for place in range(len(known[0])):
-        values = next((values for values in known if _exaggerate(values[place])), known[0])
-        for absurd in _exaggerate(values[place]):
-            probes.append((place, understanding.write((*values[:place], absurd, *values[place + 1 :]))))
+        found = ((values, absurd) for values in known if (absurd := _exaggerate(values[place])))
+        values, absurd = next(found, (known[0], []))
+        probes += [(place, understanding.write((*values[:place], one, *values[place + 1 :]))) for one in absurd]
     asked = partial(validators.ask, [text for _, text in probes])
     unchecked = {probes[number][0] for flags in validators.ways for number in asked(flags)}
     model = learn(known, may_repeat=True, open_places={place for place, _ in probes} - unchecked)

@@ -29,7 +29,7 @@ def check_problem(problem: Problem) -> None:
     """
     check_settings(problem)
     if problem.fn_name is not None and problem.harness is None:
-        read_values(problem)
+        read_tests(problem, find_call(problem))
 
 
 def check_settings(problem: Problem) -> None:
@@ -68,9 +68,8 @@ def check_settings(problem: Problem) -> None:
         )
 
 
-def read_values(problem: Problem) -> list[object]:
+def read_tests(problem: Problem, call: Call | None) -> list[object]:
     """Check the tests of a function call, and return their expected values; raises DataError as `read_test` does."""
-    call = find_call(problem)
     return [read_test(problem, number, call) for number in range(1, len(problem.tests) + 1)]
 
 

@@ -25,7 +25,7 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Outcome, Problem, TestCase, TestResult, UncountedRun, Verdict
 from microcoder.judge.languages import language_of
 from microcoder.judge.run import timing
-from microcoder.judge.run.checks import check_settings, read_values
+from microcoder.judge.run.checks import check_settings, read_tests
 from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS, WALL_FACTOR_OF_TESTS, Limits, limits_for
 from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED, Result
 
@@ -91,7 +91,7 @@ class PreparedProblem:
         self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
         """The call as sent to the sandbox; None if all is plain JSON."""
         is_function = self.problem.fn_name is not None
-        expected = read_values(problem) if is_function else [test.output for test in problem.tests]
+        expected = read_tests(problem, call) if is_function else [test.output for test in problem.tests]
         self.tests = [self._prepare(test, value) for test, value in zip(problem.tests, expected, strict=True)]
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
