@@ -34,7 +34,9 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
     """Return counts of one package's made tests, and of its submissions by them."""
     known = [test.input for test in package.tests]
     validators = read_validators(judges.thorough, package.kit, known, Counter())
-    shown = tuple(test for test, is_shown in zip(package.tests, find_shown(package), strict=True) if is_shown)
+    shown = tuple(
+        test for test, is_shown in zip(package.tests, find_shown(package), strict=True) if is_shown
+    )
     if validators is None or not shown or not find_references(package):
         return {"id": package.id, "not_measured": 1}
     failing = [one for one in package.solutions if one.known != "accepted"]
@@ -47,7 +49,9 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
         }
     )
     bare = given.model_copy(update={"kit": InputKit()})
-    unchecked = _made(generate(bare, lambda: judges, GenerateSettings(keep_unchecked=True)), len(shown))
+    unchecked = _made(
+        generate(bare, lambda: judges, GenerateSettings(keep_unchecked=True)), len(shown)
+    )
     certified = _made(generate(given, lambda: judges, GenerateSettings()), len(shown))
     num_valid = len(validators.ask([test.input for test in unchecked]))
     for flags in validators.ways[1:]:
@@ -57,21 +61,34 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
         "has_unchecked": int(bool(unchecked)), "certified": len(certified), "has_certified": int(bool(certified)),
         "certified_10": int(len(certified) >= 10),
     }  # fmt: skip
-    programs = [one for one in package.solutions if one.language in contests.LANGUAGES and one not in failing]
+    programs = [
+        one
+        for one in package.solutions
+        if one.language in contests.LANGUAGES and one not in failing
+    ]
     seconds = _limit(package, programs, judges)
 
     def passing(solutions: list[Solution], tests: tuple[TestCase, ...]) -> set[str]:
-        problems = [package.to_trial(one.language, seconds=seconds, memory_mib=2048, tests=tests) for one in solutions]
-        verdicts = judges.brief.judge([Program(one.code, one.language) for one in solutions], problems)
+        problems = [
+            package.to_trial(one.language, seconds=seconds, memory_mib=2048, tests=tests)
+            for one in solutions
+        ]
+        verdicts = judges.brief.judge(
+            [Program(one.code, one.language) for one in solutions], problems
+        )
         return {
-            one.code for one, verdict in zip(solutions, verdicts, strict=True) if verdict.outcome is Outcome.ACCEPTED
+            one.code
+            for one, verdict in zip(solutions, verdicts, strict=True)
+            if verdict.outcome is Outcome.ACCEPTED
         }
 
     right = passing(programs, package.tests)
     fresh = [one for one in programs if one.code in right][3:]
     found |= {"right": len(fresh), "right_pass": len(passing(fresh, (*shown, *certified)))}
     for kind, labels in (("wrong", _WRONG), ("slow", _SLOW)):
-        bad = [one for one in held_out if one.known in labels and one.language in contests.LANGUAGES]
+        bad = [
+            one for one in held_out if one.known in labels and one.language in contests.LANGUAGES
+        ]
         found[kind] = len(bad)
         for by, tests in (("shown", shown), ("made", (*shown, *certified)), ("own", package.tests)):
             found[f"{kind}_caught_by_{by}"] = len(bad) - len(passing(bad, tests))
@@ -84,10 +101,18 @@ def _made(made: object, num_shown: int) -> tuple[TestCase, ...]:
 
 def _limit(package: Candidate, accepted: list[Solution], judges: Judges) -> float:
     """Return the package's limit, or the slowest accepted submission times what the package says."""
-    problems = [package.to_trial(one.language, seconds=_MOST_SECONDS, memory_mib=2048) for one in accepted]
-    verdicts = judges.thorough.judge([Program(one.code, one.language) for one in accepted], problems)
-    slowest = max((test.cpu_seconds for one in verdicts if one.is_accepted for test in one.tests), default=1.0)
-    return package.time_limit_seconds or min(_MOST_SECONDS, max(1.0, contests.multiplier_of(package) * slowest))
+    problems = [
+        package.to_trial(one.language, seconds=_MOST_SECONDS, memory_mib=2048) for one in accepted
+    ]
+    verdicts = judges.thorough.judge(
+        [Program(one.code, one.language) for one in accepted], problems
+    )
+    slowest = max(
+        (test.cpu_seconds for one in verdicts if one.is_accepted for test in one.tests), default=1.0
+    )
+    return package.time_limit_seconds or min(
+        _MOST_SECONDS, max(1.0, contests.multiplier_of(package) * slowest)
+    )
 
 
 def main() -> None:
@@ -96,8 +121,12 @@ def main() -> None:
     seen: set[str] = set()
     packages = []
     for package in contests.read_packages(folder):
-        has_validator = isinstance(package, Candidate) and any(one.role == "validator" for one in package.kit.programs)
-        told_by = hashlib.sha256(repr([test.input for test in getattr(package, "tests", ())]).encode()).hexdigest()
+        has_validator = isinstance(package, Candidate) and any(
+            one.role == "validator" for one in package.kit.programs
+        )
+        told_by = hashlib.sha256(
+            repr([test.input for test in getattr(package, "tests", ())]).encode()
+        ).hexdigest()
         if isinstance(package, Candidate) and has_validator and told_by not in seen:
             seen.add(told_by)
             packages.append(package)

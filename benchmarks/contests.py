@@ -77,7 +77,11 @@ def problem_of(package: Candidate, language: str, seconds: float) -> Problem:
 
 def judge_package(judge: Judge, package: Candidate, languages: list[str]) -> list[Judged]:
     """Judge a package's submissions: the accepted ones first, as the time limit follows from them."""
-    known = [s for s in package.solutions if s.language in languages and s.known not in ("partial", "compile_error")]
+    known = [
+        s
+        for s in package.solutions
+        if s.language in languages and s.known not in ("partial", "compile_error")
+    ]
     accepted = [s for s in known if s.known == "accepted"]
     refused = [s for s in known if s.known != "accepted"]
     seconds = max(GENEROUS_SECONDS, package.time_limit_seconds or 0.0)
@@ -87,12 +91,16 @@ def judge_package(judge: Judge, package: Candidate, languages: list[str]) -> lis
     return judged + _judge(judge, package, refused, min(float(limit), MOST_SECONDS))
 
 
-def _judge(judge: Judge, package: Candidate, solutions: list[Solution], seconds: float) -> list[Judged]:
+def _judge(
+    judge: Judge, package: Candidate, solutions: list[Solution], seconds: float
+) -> list[Judged]:
     verdicts = judge.judge(
         [Program(solution.code, solution.language) for solution in solutions],
         [problem_of(package, solution.language, seconds) for solution in solutions],
     )
-    return [Judged(package, s, verdict, seconds) for s, verdict in zip(solutions, verdicts, strict=True)]
+    return [
+        Judged(package, s, verdict, seconds) for s, verdict in zip(solutions, verdicts, strict=True)
+    ]
 
 
 def multiplier_of(package: Candidate) -> float:
@@ -104,8 +112,14 @@ def multiplier_of(package: Candidate) -> float:
 def explain(judged: Judged, *, plain: bool) -> dict[str, Any]:
     """Return what a disagreement is about, by plain execution where that is allowed."""
     if not plain:
-        return {"plain": None, "label_confirmed": None, "explanation": "pass --plain to run it outside the sandbox"}
-    found = plain_execution.run_submission(judged.candidate, judged.solution, seconds=judged.seconds)
+        return {
+            "plain": None,
+            "label_confirmed": None,
+            "explanation": "pass --plain to run it outside the sandbox",
+        }
+    found = plain_execution.run_submission(
+        judged.candidate, judged.solution, seconds=judged.seconds
+    )
     is_confirmed = found.is_accepted == judged.should_pass
     if found.is_undecided:
         why = f"plain execution decides nothing: {found.detail}"
@@ -138,12 +152,16 @@ def describe(judged: Judged) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every n-th problem only")
     parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=list(LANGUAGES))
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--plain", action="store_true", help="run disagreements outside the sandbox, too; unsafe")
+    parser.add_argument(
+        "--plain", action="store_true", help="run disagreements outside the sandbox, too; unsafe"
+    )
     arguments = parser.parse_args()
     seen: Counter[tuple[str, str]] = Counter()
     right: Counter[tuple[str, str]] = Counter()
@@ -166,7 +184,9 @@ def main() -> None:
         num_crashes = judge.statistics.checker_crashes
     for language, known in sorted(seen):
         key = (language, known)
-        print(json.dumps({"language": language, "known": known, "agree": right[key], "of": seen[key]}))
+        print(
+            json.dumps({"language": language, "known": known, "agree": right[key], "of": seen[key]})
+        )
     sums = {
         "agree": right.total(),
         "of": seen.total(),

@@ -81,7 +81,9 @@ def open_normalise(settings: Nothing, opened: ExitStack) -> Work:
 
     def work(candidates: Iterable[Any]) -> Iterable[Row]:
         return [
-            one.change("process", "normalise", statement=" ".join(one.statement_found.lower().split()))
+            one.change(
+                "process", "normalise", statement=" ".join(one.statement_found.lower().split())
+            )
             for one in candidates
         ]
 
@@ -91,7 +93,10 @@ def open_normalise(settings: Nothing, opened: ExitStack) -> Work:
 def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:
     """Write documents of about 200 words in 8 files; one in ten is a copy, one in ten nearly one."""
     generator = random.Random(seed)
-    vocabulary = ["".join(generator.choices("abcdefghiklmnoprstuv", k=generator.randint(2, 9))) for _ in range(20_000)]
+    vocabulary = [
+        "".join(generator.choices("abcdefghiklmnoprstuv", k=generator.randint(2, 9)))
+        for _ in range(20_000)
+    ]
     folder.mkdir(parents=True)
     known: list[list[str]] = []
     files = [(folder / f"{number}.jsonl").open("w") for number in range(8)]
@@ -122,9 +127,13 @@ def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
     name = "dataset_pipeline"
     steps = [
         MapStep("normalise", "process", Nothing(), open_normalise, (name,)),
-        BarrierStep("deduplicate", "filter", Config(), DuplicateBarrier, ("microcoder.data.filter",)),
+        BarrierStep(
+            "deduplicate", "filter", Config(), DuplicateBarrier, ("microcoder.data.filter",)
+        ),
     ]
-    _, step_counts = run_steps(shards, collect_step(), steps, work=work, runner=Runner(workers=workers))
+    _, step_counts = run_steps(
+        shards, collect_step(), steps, work=work, runner=Runner(workers=workers)
+    )
     return {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": read_cpu_seconds() - used,
@@ -142,7 +151,9 @@ def measure_ours(num_rows: int, workers: int) -> Mapping[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--datatrove", help="a Python that has datatrove[io,processing]")
@@ -165,9 +176,17 @@ def main() -> None:
             write_rows(folder, options.rows)
             script = Path(temporary) / "trove.py"
             script.write_text(DATATROVE_RUN)
-            command = [options.datatrove, str(script), str(folder), str(Path(temporary) / "out"), str(options.workers)]
+            command = [
+                options.datatrove,
+                str(script),
+                str(folder),
+                str(Path(temporary) / "out"),
+                str(options.workers),
+            ]
             # datatrove writes logs where it is started.
-            done = subprocess.run(command, cwd=temporary, stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                command, cwd=temporary, stdout=subprocess.PIPE, text=True, check=True
+            )
             seconds, used = map(float, done.stdout.splitlines()[-1].split())
             times = {"times_seconds": seconds / found["ours"]["seconds"]}
             times["times_cpu_seconds"] = used / found["ours"]["cpu_seconds"]

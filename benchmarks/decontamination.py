@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.data.clean.sections import normalise
-from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits, source_keys
+from microcoder.data.filter.contamination import (
+    ContaminationIndex,
+    build_index,
+    find_hits,
+    source_keys,
+)
 from microcoder.data.formats.candidates import Candidate
 
 READERS = Path(__file__).resolve().parents[1] / "tests" / "data" / "clean"
@@ -31,7 +36,9 @@ def known_copies(rows: Sequence[Candidate], benchmark: Sequence[Candidate]) -> d
 
 def without_source(row: Candidate, number: int) -> Candidate:
     """Return the row with nothing but its texts, examples and starter code."""
-    return row.model_copy(update={"id": f"unknown/{number}", "url": "", "title": "", "platform": ""})
+    return row.model_copy(
+        update={"id": f"unknown/{number}", "url": "", "title": "", "platform": ""}
+    )
 
 
 def arranged(row: Candidate) -> Candidate:
@@ -40,7 +47,11 @@ def arranged(row: Candidate) -> Candidate:
 
 
 def measure(
-    rows: Sequence[Candidate], index: ContaminationIndex, copies: Mapping[str, str], *, text_only: bool = False
+    rows: Sequence[Candidate],
+    index: ContaminationIndex,
+    copies: Mapping[str, str],
+    *,
+    text_only: bool = False,
 ) -> dict[str, Any]:
     """Return how many of the known copies are found, by the right problem's strongest evidence, and what else is."""
     found_by: Counter[str] = Counter()
@@ -92,7 +103,9 @@ def main() -> None:
             figures = measure(rows, index, copies, text_only=text_only)
             seen = "text_only" if text_only else "as_found"
             print(json.dumps({"set": name, "seen": seen, **figures}))
-            sums.setdefault(name, {})[seen] = {key: figures[key] for key in figures if key.startswith("num_")}
+            sums.setdefault(name, {})[seen] = {
+                key: figures[key] for key in figures if key.startswith("num_")
+            }
     print(json.dumps(sums))
 
 

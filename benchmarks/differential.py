@@ -73,7 +73,9 @@ def read_leetcode(paths: Iterable[Path]) -> Iterator[Case]:
             found = collect_row(source, row)
             if isinstance(found, Rejection) or not (found.solutions and found.tests):
                 continue
-            problem = found.to_trial("python", seconds=LIMIT_SECONDS, memory_mib=512, tests=found.tests[:MOST_TESTS])
+            problem = found.to_trial(
+                "python", seconds=LIMIT_SECONDS, memory_mib=512, tests=found.tests[:MOST_TESTS]
+            )
             code = found.solutions[0].code
             yield f"{path.name} {found.id}", Program(code), problem
             yield f"{path.name} {found.id} mutant", Program(mutate(code)), problem
@@ -123,11 +125,17 @@ def explain(judge: Judge, program: Program, problem: Problem, fast: Verdict, slo
     """Return why two verdicts of one program differ; empty where they do not."""
     if outcomes_of(fast) == outcomes_of(slow):
         return ""
-    longest = max((test.cpu_seconds for verdict in (fast, slow) for test in verdict.tests), default=0.0)
-    is_late = Outcome.TIME_LIMIT in {test.verdict for verdict in (fast, slow) for test in verdict.tests}
+    longest = max(
+        (test.cpu_seconds for verdict in (fast, slow) for test in verdict.tests), default=0.0
+    )
+    is_late = Outcome.TIME_LIMIT in {
+        test.verdict for verdict in (fast, slow) for test in verdict.tests
+    }
     again = [judge.judge([program], [problem])[0] for _ in range(AGAIN)]
     repeated = [by_reference(judge, program, problem) for _ in range(AGAIN)]
-    if any(outcomes_of(one) == outcomes_of(other) for one, other in zip(again, repeated, strict=True)):
+    if any(
+        outcomes_of(one) == outcomes_of(other) for one, other in zip(again, repeated, strict=True)
+    ):
         is_steady = all(outcomes_of(one) == outcomes_of(slow) for one in repeated)
         return "time" if is_late else "gone" if is_steady else "random"
     if is_late and longest > CLOSE * problem.time_limit_seconds * judge.time_scale:
@@ -142,7 +150,9 @@ def by_reference(judge: Judge, program: Program, problem: Problem) -> Verdict:
 def mix(kinds: Mapping[str, Iterable[Case]]) -> Iterator[tuple[str, Case]]:
     """Yield the cases of all kinds by turns, so that whatever was judged so far is a sample of everything."""
     for turn in zip_longest(*kinds.values()):
-        yield from ((kind, case) for kind, case in zip(kinds, turn, strict=True) if case is not None)
+        yield from (
+            (kind, case) for kind, case in zip(kinds, turn, strict=True) if case is not None
+        )
 
 
 def compare(judge: Judge, cases: Iterable[tuple[str, Case]], done: set[str], out: Path) -> None:
@@ -182,24 +192,37 @@ def report(path: Path) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--contests", type=Path)
     parser.add_argument("--leetcode", type=Path, nargs="+", default=[])
     parser.add_argument("--livecodebench", type=Path, help="the folder of lcb_eval")
-    parser.add_argument("--stop", default="first_limit", choices=("first_failure", "first_limit", "never"))
+    parser.add_argument(
+        "--stop", default="first_limit", choices=("first_failure", "first_limit", "never")
+    )
     arguments = parser.parse_args()
     sys.set_int_max_str_digits(50_000)
     out: Path = arguments.out
-    done = {json.loads(line)["name"] for line in out.read_text().splitlines()} if out.exists() else set()
+    done = (
+        {json.loads(line)["name"] for line in out.read_text().splitlines()}
+        if out.exists()
+        else set()
+    )
     kinds = {
         "suites": read_suites(),
-        "livecodebench": read_answers(arguments.livecodebench) if arguments.livecodebench else iter(()),
+        "livecodebench": read_answers(arguments.livecodebench)
+        if arguments.livecodebench
+        else iter(()),
         "leetcode": read_leetcode(arguments.leetcode),
         "contests": read_contests(arguments.contests, "python") if arguments.contests else iter(()),
     }
     builds = {"built": read_contests(arguments.contests, "cpp") if arguments.contests else iter(())}
-    with Judge(stop=arguments.stop, workers=1, cache_size=0) as judge, contextlib.suppress(KeyboardInterrupt):
+    with (
+        Judge(stop=arguments.stop, workers=1, cache_size=0) as judge,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
         for some in (kinds, builds):  # Programs that are built take most of the time.
             compare(judge, mix(some), done, out)
     sys.exit(1 if report(out) else 0)

@@ -25,7 +25,10 @@ BENCHMARKS = {"humaneval": "humaneval", "mbpp": "mbpp", "lcb_eval": "livecodeben
 
 def read_benchmarks(folder: Path) -> list[Candidate]:
     """Return the problems of the three benchmarks."""
-    sources = [SourceSettings(path=str(DATA / f"{name}.tar.xz"), format=kind) for name, kind in BENCHMARKS.items()]
+    sources = [
+        SourceSettings(path=str(DATA / f"{name}.tar.xz"), format=kind)
+        for name, kind in BENCHMARKS.items()
+    ]
     return read_benchmark_problems(unpack_sources(sources, into=folder))
 
 
@@ -50,12 +53,20 @@ def main() -> None:
                 counts[each, "all"] += 1
                 counts[each, "found"] += is_right if item.is_copy else bool(hits)
                 counts[each, "by words"] += bool(by_words)
-            said = "; ".join(f"{titles[hit.problem_id]} by {hit.by} {hit.score} ({hit.detail})" for hit in hits[:2])
+            said = "; ".join(
+                f"{titles[hit.problem_id]} by {hit.by} {hit.score} ({hit.detail})"
+                for hit in hits[:2]
+            )
             how = "right" if is_right else "other" if hits else "none"
             print(f"{how} {number} {part}: {item.of}, {item.how}: {said}")
-        parts = {part: {what: counts[part, what] for what in ("all", "found", "by words")} for part, _ in counts}
+        parts = {
+            part: {what: counts[part, what] for what in ("all", "found", "by words")}
+            for part, _ in counts
+        }
         size = {"benchmark": len(benchmark), "forms": len(behaviour.forms)}
-        print(json.dumps({**parts, **size, "own CPU seconds": round(time.process_time() - start, 1)}))
+        print(
+            json.dumps({**parts, **size, "own CPU seconds": round(time.process_time() - start, 1)})
+        )
 
 
 if __name__ == "__main__":

@@ -69,7 +69,12 @@ def measure_set(
                 reference = reference or outcomes
                 pairs = zip(outcomes, reference, strict=True)
                 agree = sum((one == "accepted") == (other == "accepted") for one, other in pairs)
-                told = {"set": workload.name, "judge": judge, "round": number, "agree_with_ours": agree}
+                told = {
+                    "set": workload.name,
+                    "judge": judge,
+                    "round": number,
+                    "agree_with_ours": agree,
+                }
                 yield {**told, **chosen, **describe(workload, answer)}
 
 
@@ -99,7 +104,10 @@ def build(name: str, arguments: argparse.Namespace) -> Workload | None:
         limit = 1.0 if arguments.quick else TIME_LIMIT_SECONDS
         return build_workload(name, limit_seconds=limit, is_quick=arguments.quick)
     if absent := [each for each in ARCHIVES[name] if not (DATA / f"{each}.tar.xz").is_file()]:
-        print(f"{name}: left out, {DATA} does not hold {', '.join(absent)}; set MICROCODER_DATA", file=sys.stderr)
+        print(
+            f"{name}: left out, {DATA} does not hold {', '.join(absent)}; set MICROCODER_DATA",
+            file=sys.stderr,
+        )
         return None
     how: Row = {"seed": 0, "limit_seconds": TIME_LIMIT_SECONDS}
     if name == "step":
@@ -117,9 +125,13 @@ def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
                 continue
             workload = build(name, arguments)
             if workload is not None:
-                options: dict[str, Row] = {OURS: {"workers": arguments.workers, "stop": arguments.stop}}
+                options: dict[str, Row] = {
+                    OURS: {"workers": arguments.workers, "stop": arguments.stop}
+                }
                 if name != "cpp":
-                    options |= {judge: {"workers": arguments.workers} for judge in judges if judge != OURS}
+                    options |= {
+                        judge: {"workers": arguments.workers} for judge in judges if judge != OURS
+                    }
                 yield from measure_set(workload, options, processes, arguments.rounds)
     if COSTS in arguments.only:
         yield from measure_tests(is_quick=arguments.quick)
@@ -139,17 +151,31 @@ def sum_up(rows: Sequence[Row]) -> Row:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", choices=USUAL, default=USUAL, metavar="SET")
-    parser.add_argument("--rounds", type=int, default=3, help="turns that every judge has with every set")
-    parser.add_argument("--quick", action="store_true", help="small sets, to see that it runs; no figure means much")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="turns that every judge has with every set"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small sets, to see that it runs; no figure means much"
+    )
     parser.add_argument("--no-peers", action="store_true", help="measure our judge alone")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--stop", choices=["first_failure", "first_limit", "never"], default="first_failure")
-    parser.add_argument("--runs", type=int, default=0, help="look for leaks over so many programs instead")
+    parser.add_argument(
+        "--stop", choices=["first_failure", "first_limit", "never"], default="first_failure"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=0, help="look for leaks over so many programs instead"
+    )
     arguments = parser.parse_args()
     rows = []
-    for row in measure_leaks(workers=arguments.workers, runs=arguments.runs) if arguments.runs else run_sets(arguments):
+    for row in (
+        measure_leaks(workers=arguments.workers, runs=arguments.runs)
+        if arguments.runs
+        else run_sets(arguments)
+    ):
         rows.append(row)
         print(json.dumps(row), flush=True)
     if arguments.runs:

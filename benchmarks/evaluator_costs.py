@@ -47,8 +47,13 @@ def measure_starts(rounds: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         given, answered = Path(folder, "in.jsonl"), Path(folder, "out.jsonl")
         test = {"input": "3\n", "output": "5\n"}
-        given.write_text(json.dumps({"id": "one", "tests": [test], "code": SOURCES["right"]}) + "\n")
-        commands = {"help": ["--help"], "judge": ["judge", str(given), "-o", str(answered), "--workers", "1"]}
+        given.write_text(
+            json.dumps({"id": "one", "tests": [test], "code": SOURCES["right"]}) + "\n"
+        )
+        commands = {
+            "help": ["--help"],
+            "judge": ["judge", str(given), "-o", str(answered), "--workers", "1"],
+        }
         for name, arguments in commands.items():
             walls, cpus = [], []
             for _ in range(rounds):

@@ -52,8 +52,12 @@ class Ours:
             if self._judge is not None:
                 self._judge.close()
             self._judge, self._options = Judge(**chosen), chosen
-            warm = build_small("warm", {"right": 4 * chosen["workers"]}, limit_seconds=60.0).renew("warm")
-            self._judge.judge([Program(task.source) for task in warm.tasks], [task.problem for task in warm.tasks])
+            warm = build_small("warm", {"right": 4 * chosen["workers"]}, limit_seconds=60.0).renew(
+                "warm"
+            )
+            self._judge.judge(
+                [Program(task.source) for task in warm.tasks], [task.problem for task in warm.tasks]
+            )
         judge = self._judge
         programs = [Program(task.source, task.problem.language) for task in workload.tasks]
         problems = [task.problem for task in workload.tasks]
@@ -75,7 +79,13 @@ class LiveCodeBench:
     """Its checker as its runner calls it: a sample a program, one pool of processes."""
 
     module = "lcb_runner.evaluation.compute_code_generation_metrics"
-    NAMES: ClassVar = {-1: "time_limit", -2: "wrong_answer", -3: "time_limit", -4: "runtime_error", -5: "sandbox_fault"}
+    NAMES: ClassVar = {
+        -1: "time_limit",
+        -2: "wrong_answer",
+        -3: "time_limit",
+        -4: "runtime_error",
+        -5: "sandbox_fault",
+    }
 
     def __init__(self) -> None:
         self._metrics: Any = importlib.import_module(self.module)
@@ -88,13 +98,18 @@ class LiveCodeBench:
             yield future
 
     def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
-        samples = [{"input_output": json.dumps(write_peer_tests(task.problem))} for task in workload.tasks]
+        samples = [
+            {"input_output": json.dumps(write_peer_tests(task.problem))} for task in workload.tasks
+        ]
         sources = [[task.source] for task in workload.tasks]
 
         def work() -> Verdicts:
             start = time.perf_counter()
             results, _ = self._metrics.evaluate_generations(
-                samples, sources, num_process_evaluate=options["workers"], timeout=int(workload.limit_seconds)
+                samples,
+                sources,
+                num_process_evaluate=options["workers"],
+                timeout=int(workload.limit_seconds),
             )
             ended = [results[number][0] for number in range(len(sources))]
             return [self.name_outcome(result) for result in ended], [
@@ -117,7 +132,11 @@ JUDGES: dict[str, type[Ours | LiveCodeBench]] = {OURS: Ours, "livecodebench": Li
 
 def find_judges() -> list[str]:
     """Return our own judge and the peers that are importable here."""
-    return [name for name, kind in JUDGES.items() if importlib.util.find_spec(kind.module.partition(".")[0])]
+    return [
+        name
+        for name, kind in JUDGES.items()
+        if importlib.util.find_spec(kind.module.partition(".")[0])
+    ]
 
 
 class JudgeProcess:
@@ -154,12 +173,18 @@ class JudgeProcess:
         """Have the programs of a file judged; return outcomes, landings, wall and CPU seconds."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it ended; why is said below
-            print(json.dumps({"path": str(path), "options": options}), file=self._process.stdin, flush=True)
+            print(
+                json.dumps({"path": str(path), "options": options}),
+                file=self._process.stdin,
+                flush=True,
+            )
         answer = self._answers.readline()
         if not answer:
             status = self._process.wait()
             size = os.fstat(self._said).st_size
-            said = os.pread(self._said, MOST_SAID_BYTES, max(0, size - MOST_SAID_BYTES)).decode(errors="replace")
+            said = os.pread(self._said, MOST_SAID_BYTES, max(0, size - MOST_SAID_BYTES)).decode(
+                errors="replace"
+            )
             raise SystemExit(
                 f"{self.name} does not run here (exit status {status}); put it right or use --no-peers:\n{said}"
             )

@@ -26,7 +26,10 @@ def build_real(data: Path, *, num_answers: int, seed: int, limit_seconds: float)
     """Return the step; the same one for the same data and seed. `data` holds the archives."""
     dice = random.Random(seed)
     tasks = []
-    for answers in (_read_models(data, limit_seconds), _read_contestants(data, limit_seconds, dice)):
+    for answers in (
+        _read_models(data, limit_seconds),
+        _read_contestants(data, limit_seconds, dice),
+    ):
         told = [task for task in answers if can_be_told_to_peers(task.problem)]
         tasks += dice.sample(told, min(num_answers // 2, len(told)))
     dice.shuffle(tasks)
@@ -41,20 +44,31 @@ def _read_models(data: Path, limit_seconds: float) -> Iterator[Task]:
             for question in questions:
                 problem = question.load().model_copy(update={"time_limit_seconds": limit_seconds})
                 for row in (answers[question.id] for answers in models.values()):
-                    for code, note, is_right in zip(row["code_list"], row["metadata"], row["graded_list"], strict=True):
+                    for code, note, is_right in zip(
+                        row["code_list"], row["metadata"], row["graded_list"], strict=True
+                    ):
                         is_slow = json.loads(note).get("error_code") == _OUT_OF_TIME
-                        yield Task(code, problem, "right" if is_right else "endless" if is_slow else "wrong")
+                        yield Task(
+                            code,
+                            problem,
+                            "right" if is_right else "endless" if is_slow else "wrong",
+                        )
 
 
 def _read_contestants(data: Path, limit_seconds: float, dice: random.Random) -> Iterator[Task]:
     """Yield Python submissions to problems that a right one solves quickly: else the programs are measured."""
     candidates = list(read_candidates(data, "kodsport", "kattis", dice))
     found = [(one, code) for one in candidates if (code := find_reference(one))]
-    quick = [one.to_trial("python", seconds=MOST_REFERENCE_SECONDS, memory_mib=2048) for one, _ in found]
+    quick = [
+        one.to_trial("python", seconds=MOST_REFERENCE_SECONDS, memory_mib=2048) for one, _ in found
+    ]
     with Judge(stop="first_failure") as judge:
         verdicts = judge.judge([Program(code) for _, code in found], quick)
     for (candidate, _), problem, verdict in zip(found, quick, verdicts, strict=True):
-        if verdict.is_accepted and sum(test.cpu_seconds for test in verdict.tests) <= MOST_REFERENCE_SECONDS:
+        if (
+            verdict.is_accepted
+            and sum(test.cpu_seconds for test in verdict.tests) <= MOST_REFERENCE_SECONDS
+        ):
             asked = problem.model_copy(update={"time_limit_seconds": limit_seconds})
             for sent in candidate.solutions:
                 if sent.language == "python":

@@ -60,14 +60,18 @@ def build_step(data: Path, *, num_problems: int, seed: int, limit_seconds: float
     tasks: list[Task] = []
     with Judge(stop="first_failure") as judge:
         for name, row_format in _SETS:
-            found = _choose_problems(judge, _read_problems(data, name, row_format, dice), num_problems // 2)
+            found = _choose_problems(
+                judge, _read_problems(data, name, row_format, dice), num_problems // 2
+            )
             tasks += _write_answers(judge, found, dice, limit_seconds)
     # As rollouts land: the answers to one problem beside those to others.
     dice.shuffle(tasks)
     return Workload("step", tuple(tasks), limit_seconds)
 
 
-def read_candidates(data: Path, name: str, row_format: str, dice: random.Random) -> Iterator[Candidate]:
+def read_candidates(
+    data: Path, name: str, row_format: str, dice: random.Random
+) -> Iterator[Candidate]:
     """Yield a set's problems in a seeded order."""
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(data / f"{name}.tar.xz") as archive:
@@ -84,7 +88,9 @@ def read_candidates(data: Path, name: str, row_format: str, dice: random.Random)
                     yield candidate
 
 
-def _read_problems(data: Path, name: str, row_format: str, dice: random.Random) -> Iterator[Problem]:
+def _read_problems(
+    data: Path, name: str, row_format: str, dice: random.Random
+) -> Iterator[Problem]:
     """Yield a set's problems with many tests and a reference, in a seeded order."""
     for candidate in read_candidates(data, name, row_format, dice):
         reference = find_reference(candidate)
@@ -96,7 +102,10 @@ def _read_problems(data: Path, name: str, row_format: str, dice: random.Random) 
 
 
 def find_reference(candidate: Candidate) -> str | None:
-    return next((s.code for s in candidate.solutions if s.language == "python" and s.known == "accepted"), None)
+    return next(
+        (s.code for s in candidate.solutions if s.language == "python" and s.known == "accepted"),
+        None,
+    )
 
 
 def _choose_problems(judge: Judge, problems: Iterator[Problem], wanted: int) -> list[Problem]:
@@ -118,9 +127,14 @@ def _write_answers(
     judge: Judge, problems: Sequence[Problem], dice: random.Random, limit_seconds: float
 ) -> Iterator[Task]:
     """Yield right and wrong answers; fewer wrong ones to a problem with too few mutants that are wrong and end."""
-    quick = [problem.model_copy(update={"time_limit_seconds": MOST_REFERENCE_SECONDS}) for problem in problems]
+    quick = [
+        problem.model_copy(update={"time_limit_seconds": MOST_REFERENCE_SECONDS})
+        for problem in problems
+    ]
     mutants = [(problem, source) for problem in quick for source in _mutate_often(problem, dice)]
-    verdicts = judge.judge([Program(source) for _, source in mutants], [problem for problem, _ in mutants])
+    verdicts = judge.judge(
+        [Program(source) for _, source in mutants], [problem for problem, _ in mutants]
+    )
     for problem in problems:
         asked = problem.model_copy(update={"time_limit_seconds": limit_seconds})
         ending = (
@@ -129,18 +143,25 @@ def _write_answers(
             if tried.id == problem.id and verdict.outcome in _WRONG_AND_ENDS
         )
         # Each its own: a judge that knows a program's verdict already would not judge it again.
-        yield from (Task(f"{problem.reference}\n# {number}\n", asked, "right") for number in range(NUM_RIGHT))
+        yield from (
+            Task(f"{problem.reference}\n# {number}\n", asked, "right")
+            for number in range(NUM_RIGHT)
+        )
         for source in itertools.islice(ending, NUM_ANSWERS - NUM_RIGHT):
             yield Task(source, asked, "wrong")
 
 
 def _mutate_often(problem: Problem, dice: random.Random) -> list[str]:
-    return list(dict.fromkeys(mutate_program(problem.reference or "", dice) for _ in range(_MUTANTS_TRIED)))
+    return list(
+        dict.fromkeys(mutate_program(problem.reference or "", dice) for _ in range(_MUTANTS_TRIED))
+    )
 
 
 def mutate_program(source: str, dice: random.Random) -> str:
     """Return a program with one fault of a kind that models' answers have."""
-    change = dice.choice((_swap_operator, _move_number, _swap_operator, _move_number, _leave_early, _raise, _cut_off))
+    change = dice.choice(
+        (_swap_operator, _move_number, _swap_operator, _move_number, _leave_early, _raise, _cut_off)
+    )
     if change is _cut_off:
         return _cut_off(source, dice)
     try:
@@ -170,7 +191,11 @@ def _swap_operator(tree: ast.AST, dice: random.Random) -> bool:
 
 
 def _move_number(tree: ast.AST, dice: random.Random) -> bool:
-    numbers = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is int]
+    numbers = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and type(node.value) is int
+    ]
     if not numbers:
         return False
     chosen = dice.choice(numbers)
@@ -181,19 +206,29 @@ def _move_number(tree: ast.AST, dice: random.Random) -> bool:
 def _leave_early(tree: ast.AST, dice: random.Random) -> bool:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     if functions:
-        return _insert(dice.choice(functions).body, f"return {dice.choice(('None', '0', '-1', '[]', 'True'))}", dice)
+        return _insert(
+            dice.choice(functions).body,
+            f"return {dice.choice(('None', '0', '-1', '[]', 'True'))}",
+            dice,
+        )
     return _insert(_bodies(tree)[0], "raise SystemExit", dice)
 
 
 def _raise(tree: ast.AST, dice: random.Random) -> bool:
-    return _insert(dice.choice(_bodies(tree)), dice.choice(("[][1]", "{}['key']", "raise ValueError", "1 // 0")), dice)
+    return _insert(
+        dice.choice(_bodies(tree)),
+        dice.choice(("[][1]", "{}['key']", "raise ValueError", "1 // 0")),
+        dice,
+    )
 
 
 def _bodies(tree: ast.AST) -> list[list[ast.stmt]]:
     """Return all blocks in which something happens, the module's own first; a class's holds only definitions."""
     nodes: list[Any] = list(ast.walk(tree))
     found = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]
-    return [body for body in found if not any(isinstance(one, ast.FunctionDef) for one in body)] or found[:1]
+    return [
+        body for body in found if not any(isinstance(one, ast.FunctionDef) for one in body)
+    ] or found[:1]
 
 
 def _insert(body: list[ast.stmt], text: str, dice: random.Random) -> bool:

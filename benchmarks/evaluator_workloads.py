@@ -60,7 +60,9 @@ class Workload:
     def renew(self, mark: str) -> Workload:
         """Return it with each source made new by a comment: identical programs are judged, and built, once."""
         tasks = (
-            dataclasses.replace(task, source=f"{task.source}\n{_comment(task.problem)} {mark} {number}\n")
+            dataclasses.replace(
+                task, source=f"{task.source}\n{_comment(task.problem)} {mark} {number}\n"
+            )
             for number, task in enumerate(self.tasks)
         )
         return dataclasses.replace(self, tasks=tuple(tasks))
@@ -110,22 +112,34 @@ def can_be_told_to_peers(problem: Problem) -> bool:
 def build_squares(num_tests: int, limit_seconds: float, *, language: str = "python") -> Problem:
     """Return the problem that all of the small programs answer."""
     numbers = range(1, 100, 10) if num_tests == 10 else range(1, num_tests + 1)
-    tests = tuple(TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n") for n in numbers)
+    tests = tuple(
+        TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n") for n in numbers
+    )
     return Problem(id="squares", tests=tests, time_limit_seconds=limit_seconds, language=language)
 
 
-def build_small(name: str, counts: dict[Kind, int], *, num_tests: int = 10, limit_seconds: float = 6.0) -> Workload:
+def build_small(
+    name: str, counts: dict[Kind, int], *, num_tests: int = 10, limit_seconds: float = 6.0
+) -> Workload:
     """Return a set of small programs, so many of each kind, in that order."""
     problem = build_squares(num_tests, limit_seconds)
-    tasks = [Task(SOURCES[kind], problem, kind) for kind, count in counts.items() for _ in range(count)]
+    tasks = [
+        Task(SOURCES[kind], problem, kind) for kind, count in counts.items() for _ in range(count)
+    ]
     return Workload(name, tuple(tasks), limit_seconds)
 
 
 def build_called(num_tests: int, limit_seconds: float) -> Task:
     """Return a right function that is called."""
     printed = build_squares(num_tests, limit_seconds)
-    tests = tuple(TestCase(input=test.input.strip(), output=test.output.strip()) for test in printed.tests)
-    return Task(CALLED, Problem(id="called", fn_name="squares", tests=tests, time_limit_seconds=limit_seconds), "right")
+    tests = tuple(
+        TestCase(input=test.input.strip(), output=test.output.strip()) for test in printed.tests
+    )
+    return Task(
+        CALLED,
+        Problem(id="called", fn_name="squares", tests=tests, time_limit_seconds=limit_seconds),
+        "right",
+    )
 
 
 def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Workload:
@@ -136,10 +150,16 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
         case "mixed":
             counts: dict[Kind, int] = {"right": 120, "wrong": 50, "crashing": 20, "endless": 10}
             quick: dict[Kind, int] = {"right": 3, "wrong": 2, "crashing": 1, "endless": 1}
-            return build_small(name, quick if is_quick else counts, limit_seconds=limit_seconds).shuffle()
+            return build_small(
+                name, quick if is_quick else counts, limit_seconds=limit_seconds
+            ).shuffle()
         case "half_calls":
             printed = Task(SOURCES["right"], build_squares(10, limit_seconds), "right")
-            return Workload(name, (printed, build_called(10, limit_seconds)) * (4 if is_quick else 100), limit_seconds)
+            return Workload(
+                name,
+                (printed, build_called(10, limit_seconds)) * (4 if is_quick else 100),
+                limit_seconds,
+            )
         case "calls50" | "calls400":
             task = build_called(int(name.removeprefix("calls")), limit_seconds)
             return Workload(name, (task,) * (1 if is_quick else 16), limit_seconds)

@@ -85,12 +85,22 @@ def render_row(row: Figure, store: Store) -> str:
     figure, measured = "", ""
     first, *others = row.of or [row.name]
     for one in store[first]:
-        alike = [each for name in others for each in store[name] if each.get("avx512") == one.get("avx512")]
-        numbers = {name: number for each in (one, *alike) for name, number in each["numbers"].items()}
+        alike = [
+            each
+            for name in others
+            for each in store[name]
+            if each.get("avx512") == one.get("avx512")
+        ]
+        numbers = {
+            name: number for each in (one, *alike) for name, number in each["numbers"].items()
+        }
         dates = ", ".join(sorted({each["date"] for each in (one, *alike)}))
         kind = "with AVX-512" if one.get("avx512") else "without AVX-512"
         if not figure:
-            figure, measured = fill(row.figure, numbers), f"{dates}, {kind}" if row.beside else dates
+            figure, measured = (
+                fill(row.figure, numbers),
+                f"{dates}, {kind}" if row.beside else dates,
+            )
         elif row.beside:
             figure += f"; on a processor {kind} ({dates}) {fill(row.beside, numbers)}"
     by_hand = "" if row.run or row.of else ", by hand"
@@ -101,7 +111,9 @@ def render_results() -> str:
     """Return docs/results.md."""
     store, lines = json.loads(STORE.read_text(encoding="utf-8")), [TABLE["head"]]
     for section in TABLE["sections"]:
-        rows = (render_row(row, store) for row in FIGURES.values() if row.section == section["title"])
+        rows = (
+            render_row(row, store) for row in FIGURES.values() if row.section == section["title"]
+        )
         lines += [section["head"], *HEADING, *rows, ""]
     return "\n".join(lines)
 
@@ -111,7 +123,11 @@ def render_first_page() -> str:
     store = json.loads(STORE.read_text(encoding="utf-8"))
     rows = "\n".join([*HEADING, *(render_row(row, store) for row in FIRST_PAGE)])
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.sub(r"(?s)(<!-- figures:[^\n]*\n).*?(?=\n<!-- end of figures)", lambda found: found[1] + rows, page)
+    return re.sub(
+        r"(?s)(<!-- figures:[^\n]*\n).*?(?=\n<!-- end of figures)",
+        lambda found: found[1] + rows,
+        page,
+    )
 
 
 PAGES = {"docs/results.md": render_results, "README.md": render_first_page}
@@ -141,13 +157,28 @@ def measure(rows: Sequence[Figure]) -> dict[str, Taken]:
     Raises:
         OSError, ValueError: it failed, or gave no such numbers.
     """
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
     machine = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    taken: Taken = {"date": str(date.today()), "commit": commit.strip(), "load": round(os.getloadavg()[0], 2)}
-    taken |= {"processor": re.findall(r"model name\s*: (.*)|$", machine)[0], "avx512": "avx512f" in machine}
+    taken: Taken = {
+        "date": str(date.today()),
+        "commit": commit.strip(),
+        "load": round(os.getloadavg()[0], 2),
+    }
+    taken |= {
+        "processor": re.findall(r"model name\s*: (.*)|$", machine)[0],
+        "avx512": "avx512f" in machine,
+    }
     with tempfile.TemporaryDirectory() as folder:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "FOLDER": folder, "DATA": str(DATA), "VENV": sys.prefix}
+        environment = {
+            **os.environ,
+            "PATH": path,
+            "FOLDER": folder,
+            "DATA": str(DATA),
+            "VENV": sys.prefix,
+        }
         command = ["bash", "-e", "-c", rows[0].run]
         cpu_seconds, started = read_cpu_seconds(), time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
@@ -158,7 +189,11 @@ def measure(rows: Sequence[Figure]) -> dict[str, Taken]:
         found = {"minutes": minutes, "cpu_seconds": cpu_seconds, **json.loads(objects[-1])}
         for name, file in rows[0].reads.items():
             text = Path(folder, file).read_text(encoding="utf-8")
-            found[name] = [*map(json.loads, text.splitlines())] if file.endswith(".jsonl") else json.loads(text)
+            found[name] = (
+                [*map(json.loads, text.splitlines())]
+                if file.endswith(".jsonl")
+                else json.loads(text)
+            )
     return {row.name: taken | {"numbers": find_numbers(found, row)} for row in rows}
 
 
@@ -193,13 +228,19 @@ def find_obstacle(row: Figure, *, is_named: bool) -> str:
         return "it is entered by hand"
     if row.hours and not is_named:
         return "it takes hours; name it to measure it"
-    outside = [need for need in row.needs if not ((DATA / need).exists() or os.environ.get(need) or shutil.which(need))]
+    outside = [
+        need
+        for need in row.needs
+        if not ((DATA / need).exists() or os.environ.get(need) or shutil.which(need))
+    ]
     absent = [need for need in outside if "." in need or not importlib.util.find_spec(need)]
     return f"this machine lacks {', '.join(absent)}" if absent else ""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FIGURES)}")
     names = set(parser.parse_args().names)
     if unknown := sorted(names - FIGURES.keys()):

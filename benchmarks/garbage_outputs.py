@@ -49,7 +49,9 @@ def program_for(kind: str, test: TestCase) -> Program:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tests", type=int, default=3, help="tests of each package")
     parser.add_argument("--workers", type=int)
@@ -59,16 +61,28 @@ def main() -> None:
     by_language: Counter[str] = Counter()
     with Judge(workers=arguments.workers) as judge:
         for package in read_packages(arguments.folder):
-            if isinstance(package, Rejection) or find_obstacle(package) or package.checker.type != "program":
+            if (
+                isinstance(package, Rejection)
+                or find_obstacle(package)
+                or package.checker.type != "program"
+            ):
                 continue
             by_language[package.checker.language] += 1
-            smallest = sorted(package.tests, key=lambda test: len(test.input) + len(test.output))[: arguments.tests]
-            problems = [problem_of(package, "python", 20.0).model_copy(update={"tests": (test,)}) for test in smallest]
+            smallest = sorted(package.tests, key=lambda test: len(test.input) + len(test.output))[
+                : arguments.tests
+            ]
+            problems = [
+                problem_of(package, "python", 20.0).model_copy(update={"tests": (test,)})
+                for test in smallest
+            ]
             for problem in problems:
                 own = judge_answers(judge.judge, problem)
                 answers[own.outcome] += 1
                 if not own.is_accepted:
-                    print(json.dumps({"package": package.source_row, "own_answer": own.detail}), flush=True)
+                    print(
+                        json.dumps({"package": package.source_row, "own_answer": own.detail}),
+                        flush=True,
+                    )
                 for row in judge_garbage(judge, problem):
                     outcomes[row["verdict"]] += 1
                     if row["verdict"] == Outcome.SANDBOX_FAULT:
@@ -81,7 +95,9 @@ def main() -> None:
 
 def judge_garbage(judge: Judge, problem: Problem) -> list[dict[str, str]]:
     """Return a record for each kind."""
-    verdicts = judge.judge([program_for(kind, problem.tests[0]) for kind in KINDS], [problem] * len(KINDS))
+    verdicts = judge.judge(
+        [program_for(kind, problem.tests[0]) for kind in KINDS], [problem] * len(KINDS)
+    )
     return [
         {"kind": kind, "verdict": verdict.outcome.value, "detail": verdict.detail}
         for kind, verdict in zip(KINDS, verdicts, strict=True)

@@ -28,7 +28,13 @@ from statistics import median
 from typing import Any
 
 NAME = "Qwen/Qwen3-1.7B"
-TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+TINY = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+}
 SIZES = {"problems": 64, "samples": 8, "limit": 4096, "micro": 8, "mini": 0}
 TINY_SIZES = {"problems": 4, "samples": 4, "limit": 24, "micro": 8, "mini": 0}
 
@@ -62,7 +68,9 @@ class Peaks:
             self.reserved = max(self.reserved, torch.cuda.max_memory_reserved())
             torch.cuda.reset_peak_memory_stats()
         else:
-            self.bytes[name] = self.reserved = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            self.bytes[name] = self.reserved = (
+                resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            )
         self.phase = phase
 
 
@@ -81,7 +89,9 @@ def make_model(folder: Path, *, tiny: bool) -> None:
     if tiny:
         shape |= {**TINY, "intermediate_size": 128, "vocab_size": len(tokenizer)}
     torch.manual_seed(0)
-    config = Qwen3Config(**shape, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    config = Qwen3Config(
+        **shape, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
     with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
         model = Qwen3ForCausalLM(config)
     model.save_pretrained(folder)
@@ -134,7 +144,9 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             is_whole, is_late = not state.global_step % updates, time.monotonic() > end
             is_last = state.global_step >= updates * (config.num_steps - 1)
-            control.should_training_stop = control.should_training_stop or (is_whole and (is_late or is_last))
+            control.should_training_stop = control.should_training_stop or (
+                is_whole and (is_late or is_last)
+            )
 
     class Watch(Observer):
         def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
@@ -150,10 +162,18 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     return {
         "steps": len(run.read_metrics()),
         **{
-            name: median(row["length_mean"] * sum(row["outcomes"].values()) / row["seconds"][phase] for row in rows)
-            for name, phase in (("sampled_per_second", "generate"), ("trained_per_second", "update"))
+            name: median(
+                row["length_mean"] * sum(row["outcomes"].values()) / row["seconds"][phase]
+                for row in rows
+            )
+            for name, phase in (
+                ("sampled_per_second", "generate"),
+                ("trained_per_second", "update"),
+            )
         },
-        "judge_share": median(row["seconds"].get("judge", 0.0) / row["seconds"]["total"] for row in rows),
+        "judge_share": median(
+            row["seconds"].get("judge", 0.0) / row["seconds"]["total"] for row in rows
+        ),
         "step_seconds": median(row["seconds"]["total"] for row in rows),
         "mean_length": median(row["length_mean"] for row in rows),
     }
@@ -187,8 +207,12 @@ def measure(arguments: argparse.Namespace, model: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="a checkpoint folder; left out: random weights of Qwen3-1.7B's shape")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", help="a checkpoint folder; left out: random weights of Qwen3-1.7B's shape"
+    )
     parser.add_argument("--backend", choices=("vllm", "transformers"))
     parser.add_argument("--steps", type=int, default=10)
     for name, text in (
@@ -196,7 +220,9 @@ def main() -> None:
         ("--micro", "responses a pass"), ("--mini", "problems an update; left out: all of a step"),
     ):  # fmt: skip
         parser.add_argument(name, type=int, help=text)
-    parser.add_argument("--minutes", type=float, default=12.0, help="of training; looked at between steps")
+    parser.add_argument(
+        "--minutes", type=float, default=12.0, help="of training; looked at between steps"
+    )
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("keys", nargs="*", metavar="KEY=VALUE", help="other keys of the recipe")
     arguments = parser.parse_args()
@@ -204,7 +230,9 @@ def main() -> None:
         if getattr(arguments, name) is None:
             setattr(arguments, name, size)
     if arguments.backend is None:
-        arguments.backend = "vllm" if find_spec("vllm") is not None and not arguments.tiny else "transformers"
+        arguments.backend = (
+            "vllm" if find_spec("vllm") is not None and not arguments.tiny else "transformers"
+        )
     with tempfile.TemporaryDirectory() as folder:
         if arguments.model is None:
             make_model(Path(folder), tiny=arguments.tiny)

@@ -58,8 +58,13 @@ def open_submissions(folder: Path) -> Iterator[tuple[dict[str, dict[str, Row]], 
     models = {}
     for path in sorted(folder.glob("*.json.gz")):
         with gzip.open(path, "rt") as file:
-            models[path.name.removesuffix(".json.gz")] = {row["question_id"]: row for row in json.load(file)}
-    rows = [publish([answers[name] for answers in models.values()]) for name in next(iter(models.values()))]
+            models[path.name.removesuffix(".json.gz")] = {
+                row["question_id"]: row for row in json.load(file)
+            }
+    rows = [
+        publish([answers[name] for answers in models.values()])
+        for name in next(iter(models.values()))
+    ]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "test.jsonl")
         path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
@@ -83,14 +88,18 @@ def publish(rows: list[Row]) -> Row | None:
     return {
         **{field: row[field] for field in FIELDS},
         "public_test_cases": json.dumps(public),
-        "private_test_cases": base64.b64encode(zlib.compress(pickle.dumps(json.dumps(hidden)))).decode(),
+        "private_test_cases": base64.b64encode(
+            zlib.compress(pickle.dumps(json.dumps(hidden)))
+        ).decode(),
         "metadata": json.dumps({"func_name": name[1]} if name else {}),
     }
 
 
 def read_samples(statement: str) -> list[Row]:
     """Return AtCoder's samples."""
-    inputs = dict(re.findall(r"Sample Input (\d+)\n\n(.*?)(?=\n\nSample|\nSample|\Z)", statement, re.S))
+    inputs = dict(
+        re.findall(r"Sample Input (\d+)\n\n(.*?)(?=\n\nSample|\nSample|\Z)", statement, re.S)
+    )
     outputs = dict(re.findall(r"Sample Output (\d+)\n\n?(.*?)(?=\n\n|\Z)", statement, re.S))
     return [as_stdin(inputs[number], outputs[number]) for number in inputs if number in outputs]
 
@@ -98,13 +107,21 @@ def read_samples(statement: str) -> list[Row]:
 def read_calls(row: Row) -> list[Row]:
     """Return LeetCode's examples whose arguments and result are JSON."""
     signature = re.search(r"def \w+\(self,?\s*(.*?)\)\s*(?:->|:)", row["starter_code"], re.S)
-    names = [part.split(":")[0].strip() for part in re.split(r",\s*(?=\w+\s*:)", signature[1])] if signature else []
+    names = (
+        [part.split(":")[0].strip() for part in re.split(r",\s*(?=\w+\s*:)", signature[1])]
+        if signature
+        else []
+    )
     pattern = r",?\s*".join(rf"{re.escape(name)}\s*=\s*(.*?)" for name in names) + r"\s*\Z"
     tests = []
-    for example in re.finditer(r"Input:\s*(.*?)\nOutput:\s*(.*?)(?:\n|\Z)", row["question_content"], re.S):
+    for example in re.finditer(
+        r"Input:\s*(.*?)\nOutput:\s*(.*?)(?:\n|\Z)", row["question_content"], re.S
+    ):
         arguments = re.match(pattern, example[1].strip(), re.S)
         try:
-            values = [json.loads(text.strip()) for text in arguments.groups()] if arguments else None
+            values = (
+                [json.loads(text.strip()) for text in arguments.groups()] if arguments else None
+            )
             wanted = json.loads(example[2].strip())
         except ValueError:
             continue
@@ -160,7 +177,9 @@ def run_livecodebench(sample: Row, code: str, answer: Connection) -> None:
     with open(os.devnull, "w") as nowhere:
         sys.stdout = sys.stderr = nowhere
         results, note = run_test(sample, test=code, timeout=TIMEOUT_SECONDS)
-    is_right = all(result is True or (not isinstance(result, bool) and result > 0) for result in results)
+    is_right = all(
+        result is True or (not isinstance(result, bool) and result > 0) for result in results
+    )
     answer.send((is_right, str(note.get("error_message") or note)[:200]))
 
 
@@ -170,26 +189,41 @@ def ask_plain_python(question: Question, code: str) -> bool | None:
         return None
     for test in question.load().tests:
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, input=test.input, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, input=test.input, capture_output=True, text=True, timeout=120
+        )
         if not plain_execution.agree(done.stdout.encode(), test.output.encode(), TO_A_MILLIONTH):
             return False
     return True
 
 
-def compare(judge: Judge, questions: list[Question], answers: dict[str, Row]) -> Iterator[tuple[Verdict, Row]]:
+def compare(
+    judge: Judge, questions: list[Question], answers: dict[str, Row]
+) -> Iterator[tuple[Verdict, Row]]:
     """Judge one model's answers by both; yield what they say."""
-    codes = [(question, code) for question in questions for code in answers[question.id]["code_list"]]
-    verdicts = judge.judge([Program(code) for _, code in codes], [question.load() for question, _ in codes])
+    codes = [
+        (question, code) for question in questions for code in answers[question.id]["code_list"]
+    ]
+    verdicts = judge.judge(
+        [Program(code) for _, code in codes], [question.load() for question, _ in codes]
+    )
     for (question, code), verdict in zip(codes, verdicts, strict=True):
         theirs, note = judge_by_livecodebench(question, code)
-        record = {"problem": question.id, "ours": verdict.outcome.value, "theirs": theirs, "their_note": note}
+        record = {
+            "problem": question.id,
+            "ours": verdict.outcome.value,
+            "theirs": theirs,
+            "their_note": note,
+        }
         if theirs != verdict.is_accepted:
             record |= {"our_note": verdict.detail, "plain_python": ask_plain_python(question, code)}
         yield verdict, record
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, help="judge every n-th problem only")
     parser.add_argument("--workers", type=int)
@@ -208,7 +242,12 @@ def main() -> None:
                         print(json.dumps({"model": model, **record}), flush=True)
     by_both = {f"ours {ours}, theirs {theirs}": number for (ours, theirs), number in both.items()}
     agree = both[True, True] + both[False, False]
-    sums = {"answers": both.total(), "agree": agree, "disagree": both.total() - agree, "confirmed": confirmed}
+    sums = {
+        "answers": both.total(),
+        "agree": agree,
+        "disagree": both.total() - agree,
+        "confirmed": confirmed,
+    }
     print(json.dumps({"problems": len(questions), **by_both, **sums}))
 
 

@@ -50,7 +50,9 @@ def run_submission(package: Candidate, solution: Solution, *, seconds: float) ->
             return PlainVerdict("compile_error", complaint)
         validator: list[str] = []
         if package.checker.type == "program":
-            validator, complaint = _prepare(folder / "validator", str(package.checker.code), package.checker.language)
+            validator, complaint = _prepare(
+                folder / "validator", str(package.checker.code), package.checker.language
+            )
             if not validator:
                 return PlainVerdict("undecided", f"the validator does not build: {complaint}")
         for number, test in enumerate(package.tests, start=1):
@@ -68,14 +70,27 @@ def _prepare(folder: Path, code: str, language: str) -> tuple[list[str], str]:
         return [sys.executable, str(folder / "main.py")], ""
     (folder / "main.cpp").write_text(code, errors="surrogatepass")
     built = subprocess.run(
-        [*_CPP, "-o", "main", "main.cpp"], cwd=folder, capture_output=True, timeout=_BUILD_SECONDS, text=True
+        [*_CPP, "-o", "main", "main.cpp"],
+        cwd=folder,
+        capture_output=True,
+        timeout=_BUILD_SECONDS,
+        text=True,
     )
     errors = [line for line in built.stderr.splitlines() if "error" in line]
-    return ([str(folder / "main")], "") if not built.returncode else ([], (errors or ["no message"])[0][:200])
+    return (
+        ([str(folder / "main")], "")
+        if not built.returncode
+        else ([], (errors or ["no message"])[0][:200])
+    )
 
 
 def _run_test(
-    folder: Path, command: list[str], validator: list[str], test: TestCase, checker: Checker, seconds: float
+    folder: Path,
+    command: list[str],
+    validator: list[str],
+    test: TestCase,
+    checker: Checker,
+    seconds: float,
 ) -> PlainVerdict | None:
     """Return why a test failed, or None."""
     given, answer, output = folder / "input", folder / "answer", folder / "output"
@@ -88,7 +103,9 @@ def _run_test(
         return PlainVerdict("runtime_error", f"exit code {code}; {said}")
     if not validator:
         is_right = agree(output.read_bytes(), answer.read_bytes(), checker)
-        return None if is_right else PlainVerdict("wrong_answer", "the default validator refuses it")
+        return (
+            None if is_right else PlainVerdict("wrong_answer", "the default validator refuses it")
+        )
     feedback = folder / "feedback"
     feedback.mkdir(exist_ok=True)
     arguments = [*validator, str(given), str(answer), f"{feedback}/", *checker.arguments]
@@ -100,7 +117,9 @@ def _run_test(
     return PlainVerdict("undecided", f"the package's validator ended with {code}; {said}")
 
 
-def _run(command: list[str], stdin: Path, stdout: Path, seconds: float, folder: Path) -> tuple[int | None, str]:
+def _run(
+    command: list[str], stdin: Path, stdout: Path, seconds: float, folder: Path
+) -> tuple[int | None, str]:
     """Return exit code (None: killed by the clock, negative: a signal) and the last line of stderr."""
 
     def limit() -> None:
@@ -145,5 +164,8 @@ def _tokens_agree(ours: bytes, theirs: bytes, checker: Checker) -> bool:
         found, wanted = float(ours), float(theirs)
     except ValueError:
         return False
-    absolute, relative = checker.absolute or checker.tolerance or 0.0, checker.relative or checker.tolerance or 0.0
+    absolute, relative = (
+        checker.absolute or checker.tolerance or 0.0,
+        checker.relative or checker.tolerance or 0.0,
+    )
     return abs(found - wanted) <= max(absolute, relative * abs(wanted))

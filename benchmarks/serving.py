@@ -95,7 +95,12 @@ class Tally:
         self.notes[f"{kind}: {what}"[:200]] += 1
 
 
-SAID = {"right": "accepted", "wrong": "wrong_answer", "crashing": "runtime_error", "endless": "time_limit"}
+SAID = {
+    "right": "accepted",
+    "wrong": "wrong_answer",
+    "crashing": "runtime_error",
+    "endless": "time_limit",
+}
 SHARES: tuple[Kind, ...] = ("right",) * 12 + ("wrong",) * 5 + ("crashing",) * 2 + ("endless",)
 SQUARES = build_squares(10, 0.2)
 SENT = SQUARES.model_copy(update={"tests": SQUARES.tests[:4]})
@@ -114,7 +119,9 @@ async def ask_without_pause(url: str, number: int, until: float, tally: Tally) -
             await ask(http, kind, {"problems": [JUDGED], "programs": [program]}, chance, tally)
 
 
-async def ask(http: httpx.AsyncClient, kind: Kind, message: Any, chance: random.Random, tally: Tally) -> None:
+async def ask(
+    http: httpx.AsyncClient, kind: Kind, message: Any, chance: random.Random, tally: Tally
+) -> None:
     started = time.monotonic()
     try:
         while (answer := await http.post("/v1/judge", json=message)).status_code == 429:
@@ -139,7 +146,11 @@ async def watch(pid: int, tally: Tally, started: float, memory: list[float]) -> 
     while True:
         await asyncio.sleep(REPORT_SECONDS)
         memory.append(measure_memory_mib(pid))
-        row = {"seconds": round(time.monotonic() - started), "answers": tally.answers, "memory_mib": memory[-1]}
+        row = {
+            "seconds": round(time.monotonic() - started),
+            "answers": tally.answers,
+            "memory_mib": memory[-1],
+        }
         print(json.dumps(row), flush=True)
 
 
@@ -152,12 +163,16 @@ async def kill_now_and_then(pid: int, every: float, tally: Tally) -> None:
                 tally.kills += 1
 
 
-async def load(url: str, pid: int, *, clients: int, seconds: float, kill_every: float) -> dict[str, Any]:
+async def load(
+    url: str, pid: int, *, clients: int, seconds: float, kill_every: float
+) -> dict[str, Any]:
     tally, memory, started = Tally(), [], time.monotonic()
     beside = [asyncio.ensure_future(watch(pid, tally, started, memory))]
     if kill_every:
         beside.append(asyncio.ensure_future(kill_now_and_then(pid, kill_every, tally)))
-    await asyncio.gather(*(ask_without_pause(url, n, started + seconds, tally) for n in range(clients)))
+    await asyncio.gather(
+        *(ask_without_pause(url, n, started + seconds, tally) for n in range(clients))
+    )
     for task in beside:
         task.cancel()
     memory.append(measure_memory_mib(pid))
@@ -187,9 +202,13 @@ def measure_overhead(url: str, *, workers: int, rounds: int) -> dict[str, Any]:
     with Judge(workers=workers) as judge, JudgeClient(url) as client:
         for number in range(rounds + 2):
             for name, judging in (("in_process", judge), ("http", client)):
-                sources = [f"{SOURCES['right']}# {name} {number} {index}\n" for index in range(BATCH_SIZE)]
+                sources = [
+                    f"{SOURCES['right']}# {name} {number} {index}\n" for index in range(BATCH_SIZE)
+                ]
                 started = time.perf_counter()
-                verdicts: list[Verdict] = judging.judge([Program(source) for source in sources], [problem] * BATCH_SIZE)
+                verdicts: list[Verdict] = judging.judge(
+                    [Program(source) for source in sources], [problem] * BATCH_SIZE
+                )
                 if number >= 2:
                     seconds[name].append(time.perf_counter() - started)
                 assert all(verdict.is_accepted for verdict in verdicts)
@@ -206,19 +225,37 @@ def measure_overhead(url: str, *, workers: int, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["load", "overhead"])
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--kill-every", type=float, default=0, help="seconds between kills of a sandbox; 0: none")
-    parser.add_argument("--max-queued", type=int, default=1024, help="what the service takes at most")
+    parser.add_argument(
+        "--kill-every", type=float, default=0, help="seconds between kills of a sandbox; 0: none"
+    )
+    parser.add_argument(
+        "--max-queued", type=int, default=1024, help="what the service takes at most"
+    )
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
-    options = ["--workers", str(given.workers), "--max-queued", str(given.max_queued), "--no-self-test"]
+    options = [
+        "--workers",
+        str(given.workers),
+        "--max-queued",
+        str(given.max_queued),
+        "--no-self-test",
+    ]
     with serving(*options) as (url, process):
         if given.what == "load":
-            run = load(url, process.pid, clients=given.clients, seconds=given.seconds, kill_every=given.kill_every)
+            run = load(
+                url,
+                process.pid,
+                clients=given.clients,
+                seconds=given.seconds,
+                kill_every=given.kill_every,
+            )
             print(json.dumps(asyncio.run(run)))
         else:
             print(json.dumps(measure_overhead(url, workers=given.workers, rounds=given.rounds)))

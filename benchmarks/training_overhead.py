@@ -61,21 +61,35 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
     with tempfile.TemporaryDirectory() as folder, Judge(workers=1, stop="first_failure") as judge:
         arguments = build_arguments(config, batches, output_dir=Path(folder) / "scratch")
         if trainer_name == "ours":
-            inputs = EngineInputs(config, policy, tasks, judge, RunDirectory(Path(folder)), Observer())
+            inputs = EngineInputs(
+                config, policy, tasks, judge, RunDirectory(Path(folder)), Observer()
+            )
             trainer: GRPOTrainer = build_trainer(inputs, RunClock())
         else:
             problems = {task.problem.id: task.problem for task in tasks.train}
 
-            def reward(completions: list[Any], problem_id: list[str], **_: Any) -> list[float | None]:
-                programs = [extract_program(c[0]["content"], is_truncated=False) for c in completions]
-                return score_verdicts(judge.judge(programs, [problems[name] for name in problem_id]))
+            def reward(
+                completions: list[Any], problem_id: list[str], **_: Any
+            ) -> list[float | None]:
+                programs = [
+                    extract_program(c[0]["content"], is_truncated=False) for c in completions
+                ]
+                return score_verdicts(
+                    judge.judge(programs, [problems[name] for name in problem_id])
+                )
 
             rows = [
-                {"prompt": [{"role": "user", "content": task.prompt.text}], "problem_id": task.problem.id}
+                {
+                    "prompt": [{"role": "user", "content": task.prompt.text}],
+                    "problem_id": task.problem.id,
+                }
                 for task in tasks.train
             ]
             order = order_problems(
-                len(rows), num_steps=num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
+                len(rows),
+                num_steps=num_steps,
+                train_batch_size=config.batch.train_batch_size,
+                seed=config.seed,
             )
             trainer = (FrugalGRPOTrainer if trainer_name == "frugal" else GRPOTrainer)(
                 model=policy.model,

@@ -81,7 +81,12 @@ def render_commands() -> str:
     # Whoever asks, `microcoder` is what is typed.
     sys.argv = ["microcoder"]
     text = build_app().generate_docs(output_format="markdown", recursive=True)
-    head = ["# Commands", "", "Every command with its options. Written by `make docs` from the code.", ""]
+    head = [
+        "# Commands",
+        "",
+        "Every command with its options. Written by `make docs` from the code.",
+        "",
+    ]
     return "\n".join([*head, text[text.index("## microcoder judge") :].rstrip(), ""])
 
 
@@ -97,7 +102,9 @@ def _code(default: str) -> str:
 def _attributes(noun: type) -> list[str]:
     """List a dataclass's fields with the docstrings under them."""
     meanings = attribute_docstrings(noun)
-    rows = [f"| `{field.name}` | {meanings.get(field.name, '')} |" for field in dataclasses.fields(noun)]
+    rows = [
+        f"| `{field.name}` | {meanings.get(field.name, '')} |" for field in dataclasses.fields(noun)
+    ]
     return ["| field | meaning |", "| --- | --- |", *rows]
 
 

@@ -46,7 +46,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         outside = _outside(page.file.src_uri, match[2])
         if outside is None:
             return match[0]
-        return match[1] + posixpath.relpath(_address(outside), posixpath.dirname(page.file.src_uri) or ".")
+        return match[1] + posixpath.relpath(
+            _address(outside), posixpath.dirname(page.file.src_uri) or "."
+        )
 
     return _LINK.sub(replace, markdown)
 
@@ -68,7 +70,9 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Load from the site itself what the offline plugin loads from a server; name the search for readers of screens."""
-    return output.replace(_SHIM, get_relative_url("assets/iframe-worker.js", page.url)).replace(*_NAMED_SEARCH)
+    return output.replace(_SHIM, get_relative_url("assets/iframe-worker.js", page.url)).replace(
+        *_NAMED_SEARCH
+    )
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
@@ -86,11 +90,15 @@ def on_post_build(config: MkDocsConfig) -> None:
     """Write llms.txt (https://llmstxt.org): every page with its first sentence, beside the pages' Markdown."""
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
     section = None
-    for page in sorted(_PAGES, key=lambda page: config.extra["order"].get(page.file.src_uri, len(_PAGES))):
+    for page in sorted(
+        _PAGES, key=lambda page: config.extra["order"].get(page.file.src_uri, len(_PAGES))
+    ):
         if (name := _section_of(page)) != section:
             lines += ["", f"## {name}", ""]
             section = name
-        lines.append(f"- [{page.title}]({page.file.src_uri}): {_first_sentence(page.markdown or '')}")
+        lines.append(
+            f"- [{page.title}]({page.file.src_uri}): {_first_sentence(page.markdown or '')}"
+        )
         copy = Path(config.site_dir, page.file.src_uri)
         copy.write_text(page.markdown or "", encoding="utf-8")
     Path(config.site_dir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -111,7 +119,11 @@ def _address(path: str) -> str:
 def _text_of(path: Path) -> str:
     if path.is_file():
         return path.read_text(encoding="utf-8")
-    return "\n".join(str(one.relative_to(ROOT)) for one in sorted(path.rglob("*")) if one.suffix not in ("", ".pyc"))
+    return "\n".join(
+        str(one.relative_to(ROOT))
+        for one in sorted(path.rglob("*"))
+        if one.suffix not in ("", ".pyc")
+    )
 
 
 def _section_of(page: Page) -> str:
@@ -123,6 +135,8 @@ def _first_sentence(markdown: str) -> str:
     """Return the first sentence that is no heading, table, picture, code or HTML."""
     plain = re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
     paragraphs = (part.strip() for part in plain.split("\n\n"))
-    text = next((part for part in paragraphs if part and not re.match(r"#|!|\||<|:::|    |- ", part)), "")
+    text = next(
+        (part for part in paragraphs if part and not re.match(r"#|!|\||<|:::|    |- ", part)), ""
+    )
     linked = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(text.split()))
     return re.split(r"(?<=[.?!]) ", linked)[0]

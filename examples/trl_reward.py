@@ -18,7 +18,10 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from microcoder.integrations.trl import CodeReward
 
 TASKS = [
-    {"prompt": f"Read two integers and print the {name}.", "tests": json.dumps([{"input": "6 3", "output": answer}])}
+    {
+        "prompt": f"Read two integers and print the {name}.",
+        "tests": json.dumps([{"input": "6 3", "output": answer}]),
+    }
     for name, answer in {"sum": "9", "product": "18", "difference": "3", "larger one": "6"}.items()
 ]
 
@@ -37,7 +40,9 @@ def main(model: str) -> None:
             report_to="none",
             logging_steps=1,
         )
-        trainer = GRPOTrainer(model, CodeReward(), args=arguments, train_dataset=Dataset.from_list(TASKS))
+        trainer = GRPOTrainer(
+            model, CodeReward(), args=arguments, train_dataset=Dataset.from_list(TASKS)
+        )
         trainer.train()
 
 

@@ -40,21 +40,32 @@ def judge_both_ways(work: Work, *, share: float = 1 / 3) -> Iterator[MeasuredVal
     """
     run = RunDirectory(next(iter(work.runs.values())))
     if work.config.evaluator.comparison != "robust":
-        raise DataError(f"{run.root} was trained with comparison = {work.config.evaluator.comparison!r}, not robust")
+        raise DataError(
+            f"{run.root} was trained with comparison = {work.config.evaluator.comparison!r}, not robust"
+        )
     evaluator = work.config.evaluator.model_copy(update={"comparison": "strict"})
-    tasks = {t.problem.id: t for t in load_tasks(work.config.model_copy(update={"evaluator": evaluator})).train}
+    tasks = {
+        t.problem.id: t
+        for t in load_tasks(work.config.model_copy(update={"evaluator": evaluator})).train
+    }
     steps = steps_in(run.rollouts)
     gaps: dict[int, float] = {}
     with open_judge(evaluator) as (judge, _):
         for step in steps:
-            rows = [row for row in read_rollouts(run.rollout_file(step)) if row["reward"] is not None]
+            rows = [
+                row for row in read_rollouts(run.rollout_file(step)) if row["reward"] is not None
+            ]
             both = _judge_accepted(rows, tasks, judge)
             gaps[step] = fmean(robust - strict for robust, strict in both)
             if step == steps[0]:
                 yield from _by_problem(rows, both, seed=work.seed)
     num = max(1, round(share * len(steps)))
-    yield MeasuredValue("gap", "early", f"seed{work.seed}", fmean(gaps[step] for step in steps[:num]))
-    yield MeasuredValue("gap", "late", f"seed{work.seed}", fmean(gaps[step] for step in steps[-num:]))
+    yield MeasuredValue(
+        "gap", "early", f"seed{work.seed}", fmean(gaps[step] for step in steps[:num])
+    )
+    yield MeasuredValue(
+        "gap", "late", f"seed{work.seed}", fmean(gaps[step] for step in steps[-num:])
+    )
 
 
 def _judge_accepted(
@@ -64,11 +75,14 @@ def _judge_accepted(
     wanted = [row for row in rows if row["verdict"] == ACCEPTED]
     problems = [tasks[row["problem_id"]].problem for row in wanted]
     programs = [
-        Program(code=row["program"], language=problem.language) for row, problem in zip(wanted, problems, strict=True)
+        Program(code=row["program"], language=problem.language)
+        for row, problem in zip(wanted, problems, strict=True)
     ]
     verdicts = judge.judge(programs, problems)
     if faults := [verdict for verdict in verdicts if not verdict.is_scorable]:
-        raise EvaluatorFault(f"{len(faults)} of {len(verdicts)} programs could not be judged anew: {faults[0].detail}")
+        raise EvaluatorFault(
+            f"{len(faults)} of {len(verdicts)} programs could not be judged anew: {faults[0].detail}"
+        )
     anew = iter(verdicts)
     judged = []
     for row in rows:
@@ -85,7 +99,9 @@ def _by_problem(
         of[row["problem_id"]].append(pair)
     for problem, pairs in of.items():
         for level, place in (("robust", 0), ("strict", 1)):
-            yield MeasuredValue("accepted", level, f"seed{seed}/{problem}", fmean(pair[place] for pair in pairs))
+            yield MeasuredValue(
+                "accepted", level, f"seed{seed}/{problem}", fmean(pair[place] for pair in pairs)
+            )
 
 
 def step_under_rules(
@@ -107,7 +123,9 @@ def step_under_rules(
     # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
     one_step = {"num_steps": 1, "evaluation.seed": work.config.evaluation.seed + 1000 * work.seed}
     for level, keys in rules.items():
-        config = load_config(TrainConfig, layers=[work.config.model_dump(mode="json"), keys, one_step])
+        config = load_config(
+            TrainConfig, layers=[work.config.model_dump(mode="json"), keys, one_step]
+        )
         run = RunDirectory(work.folder / re.sub(r"\W+", "_", level))
         run_training(config, run_directory=run.root, observer=Observer())
         first = first or run
@@ -132,7 +150,9 @@ def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:
         )
 
 
-def _measure(config: TrainConfig, run: RunDirectory, repeat_window_tokens: int) -> dict[str, float | None]:
+def _measure(
+    config: TrainConfig, run: RunDirectory, repeat_window_tokens: int
+) -> dict[str, float | None]:
     from microcoder.train.run.warm import find_model
 
     before = Path(find_model(config, Observer()))
@@ -206,7 +226,9 @@ def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[Token
             asked = render_chat(tokenizer, [{"role": "user", "content": row["prompt"]}], {})
             prompt = tokenizer(asked, add_special_tokens=False)["input_ids"]
             accepted = row["verdict"] == "accepted"
-            responses.append(TokenizedResponse(tuple(prompt), tuple(ids), row["is_truncated"], accepted))
+            responses.append(
+                TokenizedResponse(tuple(prompt), tuple(ids), row["is_truncated"], accepted)
+            )
     return responses
 
 
@@ -229,7 +251,9 @@ def contrast_repeats(shifts: Sequence[Shift], *, window_tokens: int) -> float | 
 def _loops(ids: Sequence[int], window: int) -> bool:
     """Return whether the last tokens equal those that stand p before, for a p of at most the window."""
     last = ids[-window:]
-    return any(len(ids) >= window + p and ids[-window - p : -p] == last for p in range(1, window + 1))
+    return any(
+        len(ids) >= window + p and ids[-window - p : -p] == last for p in range(1, window + 1)
+    )
 
 
 def _log_probabilities(folder: Path, responses: Sequence[TokenizedResponse]) -> list[float]:
@@ -239,18 +263,25 @@ def _log_probabilities(folder: Path, responses: Sequence[TokenizedResponse]) -> 
 
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
     found = [0.0] * len(responses)
-    order = sorted(range(len(responses)), key=lambda row: len(responses[row].prompt_ids + responses[row].token_ids))
+    order = sorted(
+        range(len(responses)),
+        key=lambda row: len(responses[row].prompt_ids + responses[row].token_ids),
+    )
     for start in range(0, len(order), _ROWS_AT_ONCE):
         rows = order[start : start + _ROWS_AT_ONCE]
         texts = [torch.tensor(responses[row].prompt_ids + responses[row].token_ids) for row in rows]
         ids = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
-        mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(text) for text in texts], batch_first=True)
+        mask = torch.nn.utils.rnn.pad_sequence(
+            [torch.ones_like(text) for text in texts], batch_first=True
+        )
         with torch.no_grad():
             logps = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float().log_softmax(-1)
         each = logps.gather(-1, ids[:, 1:, None])[..., 0]
         for place, row in enumerate(rows):
             first = len(responses[row].prompt_ids) - 1
-            found[row] = each[place, first : first + len(responses[row].token_ids)].double().sum().item()
+            found[row] = (
+                each[place, first : first + len(responses[row].token_ids)].double().sum().item()
+            )
     return found
 
 
@@ -295,7 +326,10 @@ def sweep_temperatures(
     """
     untrained, trained = (
         _probe(work, label, keys, grid, num_problems, converged_diversity)
-        for label, keys in (("untrained", {}), ("trained", _as_model(next(iter(work.runs.values())) / "model")))
+        for label, keys in (
+            ("untrained", {}),
+            ("trained", _as_model(next(iter(work.runs.values())) / "model")),
+        )
     )
     unit = f"seed{work.seed}"
     yield MeasuredValue("chosen", "rule", unit, untrained.choice.temperature)
@@ -328,7 +362,12 @@ class _AfterProbe(Observer):
 
 
 def _probe(
-    work: Work, label: str, keys: dict[str, Any], grid: Sequence[float], num_problems: int, converged_diversity: float
+    work: Work,
+    label: str,
+    keys: dict[str, Any],
+    grid: Sequence[float],
+    num_problems: int,
+    converged_diversity: float,
 ) -> Probe:
 
     temperature = {
@@ -346,5 +385,9 @@ def _probe(
     run = RunDirectory(work.folder / f"probe-{label}")
     if not run.probe.exists():
         with suppress(_ProbeMade):
-            run_training(load_config(TrainConfig, layers=layers), run_directory=run.root, observer=_AfterProbe())
+            run_training(
+                load_config(TrainConfig, layers=layers),
+                run_directory=run.root,
+                observer=_AfterProbe(),
+            )
     return read_probe(run)

@@ -26,7 +26,10 @@ def write_records(runs: Path) -> None:
     studies = find_studies(None)
     (catalogue,) = runs.glob("*/runs.json")
     code = catalogue.parent.name
-    planned = [plan_work(study, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM) for study in studies]
+    planned = [
+        plan_work(study, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM)
+        for study in studies
+    ]
     works = [work for works in planned for work in works if work.seed < SEEDS_FROM + NUM_SEEDS]
     pack_records(works, RECORDS)
 
@@ -37,7 +40,9 @@ def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
     with unpacked(INSIGHTS_FOLDER / "all-records.tar.xz") as runs:
         published = judge_studies(studies, scale=QUICK, root=runs.parent, code=runs.name)
     with unpacked(RECORDS) as runs:
-        repeated = judge_studies(studies, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM)
+        repeated = judge_studies(
+            studies, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM
+        )
     return published, repeated
 
 
@@ -48,7 +53,12 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
     for name in [*INSIGHTS, *(name for name in before if name not in INSIGHTS)]:
         study, old = before[name]
         new = after[name][1]
-        if old.primary is None or old.primary.effect is None or new.primary is None or new.primary.effect is None:
+        if (
+            old.primary is None
+            or old.primary.effect is None
+            or new.primary is None
+            or new.primary.effect is None
+        ):
             continue
         has_sign = old.primary.effect.value * new.primary.effect.value > 0
         signs.append(has_sign)

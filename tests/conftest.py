@@ -50,7 +50,9 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     if gone := [str(path) for path in places if not path.exists()]:
-        raise pytest.UsageError(f"tests/conftest.py: LONGEST names files that are not there: {', '.join(gone)}")
+        raise pytest.UsageError(
+            f"tests/conftest.py: LONGEST names files that are not there: {', '.join(gone)}"
+        )
     items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
 
 
@@ -107,7 +109,9 @@ def two_nodes() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
         allow_slow_start(os.environ)
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        nodes = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+        )
         nodes.add_node(num_cpus=1)
         ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
         yield nodes

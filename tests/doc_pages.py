@@ -20,10 +20,16 @@ DOCS = ROOT / "docs"
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
-        *(page for name in ("docs", "recipes", "studies", "examples") for page in (ROOT / name).rglob("*.md")),
+        *(
+            page
+            for name in ("docs", "recipes", "studies", "examples")
+            for page in (ROOT / name).rglob("*.md")
+        ),
     ]
 )
-_FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^```(\w*)(?: title=\"([^\"]+)\")?[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _LINK = re.compile(r"(?<!!)\[[^]\n]*(?:\n[^]\n]*)?\]\(([^)\s]+)\)|!\[[^]]*\]\(([^)\s]+)\)")
 
 
@@ -51,7 +57,10 @@ def links_of(text: str) -> Iterator[str]:
 def anchors_of(text: str) -> set[str]:
     """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*?)(?: \{#([\w-]+)\})?$", _FENCE.sub("", text), re.MULTILINE)
-    return {name or re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", words.lower()).strip()) for words, name in headings}
+    return {
+        name or re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", words.lower()).strip())
+        for words, name in headings
+    }
 
 
 def stand_in(name: str, checkpoint: Path, hub: Path) -> dict[str, str]:
@@ -72,11 +81,15 @@ def shell(variables: Variables | None = None) -> dict[str, str]:
     return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **(variables or {})}
 
 
-def type_in(text: str, folder: Path, variables: Variables | None = None, *, errors: int = subprocess.PIPE) -> str:
+def type_in(
+    text: str, folder: Path, variables: Variables | None = None, *, errors: int = subprocess.PIPE
+) -> str:
     """Type a command as a reader does, see that it succeeds, and return what it prints."""
     command = ["bash", "-e", "-o", "pipefail", "-c", text]
     here, pipe = shell(variables), subprocess.PIPE
-    done = subprocess.run(command, cwd=folder, env=here, text=True, stdout=pipe, stderr=errors, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=here, text=True, stdout=pipe, stderr=errors, check=False
+    )
     assert done.returncode == 0, f"{text}\n{done.stdout[-4000:]}{(done.stderr or '')[-3000:]}"
     return done.stdout
 
@@ -116,11 +129,17 @@ def do_tutorial(
         elif block.language == "console":
             options = "".join(end for word, end in (more or {}).items() if word in block.text)
             text = block.text.rstrip() + options
-            output = run_here(text, folder) if is_here else type_in(text, folder, environment, errors=subprocess.STDOUT)
+            output = (
+                run_here(text, folder)
+                if is_here
+                else type_in(text, folder, environment, errors=subprocess.STDOUT)
+            )
             everything += output
         elif block.language == "text":
             lines, told = iter(output.splitlines()), f"what came:\n{output}"
             for shown in block.text.splitlines():
                 pattern = ".*".join(re.escape(part.strip()) for part in shown.split("…"))
-                assert any(re.search(pattern, line) for line in lines), f"{page.name} shows {shown!r}; {told}"
+                assert any(re.search(pattern, line) for line in lines), (
+                    f"{page.name} shows {shown!r}; {told}"
+                )
     return everything

@@ -54,20 +54,27 @@ def find_versions() -> dict[str, str]:
     return found
 
 
-def run_parts(names: Sequence[str], made_with: Mapping[str, Mapping[str, str]]) -> dict[str, Values]:
+def run_parts(
+    names: Sequence[str], made_with: Mapping[str, Mapping[str, str]]
+) -> dict[str, Values]:
     """Run parts and say what each cost; leave out, aloud, what this machine cannot compare."""
     versions, found = find_versions(), {}
     for name in names:
         make, _ = PARTS[name]
         made = made_with.get(name, {})
-        others = [f"{key} {made[key]}, here {versions[key]}" for key in made if made[key] != versions[key]]
+        others = [
+            f"{key} {made[key]}, here {versions[key]}" for key in made if made[key] != versions[key]
+        ]
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="golden-") as folder:
             try:
                 if others:
                     raise Skipped(f"its values were made with {', '.join(others)}")
                 found[name] = make(Path(folder))
-                print(f"{name}: {len(found[name])} values, {time.monotonic() - start:.0f} s", flush=True)
+                print(
+                    f"{name}: {len(found[name])} values, {time.monotonic() - start:.0f} s",
+                    flush=True,
+                )
             except Skipped as why:
                 print(f"skipped: {name}: {why}", flush=True)
     return found
@@ -76,8 +83,17 @@ def run_parts(names: Sequence[str], made_with: Mapping[str, Mapping[str, str]]) 
 def main_golden() -> int:
     """Compare, or write, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the pack anew; a part that is skipped stays")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument(
+        "--write", action="store_true", help="write the pack anew; a part that is skipped stays"
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=PARTS,
+        default=list(PARTS),
+        metavar="PART",
+        help=", ".join(PARTS),
+    )
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     # As pytest has it; a benchmark has the name of a folder here.
@@ -96,7 +112,9 @@ def main_golden() -> int:
         print(f"{len(moved)} values written to {PACK.name}")
         return 0
     same = (
-        "every value is as it was" if len(found) == len(options.only) else "every value that was compared is as it was"
+        "every value is as it was"
+        if len(found) == len(options.only)
+        else "every value that was compared is as it was"
     )
     print(f"{len(moved)} values moved" if moved else same)
     return 1 if moved else 0

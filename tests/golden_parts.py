@@ -31,7 +31,10 @@ def compare_pairs(_: Path) -> Values:
 
     from judge.output_pairs import PAIRS, read_decisions, unescape  # pyrefly: ignore[missing-import]
 
-    table = [(Checker(), unescape(output), unescape(expected)) for output, expected, *_ in read_decisions("Outputs")]
+    table = [
+        (Checker(), unescape(output), unescape(expected))
+        for output, expected, *_ in read_decisions("Outputs")
+    ]
     found = {}
     for checker, output, expected in (*((c, o, e) for c, _, o, e in PAIRS), *table):
         comparison = compare_output(output, expected, checker)
@@ -78,7 +81,11 @@ def read_formats(_: Path) -> Values:
         found[f"published {name}"] = digest(Problem.from_row(published.row).model_dump(mode="json"))
 
     def say(row: Any) -> str:
-        return f"{row.reason}: {shorten(row.detail)}" if isinstance(row, Rejection) else digest(row.model_dump_json())
+        return (
+            f"{row.reason}: {shorten(row.detail)}"
+            if isinstance(row, Rejection)
+            else digest(row.model_dump_json())
+        )
 
     for name, places in MUST_HAVE.items():
         for wrong in (None, 7, [7], "half \ud800"):
@@ -99,7 +106,10 @@ def build_corpus(folder: Path) -> Values:
     recipe.write_text(recipe.read_text().replace(f"{folder}/", ""))
     with chdir(folder):
         said = build(Path(recipe.name))
-    found = {f"step {step['step']}": json.dumps(without_measures(step), sort_keys=True) for step in said["steps"]}
+    found = {
+        f"step {step['step']}": json.dumps(without_measures(step), sort_keys=True)
+        for step in said["steps"]
+    }
     for path in sorted((folder / "corpus").rglob("*")):
         name = path.relative_to(folder / "corpus").as_posix()
         if not path.is_file() or name.startswith(".work"):
@@ -109,13 +119,19 @@ def build_corpus(folder: Path) -> Values:
             found[f"{name} bytes"] = digest(path.read_bytes())
         if name.startswith("lineage"):
             found |= {
-                f"{name} row {n}": digest(row) for n, row in enumerate(pyarrow.parquet.read_table(path).to_pylist())
+                f"{name} row {n}": digest(row)
+                for n, row in enumerate(pyarrow.parquet.read_table(path).to_pylist())
             }
         elif path.suffix == ".parquet":
             for place, row in enumerate(pyarrow.parquet.read_table(path).to_pylist()):
-                found |= {f"{name} row {place} {field}": digest(value) for field, value in row.items()}
+                found |= {
+                    f"{name} row {place} {field}": digest(value) for field, value in row.items()
+                }
         elif path.suffix == ".md":
-            found |= {f"{name} line {n}": digest(line) for n, line in enumerate(path.read_text().splitlines(), 1)}
+            found |= {
+                f"{name} line {n}": digest(line)
+                for n, line in enumerate(path.read_text().splitlines(), 1)
+            }
     return found
 
 
@@ -142,7 +158,10 @@ def say_run(run: RunDirectory) -> Values:
     for kind, rows in (("metrics", run.read_metrics()), ("evaluation", run.read_evaluations())):
         for row in rows:
             found |= flatten(without_measures(row), f"{kind} of step {row['step']}")
-    for path in (*sorted(run.rollouts.glob("*.parquet")), *sorted(run.evaluation_samples.glob("*.parquet"))):
+    for path in (
+        *sorted(run.rollouts.glob("*.parquet")),
+        *sorted(run.evaluation_samples.glob("*.parquet")),
+    ):
         for place, row in enumerate(read_rollouts(path)):
             found[f"{path.parent.name}/{path.stem} row {place}"] = digest(without_measures(row))
     for name, tensor in load_file(run.model / "model.safetensors").items():
@@ -173,7 +192,16 @@ def train_trl(folder: Path) -> Values:
     words = [word for key, value in SMALL.items() for word in (f"--{key}", value)]
     warm_model()
     with chdir(MODELS.name), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        main(["train", "-c", str(ROOT / "recipes/micro/config.toml"), "--run-dir", str(folder / "run"), *words])
+        main(
+            [
+                "train",
+                "-c",
+                str(ROOT / "recipes/micro/config.toml"),
+                "--run-dir",
+                str(folder / "run"),
+                *words,
+            ]
+        )
     return say_run(RunDirectory(folder / "run"))
 
 
@@ -201,7 +229,9 @@ def evaluate(folder: Path) -> Values:
         results = run(config, Path("run"))
     found = flatten(without_measures({k: v for k, v in results.items() if k != "cells"}), "results")
     for cell in results["cells"]:
-        found[f"cell {cell['platform']} {cell['difficulty']} {cell['k']}"] = digest(without_measures(cell))
+        found[f"cell {cell['platform']} {cell['difficulty']} {cell['k']}"] = digest(
+            without_measures(cell)
+        )
     for path in sorted((folder / "run").glob("*")):
         if path.suffix == ".jsonl":
             rows = [without_measures(json.loads(line)) for line in path.read_text().splitlines()]
@@ -215,15 +245,29 @@ QUESTIONS = (
     *(f"/api/index?run={run}" for run in ("one", "two", "eval", "judged", "nobody")),
     *("/api/search?run=one&text=both%3E%20numbers", "/api/search?run=one&text=n%5Bmu%5D&regex=yes"),
     *("/api/search?run=one&text=(&regex=yes", "/api/search?run=one&text=x&field=nothing"),
-    *("/api/rollout?run=one&id=train/1/0", "/api/rollout?run=one&id=train/8/3", "/api/rollout?run=one&id=heldout/4/2"),
-    *("/api/rollout?run=two&id=train/1/0", "/api/rollout?run=eval&id=../../x", "/api/rollout?run=one&id=train/1/999"),
+    *(
+        "/api/rollout?run=one&id=train/1/0",
+        "/api/rollout?run=one&id=train/8/3",
+        "/api/rollout?run=one&id=heldout/4/2",
+    ),
+    *(
+        "/api/rollout?run=two&id=train/1/0",
+        "/api/rollout?run=eval&id=../../x",
+        "/api/rollout?run=one&id=train/1/999",
+    ),
     *("/api/test?run=one&problem=train/001&test=0", "/api/test?run=one&problem=train/001&test=-1"),
 )
 
 
 def view(folder: Path) -> Values:
     """The viewer over a training, an unfinished one, an evaluation and verdicts: its index, its answers."""
-    from viewer_runs import serving, write_evaluation, write_problems, write_training, write_verdicts
+    from viewer_runs import (
+        serving,
+        write_evaluation,
+        write_problems,
+        write_training,
+        write_verdicts,
+    )
 
     write_training(folder / "one", manifest={"name": "one"})
     write_training(folder / "two", manifest={"name": "two"}, seed=1, num_steps=4, is_finished=False)
@@ -239,7 +283,11 @@ def view(folder: Path) -> Values:
         for question in QUESTIONS:
             answer = httpx.get(f"http://127.0.0.1:{server.server_address[1]}{question}", timeout=60)
             kind = answer.headers["Content-Type"].partition(";")[0]
-            text = answer.content if kind == "application/octet-stream" else steady(answer.text, folder)
+            text = (
+                answer.content
+                if kind == "application/octet-stream"
+                else steady(answer.text, folder)
+            )
             found[f"GET {question}"] = f"{answer.status_code} {kind} {digest(text)}"
     return found
 
@@ -254,7 +302,9 @@ def report(folder: Path) -> Values:
         study = find_studies("kl_and_clip")[0]
         for run in plan_work(study, scale="quick", root=folder / "runs"):
             if run.seed < 3 and (run.name, run.seed) != ("KL", 2):
-                write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
+                write_run(
+                    run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed)
+                )
         words = ["--all", "--quick", "--runs", str(folder / "runs"), "-o", str(folder / "study")]
         main(["study", "--report", *words])
     # The folder of a study's runs has a digest of the code that decides their results.

@@ -12,7 +12,9 @@ from microcoder import __version__
 
 ROOT = Path(__file__).parents[1]
 Values = dict[str, str]
-_MEASURED = re.compile(r"seconds|memory_mib|per_second|started|ended|isolation|^(machine|git|packages|environment)$")
+_MEASURED = re.compile(
+    r"seconds|memory_mib|per_second|started|ended|isolation|^(machine|git|packages|environment)$"
+)
 """Keys of records that tell of the machine."""
 
 
@@ -49,14 +51,22 @@ def steady(text: str, *places: Path | str) -> str:
 def without_measures(value: Any) -> Any:
     """Return a record without what was measured on this machine."""
     if isinstance(value, Mapping):
-        return {key: without_measures(one) for key, one in value.items() if not _MEASURED.search(str(key))}
+        return {
+            key: without_measures(one)
+            for key, one in value.items()
+            if not _MEASURED.search(str(key))
+        }
     return [without_measures(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def flatten(value: Any, name: str) -> Values:
     """Return the leaves of a record under dotted names."""
     if isinstance(value, Mapping) and value:
-        return {key: leaf for part in value for key, leaf in flatten(value[part], f"{name}.{part}").items()}
+        return {
+            key: leaf
+            for part in value
+            for key, leaf in flatten(value[part], f"{name}.{part}").items()
+        }
     return {name: shorten(json.dumps(value, sort_keys=True, default=str))}
 
 
@@ -65,7 +75,9 @@ def compare_packs(old: Mapping[str, Values], new: Mapping[str, Values]) -> list[
     lines = []
     for part, values in new.items():
         before = old.get(part, {})
-        lines += [f"{part}/{name}: gone, was {before[name]}" for name in before.keys() - values.keys()]
+        lines += [
+            f"{part}/{name}: gone, was {before[name]}" for name in before.keys() - values.keys()
+        ]
         lines += [f"{part}/{name}: new, {values[name]}" for name in values.keys() - before.keys()]
         lines += [
             f"{part}/{name}: {before[name]} -> {values[name]}"

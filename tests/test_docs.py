@@ -47,32 +47,53 @@ def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["docs/reference.md", "docs/commands.md", "docs/results.md", "README.md"])
+@pytest.mark.parametrize(
+    "name", ["docs/reference.md", "docs/commands.md", "docs/results.md", "README.md"]
+)
 def test_generated_pages_are_up_to_date(name: str) -> None:
     generated = runpy.run_path(str(DOCS / "generate.py"))["PAGES"][name]()
     assert (ROOT / name).read_text(encoding="utf-8") == generated, "run: make docs"
 
 
 def test_links_lead_somewhere_and_no_page_holds_the_marks_of_a_merge() -> None:
-    wrong = [f"{name_of(page)}: {link}" for page in PAGES for link in links_of(text_of(page)) if is_dead(link, page)]
+    wrong = [
+        f"{name_of(page)}: {link}"
+        for page in PAGES
+        for link in links_of(text_of(page))
+        if is_dead(link, page)
+    ]
     assert not wrong
-    assert not [name_of(page) for page in PAGES if re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)]
+    assert not [
+        name_of(page)
+        for page in PAGES
+        if re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)
+    ]
 
 
 def test_pages_are_few_and_short() -> None:
     """What is written by hand: neither what code writes nor the pages of studies."""
     written = {"reference.md", "commands.md", "results.md", "judges-results.md"}
     written |= {"insights/README.md", "insights/repeated.md"}
-    pages = [page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).as_posix() not in written]
+    pages = [
+        page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).as_posix() not in written
+    ]
     studies = {path.stem for path in (DOCS.parent / "studies").rglob("*.toml")}
-    pages = [page for page in pages if not (page.parent.name == "insights" and page.stem in studies)]
+    pages = [
+        page for page in pages if not (page.parent.name == "insights" and page.stem in studies)
+    ]
     assert len(pages) <= 40
     assert sum(len(text_of(page).split()) for page in pages) <= 33_800
 
 
 def test_little_is_to_be_read_before_a_change() -> None:
-    rows = [line.split("|")[2] for line in text_of(DOCS / "changing.md").splitlines() if "../src/" in line]
-    lines = {row: sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row)) for row in rows}
+    rows = [
+        line.split("|")[2]
+        for line in text_of(DOCS / "changing.md").splitlines()
+        if "../src/" in line
+    ]
+    lines = {
+        row: sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row)) for row in rows
+    }
     assert len(rows) >= 10
     assert not {row: count for row, count in lines.items() if count > 400}
 
@@ -102,7 +123,10 @@ def test_make_has_the_targets_that_pages_name() -> None:
     targets = set(re.findall(r"^([a-z-]+):", text_of(ROOT / "Makefile"), re.M))
     named = re.compile(r"(?:^ {4}|`|\$ |^)make (?:\w+=\S* )*([a-z-]+)(?=\s+#|[ `\n]|$)", re.M)
     wrong = [
-        f"{name_of(page)}: {name}" for page in CURRENT for name in named.findall(text_of(page)) if name not in targets
+        f"{name_of(page)}: {name}"
+        for page in CURRENT
+        for name in named.findall(text_of(page))
+        if name not in targets
     ]
     assert not wrong
 
@@ -122,25 +146,49 @@ def test_what_pages_of_other_programs_install_is_what_their_tests_install() -> N
 
 def test_the_demo_trains_and_compares_three_masks() -> None:
     """README and the recipe's page say so; a merge once left one."""
-    made = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    lines = [shlex.split(line.partition(" >")[0]) for line in made.splitlines() if "/microcoder " in line]
+    made = subprocess.run(
+        ["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    lines = [
+        shlex.split(line.partition(" >")[0]) for line in made.splitlines() if "/microcoder " in line
+    ]
     commands = [words[1:] for words in lines if words[0].endswith("/microcoder")]
     assert [fault_of(words, True) for words in commands] == [""] * 4
     *arms, report = commands
     same = ["train", "-c", "recipes/micro/masks.toml", "--algorithm.masking.kind"]
     runs = {"all": "runs/demo", "none": "runs/demo-none", "conditional": "runs/demo-conditional"}
     assert arms == [[*same, kind, "--run-dir", run] for kind, run in runs.items()]
-    assert report == ["report", "runs/demo", "--against", "runs/demo-conditional", "--against", "runs/demo-none"]
+    assert report == [
+        "report",
+        "runs/demo",
+        "--against",
+        "runs/demo-conditional",
+        "--against",
+        "runs/demo-none",
+    ]
 
 
 def test_every_benchmark_has_a_figure_and_every_command_can_be_typed() -> None:
     """Benchmarks know the flags; a module that says how it is typed is a benchmark."""
     assert len(FIRST_PAGE) == 10
-    told = [word for row in (*FIGURES.values(), *FIRST_PAGE) for word in re.findall(r"`([^`]+)`", row.command)]
-    runs = [part for row in FIGURES.values() for part in row.run.split("; ") if part.startswith("python benchmarks/")]
+    told = [
+        word
+        for row in (*FIGURES.values(), *FIRST_PAGE)
+        for word in re.findall(r"`([^`]+)`", row.command)
+    ]
+    runs = [
+        part
+        for row in FIGURES.values()
+        for part in row.run.split("; ")
+        if part.startswith("python benchmarks/")
+    ]
     assert not [command for command in (*told, *runs) if not is_benchmark_or_verb(command)]
-    scripts = {f"benchmarks/{path.name}": text_of(path) for path in (ROOT / "benchmarks").glob("*.py")}
-    typed = {name for name, text in scripts.items() if f"python {name}" in text} - {"benchmarks/figures.py"}
+    scripts = {
+        f"benchmarks/{path.name}": text_of(path) for path in (ROOT / "benchmarks").glob("*.py")
+    }
+    typed = {name for name, text in scripts.items() if f"python {name}" in text} - {
+        "benchmarks/figures.py"
+    }
     assert len(typed) >= 12
     assert not typed - {command.partition(" ")[0] for command in told}
 
@@ -160,7 +208,10 @@ def is_benchmark_or_verb(command: str) -> bool:
 # Tutorials and docs/integrations.md have tests of their own, which run each of their blocks.
 GIVEN: dict[str, dict[str, Any]] = {
     "judging.md": {},
-    "rows.md": {"code": "print(3)", "row": {"input_output": '{"inputs": ["1 2"], "outputs": ["3"]}'}},
+    "rows.md": {
+        "code": "print(3)",
+        "row": {"input_output": '{"inputs": ["1 2"], "outputs": ["3"]}'},
+    },
     "prompts-rewards.md": {},
 }
 NOT_RUN = {
@@ -180,7 +231,10 @@ def test_python_blocks_run() -> None:
     for page, blocks in found.items():
         for text in blocks if page.name in GIVEN else ():
             exec(text, names[page.name])
-    assert [verdict.outcome for verdict in names["judging.md"]["verdicts"]] == ["accepted", "wrong_answer"]
+    assert [verdict.outcome for verdict in names["judging.md"]["verdicts"]] == [
+        "accepted",
+        "wrong_answer",
+    ]
     assert names["rows.md"]["verdict"].outcome == "accepted"
 
 
@@ -198,7 +252,10 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
     assert len(commands) == 2
     for command in commands:
         assert "accepted" in run_here(command, tmp_path)
-    assert json.loads((tmp_path / "verdicts.jsonl").read_text().splitlines()[-1])["verdict"] == "accepted"
+    assert (
+        json.loads((tmp_path / "verdicts.jsonl").read_text().splitlines()[-1])["verdict"]
+        == "accepted"
+    )
 
 
 def test_keys_of_toml_blocks_exist() -> None:
@@ -210,7 +267,10 @@ def test_keys_of_toml_blocks_exist() -> None:
                 # Levels, scales and measurements of a study are named by whoever writes it.
                 free = [name for name in ("levels", "scales", "measurements") if name in table]
                 given = set(keys_of(table | {name: list(table[name].values()) for name in free}))
-                unknown = {name: sorted(key for key in given if not is_known(key, KEYS[name])) for name in KEYS}
+                unknown = {
+                    name: sorted(key for key in given if not is_known(key, KEYS[name]))
+                    for name in KEYS
+                }
                 if all(unknown.values()):
                     wrong.append(f"{name_of(page)}: {block.text}\n{unknown}")
     assert not wrong
@@ -228,8 +288,12 @@ def is_dead(link: str, page: Path) -> bool:
 
 def commands_of(text: str) -> Iterator[tuple[list[str], bool]]:
     """Yield the words of each command line, and whether it is one to be typed as it stands."""
-    code = "\n".join(block.text for block in blocks_of(text) if block.language in ("", "console", "bash"))
-    indented = "\n".join(re.findall(r"^    (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M))
+    code = "\n".join(
+        block.text for block in blocks_of(text) if block.language in ("", "console", "bash")
+    )
+    indented = "\n".join(
+        re.findall(r"^    (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
+    )
     for line in re.sub(r"\\\n\s*", " ", f"{code}\n{indented}").splitlines():
         if found := re.match(r"(?:\$ )?(?:\w+=\S+ )*microcoder (.*)", line):
             yield words_of(found[1]), True
@@ -240,7 +304,11 @@ def commands_of(text: str) -> Iterator[tuple[list[str], bool]]:
 def words_of(line: str) -> list[str]:
     words = shlex.split(re.split(r" [|>&;] | && ", line)[0], comments=True)
     # What may be left out stands in brackets.
-    return [word for word in words if not (word in ("...", "…") or word.startswith("[") or word.endswith("]"))]
+    return [
+        word
+        for word in words
+        if not (word in ("...", "…") or word.startswith("[") or word.endswith("]"))
+    ]
 
 
 def fault_of(words: list[str], whole: bool) -> str:
@@ -254,7 +322,11 @@ def fault_of(words: list[str], whole: bool) -> str:
         return str(error) if whole and "-c" not in words else ""
     except CycloptsError as error:
         return str(error)
-    flags = [word[2:].partition("=")[0].replace("-", "_") for word in bound.args if str(word).startswith("--")]
+    flags = [
+        word[2:].partition("=")[0].replace("-", "_")
+        for word in bound.args
+        if str(word).startswith("--")
+    ]
     return ", ".join(flag for flag in flags if not is_known(flag, KEYS[words[0]]))
 
 
@@ -271,4 +343,7 @@ def keys_of(table: Any, prefix: str = "") -> Iterator[str]:
 def is_known(key: str, known: set[str]) -> bool:
     """Whether a key is one, or inside one that holds anything, or a table that may be named alone."""
     words = key.split(".")
-    return any(".".join(words[:end]) in known for end in range(1, len(words) + 1)) or f"{key}.kind" in known
+    return (
+        any(".".join(words[:end]) in known for end in range(1, len(words) + 1))
+        or f"{key}.kind" in known
+    )

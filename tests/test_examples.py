@@ -16,7 +16,11 @@ def test_judging_in_ten_lines() -> None:
     command = [sys.executable, str(EXAMPLES / "judge_ten_lines.py")]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = [line.split("\t") for line in result.stdout.splitlines()]
-    assert [line[:2] for line in lines] == [["accepted", "1/1"], ["wrong_answer", "0/1"], ["time_limit", "0/1"]]
+    assert [line[:2] for line in lines] == [
+        ["accepted", "1/1"],
+        ["wrong_answer", "0/1"],
+        ["time_limit", "0/1"],
+    ]
 
 
 def test_a_plain_trl_trainer_takes_the_judge_as_its_reward(

@@ -15,7 +15,15 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extract import load_extractor
-from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Rollout, TestCase, Verdict
+from microcoder.judge.core.types import (
+    Checker,
+    Outcome,
+    Problem,
+    Program,
+    Rollout,
+    TestCase,
+    Verdict,
+)
 from microcoder.judge.languages import LANGUAGES_VARIABLE
 from microcoder.train.algorithm.advantages import build_advantage
 from microcoder.train.algorithm.config import AlgorithmConfig
@@ -23,7 +31,11 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.manifest import find_extensions
 
 EXAMPLES = Path(__file__).parents[1] / "examples/extensions"
-CUP = {"name": "sum", "task": "Print the sum of two whole numbers given on one line.", "cases": [["1 2", "3"]]}
+CUP = {
+    "name": "sum",
+    "task": "Print the sum of two whole numbers given on one line.",
+    "cases": [["1 2", "3"]],
+}
 PACKAGES = ("cms.py", "dmoj.py", "dodona.py", "doocs.py")
 READ_CUP = f"{EXAMPLES}/benchmark.py:read_cup"
 
@@ -41,7 +53,11 @@ def test_an_extractor() -> None:
     found = extract("<code>1</code> no, <code>print(2)</code>", language="cpp")
     assert (found.code, found.language, found.reason) == ("print(2)", "cpp", "tagged")
     missing = extract("<code>print(2)", is_truncated=True)
-    assert (missing.code, missing.is_incomplete, missing.reason) == (None, True, "nothing_by_tagged")
+    assert (missing.code, missing.is_incomplete, missing.reason) == (
+        None,
+        True,
+        "nothing_by_tagged",
+    )
 
 
 def test_an_advantage(tmp_path: Path) -> None:
@@ -65,11 +81,16 @@ def test_a_mask() -> None:
     own = {"kind": "own", "name": f"{EXAMPLES}/mask.py:mask_short", "options": {"tokens": 3}}
     mask = AlgorithmConfig.model_validate({"masking": own}).masking.why_masked
     program, verdict = Program("x"), Verdict(Outcome.ACCEPTED, (), 0)
-    reasons = [mask(Rollout("p", "s", "", tuple(range(n)), False), program, verdict, draw=0.5) for n in (2, 3)]
+    reasons = [
+        mask(Rollout("p", "s", "", tuple(range(n)), False), program, verdict, draw=0.5)
+        for n in (2, 3)
+    ]
     assert reasons == ["too_short", None]
 
 
-def test_a_recipe_records_the_source_of_all_it_brings_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_records_the_source_of_all_it_brings_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(LANGUAGES_VARIABLE, "")
     config = load_config(
         TrainConfig,
@@ -99,7 +120,9 @@ def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path
     rows = tmp_path / "cup.jsonl"
     rows.write_text(json.dumps(CUP) + "\n")
     asked = {"kind": "problems", "format": READ_CUP, "path": str(rows)}
-    config = EvalConfig.model_validate({"benchmark": asked, "generation": {"kind": "transformers", "model": "m"}})
+    config = EvalConfig.model_validate(
+        {"benchmark": asked, "generation": {"kind": "transformers", "model": "m"}}
+    )
     (question,) = load_questions(config)
     assert question.load() == problem
     source = open_source(rows, READ_CUP)
@@ -107,7 +130,9 @@ def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path
     candidate = source.format.read_row(row.values or {}, row.place)
     assert find_hits(candidate, build_index([candidate]))
     with pytest.raises(ValueError, match="a benchmark that is never trained on"):
-        BuildConfig.model_validate({"name": "c", "output": "o", "sources": [{"path": "p", "format": READ_CUP}]})
+        BuildConfig.model_validate(
+            {"name": "c", "output": "o", "sources": [{"path": "p", "format": READ_CUP}]}
+        )
 
 
 def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:
@@ -119,7 +144,10 @@ def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:
         "limits": '{"cpu": "500 ms"}',
     }
     problem = Problem.from_row(row, format=own)
-    assert (problem.tests, problem.time_limit_seconds) == ((TestCase(input="1 2", output="3"),), 0.5)
+    assert (problem.tests, problem.time_limit_seconds) == (
+        (TestCase(input="1 2", output="3"),),
+        0.5,
+    )
     (tmp_path / "lessons.jsonl").write_text(json.dumps({**row, "answers": ["print(3)"]}) + "\n")
     source = open_source(tmp_path / "lessons.jsonl", own)
     (shard,) = list_shards(source, 10)
@@ -141,7 +169,9 @@ def test_a_reader_of_folders_says_what_a_folder_of_its_own_is(tmp_path: Path) ->
         open_source(tmp_path, f"{EXAMPLES}/dodona.py:dodona")
     with pytest.raises(DataError, match="is a folder of files, not a row"):
         Problem.from_row({"name": "sum", "files": {}}, format=f"{EXAMPLES}/cms.py:cms")
-    (tmp_path / "mine.py").write_text("def read(row):\n    return None\n\n\nread.folders = 'task.yaml'\n")
+    (tmp_path / "mine.py").write_text(
+        "def read(row):\n    return None\n\n\nread.folders = 'task.yaml'\n"
+    )
     with pytest.raises(ConfigError, match="write Folders"):
         load_format(f"{tmp_path}/mine.py:read")
 
@@ -150,6 +180,12 @@ def test_a_checker() -> None:
     checker = Checker(type="program", code=(EXAMPLES / "checker.py").read_text(), arguments=("2",))
     problem = Problem(id="p", tests=(TestCase(input="", output="10"),), checker=checker)
     with Judge(workers=1) as judge:
-        verdicts = judge.judge([Program(f"print({text})") for text in ("12", "13", "'x'")], [problem] * 3)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.WRONG_ANSWER]
+        verdicts = judge.judge(
+            [Program(f"print({text})") for text in ("12", "13", "'x'")], [problem] * 3
+        )
+    assert [verdict.outcome for verdict in verdicts] == [
+        Outcome.ACCEPTED,
+        Outcome.WRONG_ANSWER,
+        Outcome.WRONG_ANSWER,
+    ]
     assert "13 is too far off" in verdicts[1].detail

@@ -15,7 +15,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_no_message_names_an_index() -> None:
-    sources = [path for path in (ROOT / "src").rglob("*.py") if "pip install 'microcoder" in path.read_text("utf-8")]
+    sources = [
+        path
+        for path in (ROOT / "src").rglob("*.py")
+        if "pip install 'microcoder" in path.read_text("utf-8")
+    ]
     assert not sources
 
 
@@ -26,8 +30,19 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
         if line.startswith("COPY "):
             *sources, target = line.split()[1:]
             for name in sources:
-                _copy(ROOT / name, context / target, is_into=len(sources) > 1 or target.endswith("/"))
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+                _copy(
+                    ROOT / name, context / target, is_into=len(sources) > 1 or target.endswith("/")
+                )
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+        str(tmp_path),
+    ]
     built = subprocess.run(command, cwd=context, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
@@ -35,7 +50,10 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
     with open(ROOT / "pyproject.toml", "rb") as file:
         included = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     for source, target in included.items():
-        wanted = {f"{target}/{path.relative_to(ROOT / source)}" for path in (ROOT / source).rglob("*.toml")}
+        wanted = {
+            f"{target}/{path.relative_to(ROOT / source)}"
+            for path in (ROOT / source).rglob("*.toml")
+        }
         assert wanted
         assert wanted <= {*names}
     assert "microcoder/judge/sandbox/zygote.py" in names
@@ -43,7 +61,9 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
 
 def _copy(source: Path, target: Path, *, is_into: bool) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
     else:
         shutil.copy(source, target / source.name if is_into else target)
 
@@ -77,7 +97,11 @@ def test_every_pod_that_judges_may_make_namespaces_as_an_ordinary_user(name: str
             rights = pod.get("securityContext", {}) | container.get("securityContext", {})
             assert rights["runAsNonRoot"]
             assert rights["runAsUser"] > 0
-            assert rights["seccompProfile"]["type"] == rights["appArmorProfile"]["type"] == "Unconfined"
+            assert (
+                rights["seccompProfile"]["type"]
+                == rights["appArmorProfile"]["type"]
+                == "Unconfined"
+            )
             assert rights["allowPrivilegeEscalation"] is False
             assert rights["capabilities"] == {"drop": ["ALL"]}
 

@@ -26,7 +26,11 @@ TESTS_OF = {
     "microcoder.train.run.alarms": ("train/test_temperature.py", "train/test_metrics.py"),
     f"{ALGORITHM}selection": ("train/test_filtering.py", "train/test_scoring.py"),
     f"{ALGORITHM}scoring": ("train/test_scoring.py",),
-    "microcoder.train.rollouts": ("train/test_metrics.py", "train/test_scoring.py", "train/test_chat.py"),
+    "microcoder.train.rollouts": (
+        "train/test_metrics.py",
+        "train/test_scoring.py",
+        "train/test_chat.py",
+    ),
     f"{JUDGE}core.rewards": ("judge/test_extensions.py",),
     f"{JUDGE}core.extract": ("judge/test_extract.py",),
     f"{JUDGE}compare.compare": COMPARISON,
@@ -66,8 +70,14 @@ def bare(source: str) -> str:
 
 def test_every_module_of_the_algorithm_is_tried() -> None:
     folder = Path(microcoder.__file__).parent / "train" / "algorithm"
-    names = {path.stem for path in folder.glob("*.py")} - {"__init__", "config", "sampling"}  # the keys of recipes
-    assert {name.removeprefix(ALGORITHM) for name in TESTS_OF if name.startswith(ALGORITHM)} == names
+    names = {path.stem for path in folder.glob("*.py")} - {
+        "__init__",
+        "config",
+        "sampling",
+    }  # the keys of recipes
+    assert {
+        name.removeprefix(ALGORITHM) for name in TESTS_OF if name.startswith(ALGORITHM)
+    } == names
 
 
 @pytest.mark.long
@@ -77,10 +87,19 @@ def test_a_module_that_computes_something_else_is_noticed(module: str, tmp_path:
     spec = find_spec(module)
     assert spec is not None
     source = Path(str(spec.origin)).read_text(encoding="utf-8")
-    mutants = [one for one in make_mutants(source, limit=2 * MOST_MUTANTS) if bare(one.code) != bare(source)]
+    mutants = [
+        one
+        for one in make_mutants(source, limit=2 * MOST_MUTANTS)
+        if bare(one.code) != bare(source)
+    ]
     mutants = mutants[:: max(1, len(mutants) // MOST_MUTANTS)][:MOST_MUTANTS]
     result = subprocess.run(
-        [sys.executable, str(TESTS / "mutation.py"), module, *(str(TESTS / name) for name in TESTS_OF[module])],
+        [
+            sys.executable,
+            str(TESTS / "mutation.py"),
+            module,
+            *(str(TESTS / name) for name in TESTS_OF[module]),
+        ],
         input=json.dumps([source, *(one.code for one in mutants)]),
         env={**os.environ, "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path)},
         capture_output=True,
@@ -90,7 +109,9 @@ def test_a_module_that_computes_something_else_is_noticed(module: str, tmp_path:
     unchanged, *codes = json.loads(result.stdout)
     assert unchanged == 0, "the tests fail without a mutant"
     survivors = [one.name for one, code in zip(mutants, codes, strict=True) if code == 0]
-    print(f"{module}: {len(mutants) - len(survivors)} of {len(mutants)} noticed; not {', '.join(survivors)}")
+    print(
+        f"{module}: {len(mutants) - len(survivors)} of {len(mutants)} noticed; not {', '.join(survivors)}"
+    )
     assert len(survivors) <= (1 - LEAST_KILLED) * len(mutants), survivors
 
 
@@ -100,7 +121,15 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Div,
     ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
 }  # fmt: skip
-CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil", "sorted": "list"}
+CALLS = {
+    "min": "max",
+    "max": "min",
+    "any": "all",
+    "all": "any",
+    "ceil": "floor",
+    "floor": "ceil",
+    "sorted": "list",
+}
 
 
 class Mutant(NamedTuple):
@@ -135,7 +164,12 @@ def find_sites(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, Any]]:
             case ast.Compare(ops=[op], comparators=[right]):
                 yield "compare", node, "ops", [OPPOSITES[type(op)]()]
                 if isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-                    yield "bound", node, "comparators", [ast.BinOp(right, ast.Add(), ast.Constant(1))]
+                    yield (
+                        "bound",
+                        node,
+                        "comparators",
+                        [ast.BinOp(right, ast.Add(), ast.Constant(1))],
+                    )
             case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OPPOSITES:
                 yield "operator", node, "op", OPPOSITES[type(op)]()
             case ast.BoolOp(op=op, values=values):

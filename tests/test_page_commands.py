@@ -78,7 +78,17 @@ format = "microcoder"
 licence = "MIT"
 """
 PAGES = (
-    *("install", "training", "resources", "algorithms", "cluster", "dataset", "dataset-audit", "evaluation", "viewer"),
+    *(
+        "install",
+        "training",
+        "resources",
+        "algorithms",
+        "cluster",
+        "dataset",
+        "dataset-audit",
+        "evaluation",
+        "viewer",
+    ),
     *("insights", "judges", "serving", "verl"),
 )
 
@@ -113,7 +123,10 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
         {
             "id": f"p{number}",
             "statement": f"{story} The first line of the input holds two integers, a and b (0 <= a, b <= 100).",
-            "tests": [{"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"} for a, b in PAIRS],
+            "tests": [
+                {"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"}
+                for a, b in PAIRS
+            ],
             "reference": f"a, b = map(int, input().split())\nprint({rule})",
         }
         for number, (rule, story) in enumerate(STORIES.items())
@@ -123,13 +136,22 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
         write_rows(folder / "train.jsonl", rows[:3])
         write_rows(folder / "heldout.jsonl", rows[3:])
     write_rows(tmp_path / "problems.jsonl", rows)
-    question = {"task_id": "HumanEval/0", "prompt": 'def f(n: int) -> int:\n    """Return n."""\n', "entry_point": "f"}
+    question = {
+        "task_id": "HumanEval/0",
+        "prompt": 'def f(n: int) -> int:\n    """Return n."""\n',
+        "entry_point": "f",
+    }
     check = "def check(candidate):\n    assert candidate(1) == 1\n"
-    write_rows(tmp_path / "HumanEval.jsonl", [{**question, "canonical_solution": "    return n\n", "test": check}])
+    write_rows(
+        tmp_path / "HumanEval.jsonl",
+        [{**question, "canonical_solution": "    return n\n", "test": check}],
+    )
     subprocess.run(["gzip", "HumanEval.jsonl"], cwd=tmp_path, check=True)
     (tmp_path / "code_generation_lite").mkdir()
     for number in ("", 2, 3, 4, 5, 6):
-        write_rows(tmp_path / "code_generation_lite" / f"test{number}.jsonl", [make_row(f"q{number}")])
+        write_rows(
+            tmp_path / "code_generation_lite" / f"test{number}.jsonl", [make_row(f"q{number}")]
+        )
     (tmp_path / "corpus.toml").write_text(CORPUS)
     (tmp_path / "my_judge.py").write_text("def judge(task):\n    return False\n")
     for name, target in (("examples", ROOT / "examples"), ("tiny", tiny_checkpoint)):
@@ -144,7 +166,10 @@ def test_the_commands_of_the_pages_run(here: dict[str, str], tmp_path: Path) -> 
     for page in PAGES:
         for line in lines_of(page):
             if not any(word in f"{line}\n" for word in ELSEWHERE):
-                is_server = line.startswith(("microcoder serve", "microcoder view")) and "--bundle" not in line
+                is_server = (
+                    line.startswith(("microcoder serve", "microcoder view"))
+                    and "--bundle" not in line
+                )
                 (serve_a_while if is_server else type_in)(fill(line), tmp_path, here)
 
 
@@ -154,7 +179,9 @@ def serve_a_while(line: str, folder: Path, variables: dict[str, str]) -> None:
     with out.open("w") as log:
         command = ["bash", "-c", f"exec {line}"]
         server = subprocess.Popen(command, cwd=folder, env=shell(variables), stdout=log, stderr=log)
-        while server.poll() is None and not re.search(r"https?://127\.0\.0\.1:\d+", out.read_text()):
+        while server.poll() is None and not re.search(
+            r"https?://127\.0\.0\.1:\d+", out.read_text()
+        ):
             time.sleep(0.1)
         server.send_signal(signal.SIGINT)
         assert server.wait() in (0, 130), f"{line}\n{out.read_text()[-3000:]}"

@@ -64,5 +64,11 @@ def test_what_does_not_judge_can_be_imported_and_helps_and_what_does_says_what_t
     assert len(lines) == len(commands)
     for line in lines:
         assert line.startswith("microcoder: error: the sandbox for programs needs Linux")
-        for word in (NAMES[system], "Linux container", "WSL 2", "`microcoder serve`", "JudgeClient"):
+        for word in (
+            NAMES[system],
+            "Linux container",
+            "WSL 2",
+            "`microcoder serve`",
+            "JudgeClient",
+        ):
             assert word in line

@@ -37,7 +37,9 @@ def test_every_field_decides_verdicts_or_is_said_not_to() -> None:
     assert not CHANGES.keys() & NOT_JUDGED_BY
 
 
-def store_key(problem: Problem, code: str = "pass", stop: str = "never", environment: str = "Python 3.11.7") -> bytes:
+def store_key(
+    problem: Problem, code: str = "pass", stop: str = "never", environment: str = "Python 3.11.7"
+) -> bytes:
     return verdict_key(Program(code), problem, stop=stop, environment=environment)
 
 

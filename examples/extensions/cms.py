@@ -11,8 +11,15 @@ from microcoder.data.formats.packages import Package, language_code, read_amount
 from microcoder.data.formats.row import Row
 
 STATEMENTS = (r"(?:statement|testo)/(?P<language>\w+)\.(?:md|tex|html?)",)
-WRONG: dict[str, Known] = {"wrong": "wrong_answer", "slow": "time_limit", "lento": "time_limit", "parz": "partial"}
-RIGHT = re.compile(r"(?:solution|soluzione|sol|official|model|ufficiale)(?:[_-]?(?:full|ok|100|py|cpp))?")
+WRONG: dict[str, Known] = {
+    "wrong": "wrong_answer",
+    "slow": "time_limit",
+    "lento": "time_limit",
+    "parz": "partial",
+}
+RIGHT = re.compile(
+    r"(?:solution|soluzione|sol|official|model|ufficiale)(?:[_-]?(?:full|ok|100|py|cpp))?"
+)
 
 
 def cms(row: Row) -> Candidate:
@@ -26,7 +33,9 @@ def cms(row: Row) -> Candidate:
             points, number = float(head[1]), number + 1
         elif line.startswith("#COPY:") or (line.strip() and not line.lstrip().startswith("#")):
             groups.append(f"subtask{number}" if points else "sample")
-    inputs = sorted(int(found[1]) for name in files if (found := re.fullmatch(r"input/input(\d+)\.txt", name)))
+    inputs = sorted(
+        int(found[1]) for name in files if (found := re.fullmatch(r"input/input(\d+)\.txt", name))
+    )
     named = [(groups[at] if at < len(groups) else "tests", f"input/input{at}.txt", f"output/output{at}.txt")
              for at in inputs]  # fmt: skip
     package.read_tests(named, missing="without an answer")
@@ -34,7 +43,10 @@ def cms(row: Row) -> Candidate:
     known = {name: next((verdict for word, verdict in WRONG.items() if word in stem), None)
              for name, stem in stems.items() if name.startswith(("sol/", "solutions/"))}  # fmt: skip
     package.read_solutions(
-        ((name, "accepted" if RIGHT.fullmatch(stems[name]) else verdict) for name, verdict in known.items()),
+        (
+            (name, "accepted" if RIGHT.fullmatch(stems[name]) else verdict)
+            for name, verdict in known.items()
+        ),
         left_out="with no verdict in their name",
     )
     for flag, is_there in (
@@ -56,5 +68,15 @@ def cms(row: Row) -> Candidate:
     )
 
 
-TAKES = ("input/*", "output/*", "gen/GEN", "statement/*", "testo/*", "sol/*", "solutions/*", "check/*", "cor/*")
+TAKES = (
+    "input/*",
+    "output/*",
+    "gen/GEN",
+    "statement/*",
+    "testo/*",
+    "sol/*",
+    "solutions/*",
+    "check/*",
+    "cor/*",
+)
 cms.folders = Folders(("task.yaml",), ("task.yaml", *TAKES))  # type: ignore[attr-defined]

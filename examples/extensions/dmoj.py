@@ -16,8 +16,16 @@ from microcoder.data.formats.row import Malformed, Row
 from microcoder.judge.core.types import Checker, TestCase
 
 MAX_UNPACKED_BYTES = 1 << 29
-STATEMENTS = (r"(?:statements?/)?(?:statement|problem|description)\.(?:md|markdown|tex|html?)", r"README\.md")
-VERDICTS: dict[str, Known] = {"ac": "accepted", "wa": "wrong_answer", "tle": "time_limit", "rte": "runtime_error"}
+STATEMENTS = (
+    r"(?:statements?/)?(?:statement|problem|description)\.(?:md|markdown|tex|html?)",
+    r"README\.md",
+)
+VERDICTS: dict[str, Known] = {
+    "ac": "accepted",
+    "wa": "wrong_answer",
+    "tle": "time_limit",
+    "rte": "runtime_error",
+}
 CHECKERS = {
     "standard": Checker(),
     "easy": Checker(type="tokens", case_sensitive=False),
@@ -35,14 +43,18 @@ def dmoj(row: Row) -> Candidate:
     statement = re.sub(r"(?<![\\~\w])~(?!~)([^~\n]{1,300})~(?!~)", r"$\1$", found)
     if statement != found:
         package.notes.append(("statement_found", "formulae between tildes are put between dollars"))
-    package.tests += list_tests(settings.get("test_cases"), {**package.files, **read_archive(settings, row)})
+    package.tests += list_tests(
+        settings.get("test_cases"), {**package.files, **read_archive(settings, row)}
+    )
     checker = read_checker(settings, package)
     for flag, keys in {"interactive": ("interactive", "custom_judge"), "needs_files": ("signature_grader",),
                        "file_io": ("file_io",)}.items():  # fmt: skip
         if any(settings.get(key) for key in keys):
             package.flag(flag)
     solutions = [path for path in package.paths if path.startswith(("solutions/", "submissions/"))]
-    package.read_solutions(((path, VERDICTS.get(path.split("/")[1])) for path in solutions), left_out="of no verdict")
+    package.read_solutions(
+        ((path, VERDICTS.get(path.split("/")[1])) for path in solutions), left_out="of no verdict"
+    )
     heading = re.search(r"^#\s+(.+)$", statement, re.MULTILINE)
     return package.candidate(
         statement,
@@ -61,9 +73,20 @@ def read_archive(settings: Mapping[str, Any], row: Row) -> dict[str, str]:
     try:
         with zipfile.ZipFile(io.BytesIO(row.values["files"][name])) as archive:
             if sum(info.file_size for info in archive.infolist()) > MAX_UNPACKED_BYTES:
-                raise Malformed("unreadable_file", f"{name} unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB")
-            return {info.filename: archive.read(info).decode("utf-8-sig") for info in archive.infolist()}
-    except (KeyError, TypeError, zipfile.BadZipFile, UnicodeDecodeError, RuntimeError, OSError) as error:
+                raise Malformed(
+                    "unreadable_file", f"{name} unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB"
+                )
+            return {
+                info.filename: archive.read(info).decode("utf-8-sig") for info in archive.infolist()
+            }
+    except (
+        KeyError,
+        TypeError,
+        zipfile.BadZipFile,
+        UnicodeDecodeError,
+        RuntimeError,
+        OSError,
+    ) as error:
         raise Malformed("unreadable_file", f"{name}: {error}") from None
 
 
@@ -74,21 +97,37 @@ def list_tests(cases: object, files: Mapping[str, str]) -> Iterator[tuple[str, T
     for number, case in enumerate(cases, 1):
         for one in case.get("batched") or [case]:
             if one.get("in") not in files or one.get("out") not in files:
-                raise Malformed("bad_tests", f"test case {number} has no in and out in the folder or its archive")
-            group = f"batch{number}" if case.get("batched") else "tests" if case.get("points") != 0 else "sample"
+                raise Malformed(
+                    "bad_tests",
+                    f"test case {number} has no in and out in the folder or its archive",
+                )
+            group = (
+                f"batch{number}"
+                if case.get("batched")
+                else "tests"
+                if case.get("points") != 0
+                else "sample"
+            )
             yield group, TestCase(input=files[one["in"]], output=files[one["out"]])
 
 
 def read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     """Return the checker; one of DMOJ's own interface is flagged, and so are those of single cases."""
     found = settings.get("checker") or "standard"
-    name, arguments = (found.get("name"), found.get("args") or {}) if isinstance(found, Mapping) else (found, {})
+    name, arguments = (
+        (found.get("name"), found.get("args") or {}) if isinstance(found, Mapping) else (found, {})
+    )
     if "checker" in str(settings.get("test_cases")):
         return package.flag("needs_checker", "some test cases have a checker of their own")
     name = str(name)
     if name.startswith("floats"):
-        return Checker(type="float", tolerance=10.0 ** -min(max(read_amount(arguments.get("precision")) or 6, 1), 15))
-    return CHECKERS.get(name) or package.flag("needs_checker", f"{name} is a program of DMOJ's own interface")
+        return Checker(
+            type="float",
+            tolerance=10.0 ** -min(max(read_amount(arguments.get("precision")) or 6, 1), 15),
+        )
+    return CHECKERS.get(name) or package.flag(
+        "needs_checker", f"{name} is a program of DMOJ's own interface"
+    )
 
 
 dmoj.folders = Folders(("init.yml",), ("*", "*/*", "*/*/*"))  # type: ignore[attr-defined]

@@ -15,7 +15,10 @@ from microcoder.data.formats.row import Malformed, Row, read_yaml
 from microcoder.data.formats.tests import asserted_tests
 from microcoder.judge.core.types import TestCase
 
-STATEMENTS = (r"description/description\.(?P<language>\w\w)\.(?:md|html)", r"description/description\.(?:md|html)")
+STATEMENTS = (
+    r"description/description\.(?P<language>\w\w)\.(?:md|html)",
+    r"description/description\.(?:md|html)",
+)
 INNER = ("tabs", "units", "contexts", "cases", "testcases", "scripts", "script")
 
 
@@ -52,24 +55,43 @@ def dodona(row: Row) -> Candidate:
 
 def read_tests(package: Package, code: str, is_judged: bool) -> DecodedTests:
     """Read a suite for TESTed, else what a Python prompt shows."""
-    suites = [name for name in sorted(package.files) if name.startswith("evaluation/") and name.endswith("ml")]
+    suites = [
+        name
+        for name in sorted(package.files)
+        if name.startswith("evaluation/") and name.endswith("ml")
+    ]
     if suites:
         try:
             cases = list(find_cases(read_yaml(package.files[suites[0]])))
         except ValueError as error:
             raise Malformed("bad_tests", f"{suites[0]}: {error}") from None
-        if cases and all("stdout" in one and not {"expression", "statement"} & one.keys() for one in cases):
+        if cases and all(
+            "stdout" in one and not {"expression", "statement"} & one.keys() for one in cases
+        ):
             return DecodedTests(
-                tuple(TestCase(input=str(one.get("stdin", "")), output=str(one["stdout"])) for one in cases)
+                tuple(
+                    TestCase(input=str(one.get("stdin", "")), output=str(one["stdout"]))
+                    for one in cases
+                )
             )
         if not cases or not all("expression" in one and "return" in one for one in cases):
-            raise Malformed("tests_not_convertible", f"{suites[0]}: tests that neither only print nor only return")
+            raise Malformed(
+                "tests_not_convertible",
+                f"{suites[0]}: tests that neither only print nor only return",
+            )
         shown = [(str(one["expression"]), repr(one["return"])) for one in cases]
     else:
         texts = [text for name, text in sorted(package.files.items()) if name.endswith(".in")]
-        parsed = [example for text in texts for example in doctest.DocTestParser().get_examples(text)]
+        parsed = [
+            example for text in texts for example in doctest.DocTestParser().get_examples(text)
+        ]
         shown = [(one.source.strip(), one.want.strip()) for one in parsed]
-    calls = [node for source, _ in shown for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    calls = [
+        node
+        for source, _ in shown
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+    ]
     called = next((call.func.id for call in calls if isinstance(call.func, ast.Name)), "")
     lines = [f"assert {source} == {wanted}" for source, wanted in shown]
     return asserted_tests(lines, fn_name=called, code=code, is_judged=is_judged)

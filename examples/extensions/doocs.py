@@ -56,12 +56,19 @@ def doocs(row: Row) -> Candidate:
 def read_examples(description: str, code: str, fn_name: str) -> DecodedTests:
     """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
     found = EXAMPLE.findall(html.unescape(re.sub(r"<[^<>]*>", "", description)))
-    calls = [f"assert {fn_name}({given.strip()}) == {WORDS.get(out.strip(), out.strip())}" for given, out in found]
+    calls = [
+        f"assert {fn_name}({given.strip()}) == {WORDS.get(out.strip(), out.strip())}"
+        for given, out in found
+    ]
     parameters = read_parameters(code, fn_name)
     read = [read_assertions(call, called=(fn_name,), parameters=parameters) for call in calls]
     tests = tuple(test for one in read for test in one.tests)
     left_out = [why for one in read for why in one.dropped]
-    notes = (("tests", f"{len(left_out)} of {len(calls)} examples left out: {left_out[0]}"),) if left_out else ()
+    notes = (
+        (("tests", f"{len(left_out)} of {len(calls)} examples left out: {left_out[0]}"),)
+        if left_out
+        else ()
+    )
     return DecodedTests(tests, fn_name, notes=notes, call=infer_call_of(code, fn_name, list(tests)))
 
 
@@ -73,7 +80,9 @@ def public_methods(code: str) -> tuple[str, ...]:
     """Return the methods of the class `Solution` that a caller may use."""
     tree = parse_python(code)
     classes = [
-        node for node in (tree.body if tree else ()) if isinstance(node, ast.ClassDef) and node.name == "Solution"
+        node
+        for node in (tree.body if tree else ())
+        if isinstance(node, ast.ClassDef) and node.name == "Solution"
     ]
     inside = [one for node in classes[:1] for one in node.body if isinstance(one, ast.FunctionDef)]
     return tuple(one.name for one in inside if one.name[0] != "_")

@@ -114,7 +114,9 @@ def apps(path: str) -> tuple[Ask, str]:
             results = manager.list()
 
             def run() -> None:
-                results.append(module.run_test(problem={"input_output": tests}, test=case["code"], debug=False))
+                results.append(
+                    module.run_test(problem={"input_output": tests}, test=case["code"], debug=False)
+                )
 
             process = multiprocessing.Process(target=run)
             process.start()
@@ -142,7 +144,9 @@ def verl_prime_code(path: str) -> tuple[Ask, str]:
 
     def ask(case: dict[str, Any]) -> bool:
         # As verl's own `default_compute_score` calls it.
-        score, _ = module.compute_score(f"```python\n{case['code']}\n```", list_tests(case), continuous=True)
+        score, _ = module.compute_score(
+            f"```python\n{case['code']}\n```", list_tests(case), continuous=True
+        )
         return float(score) == 1.0
 
     return ask, _version("verl", path)
@@ -178,21 +182,36 @@ def open_r1(path: str) -> tuple[Ask, str]:
     """open-r1's `code_reward`: the script of its `rewards.py`, run here and not in a rented sandbox."""
     with open(path) as file:
         tree = ast.parse(file.read())
-    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "code_reward")
+    (function,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == "code_reward"
+    )
     (template,) = (
         str(ast.literal_eval(node.value))
         for node in function.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "evaluation_script_template"
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "evaluation_script_template"
     )
 
     def ask(case: dict[str, Any]) -> bool:
-        tests = json.dumps([{"input": given, "output": expected} for given, expected in case["tests"]])
-        script = textwrap.dedent(template.format(code=json.dumps(case["code"]), test_cases=json.dumps(tests)))
+        tests = json.dumps(
+            [{"input": given, "output": expected} for given, expected in case["tests"]]
+        )
+        script = textwrap.dedent(
+            template.format(code=json.dumps(case["code"]), test_cases=json.dumps(tests))
+        )
         # Its sandboxes return the value of the last line.
-        script = re.sub(r"^(evaluate_code\(code_snippet.*)$", r"print(\1)", script, flags=re.MULTILINE)
+        script = re.sub(
+            r"^(evaluate_code\(code_snippet.*)$", r"print(\1)", script, flags=re.MULTILINE
+        )
         seconds = 6 * len(case["tests"]) + 10
         done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, timeout=seconds, check=False
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
         )
         return done.returncode == 0 and float(done.stdout.strip().splitlines()[-1]) == 1.0
 
@@ -218,7 +237,9 @@ def inspect(path: str) -> tuple[Ask, str]:
             for given, expected in case["tests"]
         ]
         try:
-            return asyncio.run(run(case["code"] + "\n" + "\n".join(calls), math.ceil(case["time_limit_seconds"])))
+            return asyncio.run(
+                run(case["code"] + "\n" + "\n".join(calls), math.ceil(case["time_limit_seconds"]))
+            )
         except TimeoutError:
             return False
 
@@ -231,12 +252,20 @@ def sandbox_fusion(url: str) -> tuple[Ask, str]:
     def ask(case: dict[str, Any]) -> bool | None:
         for given, expected in case["tests"]:
             seconds = case["time_limit_seconds"]
-            asked = {"code": case["code"], "language": "python", "stdin": given, "run_timeout": seconds}
+            asked = {
+                "code": case["code"],
+                "language": "python",
+                "stdin": given,
+                "run_timeout": seconds,
+            }
             answer = _post(url.rstrip("/") + "/run_code", asked, 6 * seconds + 10)
             if answer.get("status") == "SandboxError":
                 return None
             run = answer.get("run_result") or {}
-            if answer.get("status") != "Success" or (run.get("stdout") or "").rstrip() != expected.rstrip():
+            if (
+                answer.get("status") != "Success"
+                or (run.get("stdout") or "").rstrip() != expected.rstrip()
+            ):
                 return False
         return True
 
@@ -248,7 +277,13 @@ def nemo_verify(url: str) -> tuple[Ask, str]:
 
     def ask(case: dict[str, Any]) -> bool | None:
         text = {"annotations": [], "text": f"```python\n{case['code']}\n```", "type": "output_text"}
-        said = {"id": "m", "content": [text], "role": "assistant", "status": "completed", "type": "message"}
+        said = {
+            "id": "m",
+            "content": [text],
+            "role": "assistant",
+            "status": "completed",
+            "type": "message",
+        }
         response = {"id": "r", "created_at": 0.0, "model": "none", "object": "response", "output": [said],
                     "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}  # fmt: skip
         asked = {"responses_create_params": {"input": [{"role": "user", "content": "Solve it."}]}, "response": response,
@@ -262,12 +297,18 @@ def nemo_verify(url: str) -> tuple[Ask, str]:
 def _samples(case: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the tests one by one, as LiveCodeBench's releases have them."""
     name = case.get("fn_name")
-    kind = {"testtype": "functional", "metadata": {"func_name": name}} if name else {"testtype": "stdin"}
+    kind = (
+        {"testtype": "functional", "metadata": {"func_name": name}}
+        if name
+        else {"testtype": "stdin"}
+    )
     return [{"input": given, "output": expected, **kind} for given, expected in case["tests"]]
 
 
 def _post(url: str, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-    request = urllib.request.Request(url, json.dumps(message).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        url, json.dumps(message).encode(), {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=seconds) as answer:
         return json.load(answer)
 

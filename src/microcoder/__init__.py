@@ -10,7 +10,13 @@ from microcoder.facade import lend
 
 if TYPE_CHECKING:
     from microcoder.judge import Judge
-    from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault, MicroCoderError, TrainingError
+    from microcoder.judge.core.errors import (
+        ConfigError,
+        DataError,
+        EvaluatorFault,
+        MicroCoderError,
+        TrainingError,
+    )
     from microcoder.judge.core.extract import extract_program
     from microcoder.judge.core.rewards import score_verdict, score_verdicts
     from microcoder.judge.core.types import (

@@ -20,7 +20,11 @@ from microcoder.cli import main
 from microcoder.lab.studies.design import load_study
 
 HERE = Path(__file__).parent
-REPORTS = {"reward_hacking": report_hacking, "noisy_judge": report_errors, "rate_and_fate": report_fate}
+REPORTS = {
+    "reward_hacking": report_hacking,
+    "noisy_judge": report_errors,
+    "rate_and_fate": report_fate,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -28,13 +32,23 @@ if __name__ == "__main__":
     parser.add_argument("--jobs", help="runs at a time; by default one a core")
     parser.add_argument("--runs", type=Path, default=Path("runs/studies"))
     parser.add_argument("--output", type=Path, default=HERE.parents[1] / "docs" / "insights")
-    parser.add_argument("--records", type=Path, help="what an earlier run of this paid for, in place of runs")
+    parser.add_argument(
+        "--records", type=Path, help="what an earlier run of this paid for, in place of runs"
+    )
     options = parser.parse_args()
     path = HERE / f"{options.study}.toml"
     if options.records:
         paid = load_payments(options.records)
     else:
-        main(["study", str(path), "--runs", str(options.runs), *(["--jobs", options.jobs] if options.jobs else [])])
+        main(
+            [
+                "study",
+                str(path),
+                "--runs",
+                str(options.runs),
+                *(["--jobs", options.jobs] if options.jobs else []),
+            ]
+        )
         paid = read_paid_runs(load_study(path), options.runs)
         write_payments(paid, options.output / f"{options.study}-payments.csv")
     print(REPORTS[options.study](load_study(path), paid, output=options.output))

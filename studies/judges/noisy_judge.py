@@ -62,5 +62,7 @@ def place_program(code: str, pattern: int, *, trait: Trait = "program") -> float
         text = ast.dump(tree) if trait == "program" else f"constants {constants!r}"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         text = code
-    digest = hashlib.blake2b(f"{pattern}\0{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    digest = hashlib.blake2b(
+        f"{pattern}\0{text}".encode("utf-8", "surrogatepass"), digest_size=8
+    ).digest()
     return int.from_bytes(digest, "big") / 2**64

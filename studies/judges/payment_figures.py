@@ -43,7 +43,9 @@ _ERROR_LINES = (
 )
 
 
-def draw_payments(name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]]], *, title: str) -> Chart:
+def draw_payments(
+    name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]]], *, title: str
+) -> Chart:
     """Draw what a grader pays, what is right and what is a trick over the steps, a panel a grader.
 
     Lines are means over seeds, bands their range.
@@ -57,7 +59,9 @@ def draw_payments(name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]
         for label, colour, style, read in _LINES:
             rows = np.asarray([[read(payments) for payments in run] for run in runs])
             axes.plot(steps, rows.mean(axis=0), style, color=colour, linewidth=1.8, label=label)
-            axes.fill_between(steps, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.13, linewidth=0)
+            axes.fill_between(
+                steps, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.13, linewidth=0
+            )
             ends.append(f"{grader}, {label}: {rows[:, 0].mean():.0%} to {rows[:, -1].mean():.0%}")
         axes.set_title(f"trained against {grader}", fontsize=9, loc="left")
         axes.set_ylim(-0.03, 1.03)
@@ -76,7 +80,11 @@ class ErrorLine:
 
 
 def draw_errors(
-    name: str, lines: Sequence[ErrorLine], curves: Mapping[str, Sequence[Sequence[float]]], *, title: str
+    name: str,
+    lines: Sequence[ErrorLine],
+    curves: Mapping[str, Sequence[Sequence[float]]],
+    *,
+    title: str,
 ) -> Chart:
     """Draw the loss of accuracy over the rate of errors, and beside it accuracy over the steps at one rate.
 
@@ -115,7 +123,9 @@ def draw_errors(
     left.xaxis.set_major_formatter(left.yaxis.get_major_formatter())
     _finish(right, f"right; errors of {max(rate for line in lines for rate in line.effects):.0%}")
     _legend(figure, right, columns=3)
-    return render(figure, name, title, f"Change of accuracy, means over seeds: {'; '.join(changes)}.")
+    return render(
+        figure, name, title, f"Change of accuracy, means over seeds: {'; '.join(changes)}."
+    )
 
 
 def _new_panels(num: int, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
@@ -125,7 +135,9 @@ def _new_panels(num: int, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axe
     with mpl.rc_context(dict(STYLE)):
         figure = Figure(figsize=(_WIDTH, _HEIGHT))
         axes = figure.subplots(1, num, squeeze=False)
-    figure.subplots_adjust(left=0.1, right=0.985, bottom=0.14, top=0.89 - 0.06 * legend_rows, wspace=0.27)
+    figure.subplots_adjust(
+        left=0.1, right=0.985, bottom=0.14, top=0.89 - 0.06 * legend_rows, wspace=0.27
+    )
     return figure, list(axes[0])
 
 
@@ -139,4 +151,12 @@ def _finish(axes: Axes, ylabel: str) -> None:
 
 def _legend(figure: Figure, axes: Axes, *, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper left", ncols=columns, fontsize=8.5, frameon=False, columnspacing=1.2)
+    figure.legend(
+        handles,
+        labels,
+        loc="upper left",
+        ncols=columns,
+        fontsize=8.5,
+        frameon=False,
+        columnspacing=1.2,
+    )

@@ -34,7 +34,9 @@ def report_hacking(study: Study, runs: Sequence[PaidRun], *, output: Path) -> st
 
     A run that ends in tricks has a row of its own; all others of a level share one, with the span of their values.
     """
-    steps_of = {level: list(seeds.values()) for level, seeds in _by_level(study, runs).items() if seeds}
+    steps_of = {
+        level: list(seeds.values()) for level, seeds in _by_level(study, runs).items() if seeds
+    }
     _write(draw_payments(study.name, steps_of, title="What is paid, and what is right"), output)
     lines = [
         _row(
@@ -50,7 +52,9 @@ def report_hacking(study: Study, runs: Sequence[PaidRun], *, output: Path) -> st
         _rule(8),
     ]
     for level in steps_of:
-        honest = [run for run in runs if run.level == level and run.steps[-1].all_tricks < _ENDS_IN_TRICKS]
+        honest = [
+            run for run in runs if run.level == level and run.steps[-1].all_tricks < _ENDS_IN_TRICKS
+        ]
         hacked = [run for run in runs if run.level == level and run not in honest]
         lines += [_hacking_row(group) for group in (honest, *([run] for run in hacked)) if group]
     return "\n".join(lines)
@@ -58,10 +62,19 @@ def report_hacking(study: Study, runs: Sequence[PaidRun], *, output: Path) -> st
 
 def _hacking_row(runs: Sequence[PaidRun]) -> str:
     firsts, lasts = ([run.steps[place] for run in runs] for place in (0, -1))
-    pairs = [f"{_span(_values(firsts, name))} to {_span(_values(lasts, name))} %" for name in _SHOWN]
+    pairs = [
+        f"{_span(_values(firsts, name))} to {_span(_values(lasts, name))} %" for name in _SHOWN
+    ]
     pairs.append(f"{_span(_values(runs, 'before'))} to {_span(_values(runs, 'after'))} %")
-    tricks = ", ".join(f"{name} {share:.0%}" for name, share in runs[0].steps[-1].tricks.items() if share >= 0.01)
-    return _row(runs[0].level, " ".join(str(run.seed) for run in runs), *pairs, tricks if len(runs) == 1 else "")
+    tricks = ", ".join(
+        f"{name} {share:.0%}" for name, share in runs[0].steps[-1].tricks.items() if share >= 0.01
+    )
+    return _row(
+        runs[0].level,
+        " ".join(str(run.seed) for run in runs),
+        *pairs,
+        tricks if len(runs) == 1 else "",
+    )
 
 
 def _values(records: Sequence[object], name: str) -> list[float]:
@@ -70,7 +83,8 @@ def _values(records: Sequence[object], name: str) -> list[float]:
 
 def _span(shares: Sequence[float]) -> str:
     low, high = (
-        f"{100 * share:.1f}" if 0 < share < 0.05 else f"{100 * share:.0f}" for share in (min(shares), max(shares))
+        f"{100 * share:.1f}" if 0 < share < 0.05 else f"{100 * share:.0f}"
+        for share in (min(shares), max(shares))
     )
     return low if low == high else f"{low}-{high}"
 
@@ -86,15 +100,24 @@ def report_errors(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str
 def _tell_errors(study: Study, found: Mapping[str, Paid], output: Path) -> str:
     paid = {level: seeds for level, seeds in found.items() if level != study.reference}
     clean = found[study.reference]
-    effects = {level: _effect_on_accuracy(seeds, clean) for level, seeds in paid.items() if seeds.keys() & clean.keys()}
+    effects = {
+        level: _effect_on_accuracy(seeds, clean)
+        for level, seeds in paid.items()
+        if seeds.keys() & clean.keys()
+    }
     kinds: dict[str, dict[float, Effect]] = {}
     for level, effect in effects.items():
         kinds.setdefault(_kind(level), {})[_rate(level)] = effect
     curves = {study.reference: _curves(clean)}
     for kind, by_rate in kinds.items():
-        curves[kind] = _curves(paid[next(lv for lv in effects if _kind(lv) == kind and _rate(lv) == max(by_rate))])
+        curves[kind] = _curves(
+            paid[next(lv for lv in effects if _kind(lv) == kind and _rate(lv) == max(by_rate))]
+        )
     chart = draw_errors(
-        study.name, [ErrorLine(kind, by_rate) for kind, by_rate in kinds.items()], curves, title="What errors cost"
+        study.name,
+        [ErrorLine(kind, by_rate) for kind, by_rate in kinds.items()],
+        curves,
+        title="What errors cost",
     )
     _write(chart, output)
     lines = [
@@ -112,7 +135,9 @@ def _tell_errors(study: Study, found: Mapping[str, Paid], output: Path) -> str:
         if seeds:
             change = _describe(effects[level]) if level in effects else "-"
             ends = " ".join(f"{late_accuracy(steps):.0%}" for steps in seeds.values())
-            lines.append(_row(level, *_observed_rates(seeds), ends, change, _half_way(seeds, clean)))
+            lines.append(
+                _row(level, *_observed_rates(seeds), ends, change, _half_way(seeds, clean))
+            )
     return "\n".join(lines)
 
 
@@ -123,16 +148,31 @@ def report_fate(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
     clean = paid.pop(study.reference)
     seeds = sorted(set(clean).intersection(*paid.values()))
     warned = np.asarray([[_warning(runs[s]) for s in seeds] for runs in paid.values()])
-    lost = np.asarray([[late_accuracy(clean[s]) - late_accuracy(runs[s]) for s in seeds] for runs in paid.values()])
+    lost = np.asarray(
+        [
+            [late_accuracy(clean[s]) - late_accuracy(runs[s]) for s in seeds]
+            for runs in paid.values()
+        ]
+    )
     has_collapsed = lost > _COLLAPSE
     drawn = np.random.default_rng(0).integers(len(seeds), size=(_RESAMPLES, len(seeds)))
     areas = [_area(warned[:, chosen], has_collapsed[:, chosen]) for chosen in drawn]
     low, high = np.nanquantile(areas, (0.025, 0.975))
     lines = ["", _row("errors", "alike in the warning, by seed", "collapsed"), _rule(3)]
     for level, shares, ended in zip(paid, warned, has_collapsed, strict=True):
-        lines.append(_row(level, " ".join(f"{share:.0%}" for share in shares), f"{ended.sum()} of {len(seeds)}"))
-    foreseen = f"Area under the ROC curve: {_area(warned, has_collapsed):.2f} [{low:.2f}, {high:.2f}]"
-    return "\n".join([table, *lines, "", f"{foreseen}, {has_collapsed.sum()} of {lost.size} runs collapsed."])
+        lines.append(
+            _row(
+                level,
+                " ".join(f"{share:.0%}" for share in shares),
+                f"{ended.sum()} of {len(seeds)}",
+            )
+        )
+    foreseen = (
+        f"Area under the ROC curve: {_area(warned, has_collapsed):.2f} [{low:.2f}, {high:.2f}]"
+    )
+    return "\n".join(
+        [table, *lines, "", f"{foreseen}, {has_collapsed.sum()} of {lost.size} runs collapsed."]
+    )
 
 
 def _warning(steps: Sequence[Payments]) -> float:
@@ -153,12 +193,16 @@ def late_accuracy(steps: Sequence[Payments]) -> float:
 
 
 def _by_level(study: Study, runs: Sequence[PaidRun]) -> dict[str, Paid]:
-    return {level: {run.seed: run.steps for run in runs if run.level == level} for level in study.levels}
+    return {
+        level: {run.seed: run.steps for run in runs if run.level == level} for level in study.levels
+    }
 
 
 def _effect_on_accuracy(seeds: Paid, clean: Paid) -> Effect:
     both = sorted(seeds.keys() & clean.keys())
-    return estimate_effect(np.asarray([[late_accuracy(seeds[s]) - late_accuracy(clean[s])] for s in both]))
+    return estimate_effect(
+        np.asarray([[late_accuracy(seeds[s]) - late_accuracy(clean[s])] for s in both])
+    )
 
 
 def _observed_rates(seeds: Paid) -> tuple[str, str]:
@@ -166,7 +210,10 @@ def _observed_rates(seeds: Paid) -> tuple[str, str]:
     steps = [payments for run in seeds.values() for payments in run]
     right = sum(p.accuracy * p.num_scored for p in steps)
     wrong = sum((1 - p.accuracy) * p.num_scored for p in steps)
-    paid, unpaid = (sum(getattr(p, name) * p.num_scored for p in steps) for name in ("paid_wrong", "unpaid_right"))
+    paid, unpaid = (
+        sum(getattr(p, name) * p.num_scored for p in steps)
+        for name in ("paid_wrong", "unpaid_right")
+    )
     return f"{paid / max(wrong, 1):.1%}", f"{unpaid / max(right, 1):.1%}"
 
 
@@ -174,7 +221,10 @@ def _half_way(seeds: Paid, clean: Paid) -> str:
     """Return the first step of each seed at half of what runs without errors gain."""
     start = fmean(steps[0].accuracy for steps in clean.values())
     goal = (start + fmean(late_accuracy(steps) for steps in clean.values())) / 2
-    return " ".join(str(next((p.step for p in steps if p.accuracy >= goal), "never")) for steps in seeds.values())
+    return " ".join(
+        str(next((p.step for p in steps if p.accuracy >= goal), "never"))
+        for steps in seeds.values()
+    )
 
 
 def _curves(seeds: Paid) -> list[list[float]]:
@@ -190,7 +240,11 @@ def _rate(level: str) -> float:
 
 
 def _describe(effect: Effect) -> str:
-    span = f" [{100 * effect.low:+.0f}, {100 * effect.high:+.0f}]" if effect.num_seeds > 1 else " (one seed)"
+    span = (
+        f" [{100 * effect.low:+.0f}, {100 * effect.high:+.0f}]"
+        if effect.num_seeds > 1
+        else " (one seed)"
+    )
     return f"{100 * effect.value:+.1f}{span}"
 
 

@@ -75,7 +75,11 @@ def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments 
     num = len(scored)
     judged = Counter((row["reward"] > _PAID, row["verdict"] == Outcome.ACCEPTED) for row in scored)
     tricks = Counter(trick for row in scored if (trick := find_trick(row["program"])))
-    paid = Counter(place_program(row["program"], 0) for row in scored if row["reward"] > _PAID and row["program"])
+    paid = Counter(
+        place_program(row["program"], 0)
+        for row in scored
+        if row["reward"] > _PAID and row["program"]
+    )
     return Payments(
         step=step,
         num_scored=num,
@@ -93,9 +97,13 @@ def read_payments(run: RunDirectory) -> Iterable[Payments]:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise ConfigError(f"the report needs {error.name}; type: {how_to_install('insights')}") from None
+        raise ConfigError(
+            f"the report needs {error.name}; type: {how_to_install('insights')}"
+        ) from None
     for step in steps_in(run.rollouts):
-        counted = count_payments(pq.read_table(run.rollout_file(step), columns=_COLUMNS).to_pylist(), step=step)
+        counted = count_payments(
+            pq.read_table(run.rollout_file(step), columns=_COLUMNS).to_pylist(), step=step
+        )
         if counted is not None:
             yield counted
 
@@ -113,9 +121,13 @@ def read_paid_runs(study: Study, root: Path) -> list[PaidRun]:
             assert history.before is not None, run.folder
             assert history.after is not None, run.folder
             ends = history.before.accuracy, history.after.accuracy
-            found.append(PaidRun(run.name, run.seed, *ends, [*read_payments(RunDirectory(run.folder))]))
+            found.append(
+                PaidRun(run.name, run.seed, *ends, [*read_payments(RunDirectory(run.folder))])
+            )
     if not any(run.level == study.reference for run in found):
-        raise DataError(f"no finished run of {study.name} in {root}; type: microcoder study {study.path}")
+        raise DataError(
+            f"no finished run of {study.name} in {root}; type: microcoder study {study.path}"
+        )
     return sorted(found, key=lambda run: (order.index(run.level), run.seed))
 
 

@@ -38,8 +38,18 @@ def make_model(folder: Path, *, chat_template: str | None, layers: int = 28) -> 
     """Write the files that say what a model is, without weights that anyone could load."""
     folder.mkdir()
     kind = {"model_type": "qwen3", "tie_word_embeddings": True}
-    dims = {"hidden_size": 2048, "num_hidden_layers": layers, "num_attention_heads": 16, "num_key_value_heads": 8}
-    more = {"head_dim": 128, "intermediate_size": 6144, "vocab_size": 151936, "max_position_embeddings": 40960}
+    dims = {
+        "hidden_size": 2048,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+    }
+    more = {
+        "head_dim": 128,
+        "intermediate_size": 6144,
+        "vocab_size": 151936,
+        "max_position_embeddings": 40960,
+    }
     (folder / "config.json").write_text(json.dumps({**kind, **dims, **more}))
     (folder / "model.safetensors").touch()
     (folder / "tokenizer.json").touch()
@@ -72,9 +82,15 @@ def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
     assert "already exists" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("algorithm", ["microcoder-grpo", "grpo", "dr-grpo", "cispo", "mask-all-uncounted"])
-def test_an_algorithm_is_that_of_the_recipes_of_its_name(algorithm: str, files: dict[str, str], tmp_path: Path) -> None:
-    text = write_recipe(Wishes(model="Qwen/Qwen3-4B-Instruct-2507", gpu="h200", algorithm=algorithm, **files))
+@pytest.mark.parametrize(
+    "algorithm", ["microcoder-grpo", "grpo", "dr-grpo", "cispo", "mask-all-uncounted"]
+)
+def test_an_algorithm_is_that_of_the_recipes_of_its_name(
+    algorithm: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    text = write_recipe(
+        Wishes(model="Qwen/Qwen3-4B-Instruct-2507", gpu="h200", algorithm=algorithm, **files)
+    )
     published = load_config(TrainConfig, [Path("qwen3-4b"), Path(algorithm)])
     assert resolve(text, tmp_path).algorithm == published.algorithm
 
@@ -87,7 +103,14 @@ def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
     from microcoder.train.verl.translate import as_words, translate
 
     out = tmp_path / "cluster.toml"
-    words = ["--model", "Qwen/Qwen3-4B", "--problems", files["problems"], "--heldout", files["heldout"]]
+    words = [
+        "--model",
+        "Qwen/Qwen3-4B",
+        "--problems",
+        files["problems"],
+        "--heldout",
+        files["heldout"],
+    ]
     main(["init", *words, "--gpu", "h100", "--engine", "verl", "--out", str(out)])
     printed = capsys.readouterr().out
     config = load_config(TrainConfig, [out])
@@ -98,7 +121,9 @@ def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
     assert "actor_rollout_ref.rollout.temperature=1.2" in command
 
 
-def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, str], tmp_path: Path) -> None:
+def test_what_does_not_fit_is_trained_by_adapters_or_refused(
+    files: dict[str, str], tmp_path: Path
+) -> None:
     by_gpu = {gpu: write_recipe(Wishes(model="Qwen/Qwen3-1.7B", gpu=gpu, **files)) for gpu in GPUS}
     assert "for a trial run" in by_gpu["cpu"]
     small = resolve(by_gpu["h100"], tmp_path)
@@ -106,9 +131,14 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, st
     assert small.rollout.max_response_tokens == 8192
     assert resolve(by_gpu["l4"], tmp_path).weights.lora is not None
     four, eight = (
-        resolve(write_recipe(Wishes(model=f"Qwen/Qwen3-{size}B", gpu="h100", **files)), tmp_path) for size in (4, 8)
+        resolve(write_recipe(Wishes(model=f"Qwen/Qwen3-{size}B", gpu="h100", **files)), tmp_path)
+        for size in (4, 8)
     )
-    assert (four.weights.lora, four.rollout.max_response_tokens, four.optimizer.name) == (None, 8192, "adamw_8bit")
+    assert (four.weights.lora, four.rollout.max_response_tokens, four.optimizer.name) == (
+        None,
+        8192,
+        "adamw_8bit",
+    )
     assert four.rollout.vllm.enable_sleep_mode
     # What is left goes to the sampler's cache; passes of two are enough.
     table = count_memory(four, device_memory_gib=80e9 / 2**30)
@@ -120,7 +150,9 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(files: dict[str, st
     assert (eight.model.dtype, eight.optimizer.learning_rate) == ("bfloat16", 1e-5)
 
 
-def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(files: dict[str, str], tmp_path: Path) -> None:
+def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(
+    files: dict[str, str], tmp_path: Path
+) -> None:
     hybrid = make_model(tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}")
     base = make_model(tmp_path / "base", chat_template=None)
     for model, is_hybrid, is_bare in (
@@ -135,7 +167,9 @@ def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(files: dict[
 
 
 def test_a_data_set_of_the_hub_is_named_with_its_format(tmp_path: Path) -> None:
-    wishes = Wishes(model="Qwen/Qwen3-1.7B", problems="open-r1/codeforces", heldout="test", gpu="h100")
+    wishes = Wishes(
+        model="Qwen/Qwen3-1.7B", problems="open-r1/codeforces", heldout="test", gpu="h100"
+    )
     problems = resolve(write_recipe(wishes), tmp_path).problems
     assert problems == HubProblems(
         kind="hub", id="open-r1/codeforces", format="openr1_codeforces", heldout_split="test"
@@ -145,20 +179,31 @@ def test_a_data_set_of_the_hub_is_named_with_its_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"problems": "me/mine", "heldout": "test"}, "the rows of me/mine look like is not known; give --format trl"),
-        ({"problems": "me/mine", "heldout": "test", "format": "livecodebench"}, "'livecodebench' is a benchmark"),
+        (
+            {"problems": "me/mine", "heldout": "test"},
+            "the rows of me/mine look like is not known; give --format trl",
+        ),
+        (
+            {"problems": "me/mine", "heldout": "test", "format": "livecodebench"},
+            "'livecodebench' is a benchmark",
+        ),
         ({"gpu": "h1000"}, "gpu 'h1000' is unknown; use one of h200, h100"),
         ({"engine": "megatron"}, "engine 'megatron' is unknown; use one of trl, verl"),
         ({"model": "Qwen/Qwen3-8B", "gpu": "l4"}, "Qwen3-8B does not fit on one l4"),
         ({"problems": "none.jsonl"}, "problems.train none.jsonl does not exist"),
         ({"heldout": "none.jsonl"}, "problems.heldout none.jsonl does not exist"),
         ({"model": "./none"}, "model none is no folder here; use a checkpoint folder or a hub id"),
-        ({"model": str(ROOT / "tests")}, "tests has no config.json and no weights .* written by save_pretrained"),
+        (
+            {"model": str(ROOT / "tests")},
+            "tests has no config.json and no weights .* written by save_pretrained",
+        ),
         ({"model": "me/mine"}, "the size of me/mine is unknown"),
         ({"model": "not a model"}, "is neither a folder here nor an id of the Hub"),
         ({"algorithm": "ppo"}, "algorithm 'ppo' is unknown; use one of microcoder-grpo"),
     ],
 )
-def test_what_is_not_there_is_said_at_once(changes: dict[str, str], message: str, files: dict[str, str]) -> None:
+def test_what_is_not_there_is_said_at_once(
+    changes: dict[str, str], message: str, files: dict[str, str]
+) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         write_recipe(Wishes(**{"model": "Qwen/Qwen3-1.7B", "gpu": "h100", **files, **changes}))  # type: ignore[arg-type]

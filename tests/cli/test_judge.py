@@ -26,17 +26,28 @@ TESTS = [{"input": "1 2\n", "output": "3\n"}, {"input": "5 6\n", "output": "11\n
 
 
 def submission(name: str, code: str | None = ADD, **options: object) -> dict[str, Any]:
-    return {"id": name, "code": code, "language": "python", "fn_name": None, "tests": TESTS, **options}
+    return {
+        "id": name,
+        "code": code,
+        "language": "python",
+        "fn_name": None,
+        "tests": TESTS,
+        **options,
+    }
 
 
 def write(path: Path, *rows: object) -> Path:
-    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+    )
     return path
 
 
 def without_timings(row: dict[str, Any]) -> dict[str, Any]:
     measured = ("cpu_seconds", "wall_seconds", "memory_mib")
-    tests = [{key: value for key, value in test.items() if key not in measured} for test in row["tests"]]
+    tests = [
+        {key: value for key, value in test.items() if key not in measured} for test in row["tests"]
+    ]
     return {**row, "tests": tests}
 
 
@@ -47,9 +58,18 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         submission("none", None),
         submission("broken", "x ="),
         {"id": "brief", "code": ADD, "tests": TESTS},
-        submission("function", "def f(a): return a * 2", fn_name="f", tests=[{"input": "[1]", "output": "[1, 1]"}]),
+        submission(
+            "function",
+            "def f(a): return a * 2",
+            fn_name="f",
+            tests=[{"input": "[1]", "output": "[1, 1]"}],
+        ),
         submission("float", "print(0.33333)", tests=[{"input": "", "output": "0.3333"}])
-        | {"checker": {"type": "float", "tolerance": 0.001}, "time_limit_seconds": 2, "memory_limit_mib": 256},
+        | {
+            "checker": {"type": "float", "tolerance": 0.001},
+            "time_limit_seconds": 2,
+            "memory_limit_mib": 256,
+        },
     ]
     out = tmp_path / "deep" / "out.jsonl"
     lines = "".join(json.dumps(row) + "\n\n" for row in rows)
@@ -58,13 +78,33 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = json.loads(capsys.readouterr().out)
     lines = read_rows(out)
     assert [line["id"] for line in lines] == [row["id"] for row in rows]
-    outcomes = ["accepted", "wrong_answer", "no_code", "compile_error", "accepted", "accepted", "accepted"]
+    outcomes = [
+        "accepted",
+        "wrong_answer",
+        "no_code",
+        "compile_error",
+        "accepted",
+        "accepted",
+        "accepted",
+    ]
     assert [line["verdict"] for line in lines] == outcomes
     assert list(lines[0]) == ["id", "verdict", "tests_passed", "tests_total", "tests", "isolation"]
-    assert list(lines[0]["tests"][0]) == ["verdict", "cpu_seconds", "wall_seconds", "memory_mib", "method", "detail"]
+    assert list(lines[0]["tests"][0]) == [
+        "verdict",
+        "cpu_seconds",
+        "wall_seconds",
+        "memory_mib",
+        "method",
+        "detail",
+    ]
     assert (lines[1]["tests_passed"], lines[1]["tests_total"], len(lines[1]["tests"])) == (1, 2, 2)
     assert lines[6]["tests"][0]["method"] == "float"
-    assert summary["verdicts"] == {"accepted": 4, "wrong_answer": 1, "compile_error": 1, "no_code": 1}
+    assert summary["verdicts"] == {
+        "accepted": 4,
+        "wrong_answer": 1,
+        "compile_error": 1,
+        "no_code": 1,
+    }
     assert (summary["num_submissions"], summary["num_judged"]) == (7, 7)
     assert summary["isolation"]["level"] in ("full", "degraded")
     assert not out.with_name("out.jsonl.partial").exists()
@@ -76,9 +116,12 @@ ALL = "all 5 ended with compile_error: limits, input or language"
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(FENCED, "5 of 5 do not compile and hold a code fence"), ("int main() {}//%s", ALL)]
+    ("code", "said"),
+    [(FENCED, "5 of 5 do not compile and hold a code fence"), ("int main() {}//%s", ALL)],
 )
-def test_wrong_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, said: str) -> None:
+def test_wrong_input_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, said: str
+) -> None:
     rows = [submission(str(number), code.replace("%s", str(number))) for number in range(5)]
     (tmp_path / "in.json").write_text(json.dumps(rows, indent=1))
     command.judge(tmp_path / "in.json", output=tmp_path / "out.jsonl", json=True)
@@ -86,11 +129,20 @@ def test_wrong_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert found.startswith(said)
 
 
-def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_saved_answers_are_judged_in_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In several shapes; rows of LeetCodeDataset are named by `task_id`, and by a number: answers use either."""
-    rows: list[dict[str, Any]] = [{"id": level, "tests": TESTS, "difficulty": level} for level in ("Hard", "insane")]
-    rows += [{"id": "sum", "tests": TESTS, "tier": "Easy"}, {"id": "unasked", "tests": TESTS, "tier": "Hard"}]
-    rows.append({"id": 17, "task_id": "add-two", "tests": TESTS, "difficulty": "Medium", "note": "more"})
+    rows: list[dict[str, Any]] = [
+        {"id": level, "tests": TESTS, "difficulty": level} for level in ("Hard", "insane")
+    ]
+    rows += [
+        {"id": "sum", "tests": TESTS, "tier": "Easy"},
+        {"id": "unasked", "tests": TESTS, "tier": "Hard"},
+    ]
+    rows.append(
+        {"id": 17, "task_id": "add-two", "tests": TESTS, "difficulty": "Medium", "note": "more"}
+    )
     answers = [
         {"problem_id": "Hard", "response": FENCED},
         {"problem_id": "insane", "solution": FENCED},
@@ -98,7 +150,10 @@ def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.
         {"id": 17, "code": ADD},
         {"question_id": "sum", "code_list": [ADD, FENCED]},
     ]
-    problems, given = write(tmp_path / "problems.jsonl", *rows), write(tmp_path / "answers.jsonl", *answers)
+    problems, given = (
+        write(tmp_path / "problems.jsonl", *rows),
+        write(tmp_path / "answers.jsonl", *answers),
+    )
     misspelt = write(tmp_path / "misspelt.jsonl", {"problem_id": "Hard", "respons": FENCED})
     with pytest.raises(DataError, match=r"\(or code; it has problem_id, respons\) is missing"):
         command.judge(problems=problems, responses=misspelt, output=tmp_path / "run")
@@ -106,22 +161,42 @@ def test_saved_answers_are_judged_in_one_command(tmp_path: Path, capsys: pytest.
     command.judge(problems=problems, responses=given, output=tmp_path / "run", json=True)
     results = json.loads(capsys.readouterr().out)
     assert results["outcomes"] == {"accepted": 6}
-    assert (results["num_problems"], results["num_without_answer"], results["is_complete"]) == (4, 1, True)
-    counted = [(cell["difficulty"], cell["num_problems"], cell["value"]) for cell in results["cells"] if cell["k"] == 1]
+    assert (results["num_problems"], results["num_without_answer"], results["is_complete"]) == (
+        4,
+        1,
+        True,
+    )
+    counted = [
+        (cell["difficulty"], cell["num_problems"], cell["value"])
+        for cell in results["cells"]
+        if cell["k"] == 1
+    ]
     names = ["Easy", "Medium", "Hard", "insane", "all"]
     assert counted == [(name, 4 if name == "all" else 1, 1.0) for name in names]
 
 
 def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
-    problems = write(tmp_path / "problems.jsonl", {"id": "sum", "tests": TESTS}, {"id": "other", "tests": TESTS})
+    problems = write(
+        tmp_path / "problems.jsonl", {"id": "sum", "tests": TESTS}, {"id": "other", "tests": TESTS}
+    )
     wrong = {"problem_id": "other", "response": "```python\nprint(3)\n```"}
     words = ["judge", "--problems", str(problems), "--responses", str(tmp_path / "answers.jsonl")]
-    program = f"import sys; sys.modules['numpy'] = None; from microcoder.cli import main; main({words!r})"
+    program = (
+        f"import sys; sys.modules['numpy'] = None; from microcoder.cli import main; main({words!r})"
+    )
     # The same command judges what has changed.
-    for mended, figure in ((wrong, "| 50.0 [0.0, 100.0] n=2 |"), ({**wrong, "response": FENCED}, "| 100.0 [")):
+    for mended, figure in (
+        (wrong, "| 50.0 [0.0, 100.0] n=2 |"),
+        ({**wrong, "response": FENCED}, "| 100.0 ["),
+    ):
         write(tmp_path / "answers.jsonl", {"problem_id": "sum", "response": FENCED}, mended)
         command = [sys.executable, "-c", program]
-        assert figure in subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        assert (
+            figure
+            in subprocess.run(
+                command, cwd=tmp_path, capture_output=True, text=True, check=True
+            ).stdout
+        )
 
 
 @pytest.mark.parametrize(
@@ -151,12 +226,18 @@ def test_ways_that_exclude_each_other_are_refused(given: dict[str, Any], message
         ),
     ],
 )
-def test_a_broken_line_is_named_and_nothing_is_written(tmp_path: Path, line: object, message: str) -> None:
+def test_a_broken_line_is_named_and_nothing_is_written(
+    tmp_path: Path, line: object, message: str
+) -> None:
     source = write(tmp_path / "in.jsonl", submission("a"), line)
     with pytest.raises(DataError, match=message):
         command.judge(source, output=tmp_path / "out.jsonl")
     with pytest.raises(ConfigError, match="workers = 0"):
-        command.judge(write(source, submission("a")), output=tmp_path / "out.jsonl", options=JudgeFlags(workers=0))
+        command.judge(
+            write(source, submission("a")),
+            output=tmp_path / "out.jsonl",
+            options=JudgeFlags(workers=0),
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
@@ -188,8 +269,13 @@ def test_a_finished_file_is_left_alone_and_verdicts_of_something_else_are_not_ta
         command.judge(source, output=source)
 
 
-def test_a_sandbox_fault_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source, out = write(tmp_path / "in.jsonl", submission("a"), submission("b")), tmp_path / "out.jsonl"
+def test_a_sandbox_fault_is_judged_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = (
+        write(tmp_path / "in.jsonl", submission("a"), submission("b")),
+        tmp_path / "out.jsonl",
+    )
     command.judge(source, output=out)
     first, second = read_rows(out)
     write(out, {**first, "verdict": "wrong_answer"}, {**second, "verdict": "sandbox_fault"})
@@ -212,7 +298,10 @@ def test_two_runs_into_one_file_are_refused(tmp_path: Path) -> None:
 def test_a_weak_sandbox_is_announced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, opened = write(tmp_path / "in.jsonl", submission("a")), "microcoder.cli.judge_options.Judge"
+    source, opened = (
+        write(tmp_path / "in.jsonl", submission("a")),
+        "microcoder.cli.judge_options.Judge",
+    )
     monkeypatch.setattr(opened, partial(Judge, layers=["seccomp", "resource_limits", "landlock"]))
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
@@ -224,7 +313,9 @@ def test_a_weak_sandbox_is_announced(
         command.judge(source, output=tmp_path / "other.jsonl")
 
 
-def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_was_interrupted_resumes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     burn = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\n"
     rows = [submission(f"s{n}", f"{burn}{ADD if n % 3 else 'print(3)'}\n#{n}") for n in range(18)]
     source = write(tmp_path / "in.jsonl", *rows)
@@ -233,15 +324,29 @@ def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.Captu
     command.judge(source, output=whole)
     for number in (signal.SIGKILL, signal.SIGINT):
         resumed.unlink(missing_ok=True)
-        arguments = [*MICROCODER, "judge", str(source), "-o", str(resumed), "--workers", "1", "--json"]
+        arguments = [
+            *MICROCODER,
+            "judge",
+            str(source),
+            "-o",
+            str(resumed),
+            "--workers",
+            "1",
+            "--json",
+        ]
         cut_off = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 60
-        while not (partial.exists() and len(partial.read_bytes().splitlines()) > 5) and time.monotonic() < deadline:
+        while (
+            not (partial.exists() and len(partial.read_bytes().splitlines()) > 5)
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.01)
         cut_off.send_signal(number)
         _, said = cut_off.communicate(timeout=30)
         assert cut_off.returncode != 0
-        assert (b"interrupted; type the same command again to resume" in said) == (number == signal.SIGINT)
+        assert (b"interrupted; type the same command again to resume" in said) == (
+            number == signal.SIGINT
+        )
         assert not resumed.exists()
         if number == signal.SIGKILL:
             with partial.open("a") as file:
@@ -256,29 +361,41 @@ def test_a_run_that_was_interrupted_resumes(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
-    source = write(tmp_path / "in.jsonl", *(submission(f"s{n}", code=f"{ADD}# {n}") for n in range(60)))
+    source = write(
+        tmp_path / "in.jsonl", *(submission(f"s{n}", code=f"{ADD}# {n}") for n in range(60))
+    )
     out = tmp_path / "out.jsonl"
     script = (
         "import resource, sys; from microcoder.cli import main\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
         f"main(['judge', {str(source)!r}, '-o', {str(out)!r}, '--workers', '1'])"
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 2
-    assert result.stderr.splitlines()[-1].startswith("microcoder: error: File too large; free some space")
+    assert result.stderr.splitlines()[-1].startswith(
+        "microcoder: error: File too large; free some space"
+    )
     assert "Traceback" not in result.stderr
     assert not out.exists()
     command.judge(source, output=out)
-    assert [(row["id"], row["verdict"]) for row in read_rows(out)] == [(f"s{n}", "accepted") for n in range(60)]
+    assert [(row["id"], row["verdict"]) for row in read_rows(out)] == [
+        (f"s{n}", "accepted") for n in range(60)
+    ]
 
 
-def test_checkers_that_outputs_crash_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkers_that_outputs_crash_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     reads = {"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) != 3)"}
     tests = [{"input": "1 2\n", "output": "3\n"}]
     codes = {"crash": "print('x')", "refused": "print(4)"}
     rows = [submission(name, code, checker=reads, tests=tests) for name, code in codes.items()]
     out = tmp_path / "out.jsonl"
-    command.judge(write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=1), json=True)
+    command.judge(
+        write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=1), json=True
+    )
     said = capsys.readouterr()
     summary = json.loads(said.out)
     assert summary["verdicts"] == {"wrong_answer": 2}
@@ -286,19 +403,32 @@ def test_checkers_that_outputs_crash_are_counted(tmp_path: Path, capsys: pytest.
     assert read_rows(out)[0]["tests"][0]["method"] == "checker_crashed"
 
 
-def test_the_time_of_one_submission_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_time_of_one_submission_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     slow = "import time\nif input() == '5 6':\n    while time.process_time() < 0.54: pass\nprint(3)"
-    path = write(tmp_path / "in.jsonl", submission("slow", slow, time_limit_seconds=0.5), submission("fast"))
+    path = write(
+        tmp_path / "in.jsonl", submission("slow", slow, time_limit_seconds=0.5), submission("fast")
+    )
     out = tmp_path / "out.jsonl"
     command.judge(path, output=out, options=JudgeFlags(time_scale=1.0), explain="slow")
     text = capsys.readouterr().out
-    assert "limit 0.5 s, on this machine 0.50 s of CPU time (factor 1), at most 2.00 s of wall time" in text
+    assert (
+        "limit 0.5 s, on this machine 0.50 s of CPU time (factor 1), at most 2.00 s of wall time"
+        in text
+    )
     assert "test 1: accepted, cpu 0.0" in text
     assert "test 2: it ended by itself after 0.5" in text
     assert "test 2: a run that did not count, near_limit" in text
-    assert text.rstrip().splitlines()[-1].startswith(("slow: time_limit test 2: cpu 0.5", "slow: wrong_answer"))
+    assert (
+        text.rstrip()
+        .splitlines()[-1]
+        .startswith(("slow: time_limit test 2: cpu 0.5", "slow: wrong_answer"))
+    )
     assert not out.exists()
     with pytest.raises(DataError, match="no submission has this id; the first ones are slow, fast"):
         command.judge(path, explain="sloow")
-    with pytest.raises(DataError, match=r"-o is missing; type: microcoder judge .*in\.jsonl -o VERDICTS\.jsonl"):
+    with pytest.raises(
+        DataError, match=r"-o is missing; type: microcoder judge .*in\.jsonl -o VERDICTS\.jsonl"
+    ):
         command.judge(path)

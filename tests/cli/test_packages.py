@@ -28,7 +28,8 @@ def test_profiles_are_listed(own_root: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("pins", "message"), [("sortedcontainers==0.0.1\n", "failed: ERROR: "), ("numpy>=2\n", "write exact pins")]
+    ("pins", "message"),
+    [("sortedcontainers==0.0.1\n", "failed: ERROR: "), ("numpy>=2\n", "write exact pins")],
 )
 def test_what_cannot_be_had_is_said_in_one_line(
     own_root: Path, capsys: pytest.CaptureFixture[str], pins: str, message: str
@@ -42,7 +43,9 @@ def test_what_cannot_be_had_is_said_in_one_line(
     assert not left, "nothing half made stays"
 
 
-def test_doctor_names_everything_and_what_is_missing(own_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_names_everything_and_what_is_missing(
+    own_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (own_root / "own.txt").write_text("sortedcontainers==0.0.2\n")
     main(["doctor", "--json", "--packages", str(own_root / "own.txt")])
     found = json.loads(capsys.readouterr().out)
@@ -55,7 +58,11 @@ def test_doctor_names_everything_and_what_is_missing(own_root: Path, capsys: pyt
     assert packages["pins"] == ["sortedcontainers==0.0.2"]
     assert f"type `microcoder packages {own_root / 'own.txt'}`" in packages["missing"]
     page = describe(found)
-    assert [layer for layer in LAYERS if not any(f"  {layer.replace('_', ' ')}" in line for line in page)] == []
+    assert [
+        layer
+        for layer in LAYERS
+        if not any(f"  {layer.replace('_', ' ')}" in line for line in page)
+    ] == []
     assert page[-1] == "all is well"
 
 

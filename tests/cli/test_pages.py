@@ -30,7 +30,9 @@ def test_a_report_is_a_page_and_a_bundle_a_folder(
 
 def test_the_viewer_serves_until_it_is_interrupted(run: Path) -> None:
     command = [sys.executable, "-m", "microcoder", "view", str(run), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[0]
         with urllib.request.urlopen(f"{url}api/search?run=demo&text=numbers") as answer:
@@ -40,12 +42,32 @@ def test_the_viewer_serves_until_it_is_interrupted(run: Path) -> None:
     assert (process.returncode, errors) == (0, "microcoder: the viewer has ended\n")
 
 
-def test_an_audit_is_a_page_and_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_audit_is_a_page_and_a_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "audit"
     (tmp_path / "gullible.py").write_text("def judge(code, tests, time_limit):\n    return True\n")
     judges = ["--judge", "microcoder", "--judge", f"function={tmp_path}/gullible.py:judge"]
-    suites = [word for suite in ("forgery", "fidelity", "pairs", "isolation") for word in ("--suite", suite)]
-    main(["audit-judge", *judges, *suites, "--most", "5", "--seed", "3", "--lanes", "1", "--out", str(out)])
+    suites = [
+        word
+        for suite in ("forgery", "fidelity", "pairs", "isolation")
+        for word in ("--suite", suite)
+    ]
+    main(
+        [
+            "audit-judge",
+            *judges,
+            *suites,
+            "--most",
+            "5",
+            "--seed",
+            "3",
+            "--lanes",
+            "1",
+            "--out",
+            str(out),
+        ]
+    )
     assert capsys.readouterr().out.strip() == str(out / "audit.md")
     page, record = (out / "audit.md").read_text(), json.loads((out / "audit.json").read_text())
     assert page.index("## Our own misses\n\nNone in these cases.") < page.index("## Side by side")

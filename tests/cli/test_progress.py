@@ -10,7 +10,13 @@ from microcoder.cli.display import StepDisplay
 from microcoder.cli.train import RunDisplay
 
 SECONDS = {"generate": 8.0, "update": 2.0, "total": 10.0}
-STEP = replace(HEALTHY, step=1, accuracy_by_tier={"easy": 0.5, "hard": 0.0}, unscored_share=0.0, seconds=SECONDS)
+STEP = replace(
+    HEALTHY,
+    step=1,
+    accuracy_by_tier={"easy": 0.5, "hard": 0.0},
+    unscored_share=0.0,
+    seconds=SECONDS,
+)
 
 PROGRAM = f"""
 from dataclasses import replace
@@ -26,7 +32,9 @@ print("the run went on")
 
 
 def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
-    result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True
+    )
     lines = result.stderr.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("held-out after step 0  accuracy 0.500  1 problems x 2")
@@ -34,7 +42,12 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
         "step 1/12  reward 0.400  accuracy easy 0.50 hard 0.00  length 900 of 4096  truncated 10%"
     )
     masked = "masked 0.0% (0.0% with an advantage)"
-    for part in ("diversity 0.700", "temperature 1.20", masked, "10.0 s (generate 8.0, update 2.0)"):
+    for part in (
+        "diversity 0.700",
+        "temperature 1.20",
+        masked,
+        "10.0 s (generate 8.0, update 2.0)",
+    ):
         assert part in lines[1]
     assert lines[2].endswith("left 100 s")
     assert lines[3] == "saved a checkpoint"
@@ -44,13 +57,19 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
 def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=writer)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=writer
+    )
     os.close(writer)
     assert process.communicate(timeout=60)[0] == b"the run went on\n"
 
 
-def test_unknown_numbers_are_dashes_and_unscored_rollouts_stand_out(capsys: pytest.CaptureFixture[str]) -> None:
-    RunDisplay().step(replace(STEP, reward_mean=None, diversity=None, unscored_share=0.031), num_steps=12)
+def test_unknown_numbers_are_dashes_and_unscored_rollouts_stand_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    RunDisplay().step(
+        replace(STEP, reward_mean=None, diversity=None, unscored_share=0.031), num_steps=12
+    )
     said = capsys.readouterr().err
     RunDisplay().note("[bold]a\r\x1b[31mb\nc[/nope]")
     assert capsys.readouterr().err == "[bold]a [31mb c[/nope]\n"

@@ -21,7 +21,9 @@ MARKUP = {"markdown_it", "pygments"}
 def modules_after(program: str, *arguments: str) -> set[str]:
     """Return the modules that a fresh interpreter holds after a program."""
     shown = f"try:\n    {program}\nfinally:\n    import sys; print('\\0', *sys.modules)"
-    result = subprocess.run([sys.executable, "-c", shown, *arguments], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", shown, *arguments], capture_output=True, text=True, timeout=60
+    )
     assert (result.returncode, result.stderr) == (0, "")
     return set(result.stdout.rpartition("\0")[2].split())
 
@@ -32,7 +34,10 @@ def modules_of_command(*arguments: str) -> set[str]:
 
 def test_the_package_imports_nothing_before_a_name_is_asked_for() -> None:
     modules = modules_after("import microcoder")
-    assert {name for name in modules if name.startswith("microcoder")} == {"microcoder", "microcoder.facade"}
+    assert {name for name in modules if name.startswith("microcoder")} == {
+        "microcoder",
+        "microcoder.facade",
+    }
     assert "pydantic" not in modules
     assert "pydantic" in modules_after("from microcoder import Problem")
 
@@ -62,7 +67,9 @@ def test_help_of_a_verb_imports_no_other_verb() -> None:
 
 def test_judging_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     submissions = tmp_path / "submissions.jsonl"
-    submissions.write_text('{"id": "echo", "code": "print(input())", "tests": [{"input": "1", "output": "1"}]}\n')
+    submissions.write_text(
+        '{"id": "echo", "code": "print(input())", "tests": [{"input": "1", "output": "1"}]}\n'
+    )
     modules = modules_after(
         "import contextlib, io\n"
         "    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
@@ -136,7 +143,10 @@ MISTAKES = {
 
 @pytest.mark.parametrize("command", MISTAKES)
 def test_a_mistake_is_one_line_with_what_to_type(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     places = {"file": tmp_path / "empty.toml", "folder": tmp_path / "folder"}

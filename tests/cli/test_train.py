@@ -15,7 +15,9 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.recipe import TrainConfig, find_idle
 
 ROOT = Path(__file__).parents[2]
-RECIPES = sorted(p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms"))
+RECIPES = sorted(
+    p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms")
+)
 ALGORITHMS = sorted((ROOT / "recipes/algorithms").glob("*.toml"))
 SETTINGS = ("micro", "qwen3-1.7b-4k", "qwen3-4b-4k", "qwen3-4b", "r1-qwen3-8b-16k")
 
@@ -26,12 +28,20 @@ def files_of(recipe: Path, folder: Path) -> list[str]:
         return []
     splits: tuple[Literal["train", "heldout"], ...] = ("train", "heldout")
     for name in splits:
-        write_problems(folder / f"{name}.jsonl", generate_problems(split=name, num_problems=64, seed=0))
-    return [w for name in ("train", "heldout") for w in (f"--problems.{name}", str(folder / f"{name}.jsonl"))]
+        write_problems(
+            folder / f"{name}.jsonl", generate_problems(split=name, num_problems=64, seed=0)
+        )
+    return [
+        w
+        for name in ("train", "heldout")
+        for w in (f"--problems.{name}", str(folder / f"{name}.jsonl"))
+    ]
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_every_recipe_is_estimated(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_recipe_is_estimated(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), "--dry-run"]
     main([*words, *files_of(recipe, tmp_path)])
     shown = capsys.readouterr().out
@@ -42,7 +52,9 @@ def test_every_recipe_is_estimated(recipe: Path, tmp_path: Path, capsys: pytest.
     assert "model: " in shown
     assert not (tmp_path / "run").exists()
     readmes = [folder / "README.md" for folder in (recipe.parent, ROOT / "recipes")]
-    assert any(recipe.name in readme.read_text(encoding="utf-8") for readme in readmes if readme.is_file())
+    assert any(
+        recipe.name in readme.read_text(encoding="utf-8") for readme in readmes if readme.is_file()
+    )
     # Every idea of it can act, with any algorithm.
     for over in ([], *([path] for path in ALGORITHMS)):
         assert find_idle(load_config(TrainConfig, [recipe, *over])) == []
@@ -53,14 +65,29 @@ def test_every_recipe_is_estimated(recipe: Path, tmp_path: Path, capsys: pytest.
     [
         ({"algorithm.loss": "grpo"}, "the clip of loss grpo, with one update a step"),
         ({"algorithm.loss": "cispo", "num_steps": "1"}, "the ratio of loss cispo"),
-        ({"algorithm.masking.rho": "0", "batch.ppo_mini_batch_size": "32"}, "the mask, with algorithm.masking.rho = 0"),
+        (
+            {"algorithm.masking.rho": "0", "batch.ppo_mini_batch_size": "32"},
+            "the mask, with algorithm.masking.rho = 0",
+        ),
     ],
 )
-def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_act_is_said(
+    keys: dict[str, str], idle: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     keys = {"batch.ppo_mini_batch_size": "64", **keys}
-    (said,) = find_idle(load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys))
+    (said,) = find_idle(
+        load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys)
+    )
     assert idle in said
-    main(["train", "-c", "micro", "--dry-run", *(word for key, value in keys.items() for word in (f"--{key}", value))])
+    main(
+        [
+            "train",
+            "-c",
+            "micro",
+            "--dry-run",
+            *(word for key, value in keys.items() for word in (f"--{key}", value)),
+        ]
+    )
     assert f"has no effect: {said}" in capsys.readouterr().out
 
 
@@ -72,9 +99,13 @@ def test_what_cannot_act_is_said(keys: dict[str, str], idle: str, capsys: pytest
         ("gspo", "--algorithm.loss.clip-high 0.0003"),
     ],
 )
-def test_a_loss_that_rests_on_ratios_is_refused_with_one_update_a_step(loss: str, way_out: str) -> None:
+def test_a_loss_that_rests_on_ratios_is_refused_with_one_update_a_step(
+    loss: str, way_out: str
+) -> None:
     keys = {"batch.ppo_mini_batch_size": "64", "algorithm.loss": loss}
-    with pytest.raises(ConfigError, match=rf"every ratio is 1; try batch\.ppo_mini_batch_size=32, or, .*{way_out}"):
+    with pytest.raises(
+        ConfigError, match=rf"every ratio is 1; try batch\.ppo_mini_batch_size=32, or, .*{way_out}"
+    ):
         load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys)
     plain = {"algorithm.loss": "grpo"} if loss != "dapo" else {"algorithm.loss.clip_high": "0.2"}
     load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides={**keys, **plain})
@@ -85,11 +116,17 @@ def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) ->
     configs = {path.stem: load_config(TrainConfig, [Path(setting), path]) for path in ALGORITHMS}
     base = configs["dapo"]
     assert load_config(TrainConfig, [Path(setting)]) == configs["microcoder-grpo"]
-    assert len({config.algorithm.model_dump_json() for config in configs.values()}) == len(ALGORITHMS)
+    assert len({config.algorithm.model_dump_json() for config in configs.values()}) == len(
+        ALGORITHMS
+    )
     for name, config in configs.items():
         assert config.model_copy(update={"algorithm": base.algorithm}) == base
         ours, theirs = base.algorithm.model_dump(), config.algorithm.model_dump()
-        assert sum(ours[key] != theirs[key] for key in ours) == {"dapo": 0, "grpo": 2, "dr-grpo": 2}.get(name, 1)
+        assert sum(ours[key] != theirs[key] for key in ours) == {
+            "dapo": 0,
+            "grpo": 2,
+            "dr-grpo": 2,
+        }.get(name, 1)
 
 
 def test_every_recipe_is_known_by_one_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -111,12 +148,22 @@ def test_a_step_that_cannot_be_shared_is_refused(
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(SystemExit, match="2"):
         main(words)
-    assert "train_batch_size=64 cannot be shared by 3 processes; use a multiple of 3" in capsys.readouterr().err
+    assert (
+        "train_batch_size=64 cannot be shared by 3 processes; use a multiple of 3"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_may_not_fit_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
-    words = ["train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), *files_of(recipe, tmp_path)]
+    words = [
+        "train",
+        "-c",
+        str(recipe),
+        "--run-dir",
+        str(tmp_path / "run"),
+        *files_of(recipe, tmp_path),
+    ]
     main([*words, "--dry-run", "--gpu-memory-gib", "79.6"])
     shown = capsys.readouterr()
     assert "this may not fit" in shown.err
@@ -138,7 +185,17 @@ def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
-        main(["train", "-c", "qwen3-4b", "--dry-run", "--algorithm.masking.rho=0.3", "--num-steps", "7"])
+        main(
+            [
+                "train",
+                "-c",
+                "qwen3-4b",
+                "--dry-run",
+                "--algorithm.masking.rho=0.3",
+                "--num-steps",
+                "7",
+            ]
+        )
     shown = capsys.readouterr()
     for line in (
         "algorithm.masking.rho = 0.3",
@@ -149,7 +206,10 @@ def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(
     ):
         assert line in shown.out
     assert len(shown.err.strip().splitlines()) == 1
-    assert "problems.train data/train.jsonl does not exist; check the path, or pass --problems.train" in shown.err
+    assert (
+        "problems.train data/train.jsonl does not exist; check the path, or pass --problems.train"
+        in shown.err
+    )
 
 
 def test_help_is_one_screen_of_the_usual_keys_and_lists_every_key(
@@ -165,23 +225,42 @@ def test_help_is_one_screen_of_the_usual_keys_and_lists_every_key(
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) <= 50
         assert said in " ".join(" ".join(lines).split())
-    assert max(map(len, lines)) <= 100  # of the others a process keeps the width of their first time
-    assert any(re.match(r"  --rollout.num_samples = 8 +Responses per problem", line) for line in lines)
+    assert (
+        max(map(len, lines)) <= 100
+    )  # of the others a process keeps the width of their first time
+    assert any(
+        re.match(r"  --rollout.num_samples = 8 +Responses per problem", line) for line in lines
+    )
     assert lines[-1] == "Every key: microcoder train --help-all, docs/reference.md"
     main(["train", "--help-all"])
     lines = capsys.readouterr().out.splitlines()
-    assert [key for key in dotted_keys(TrainConfig) if not any(line.startswith(f"  --{key}") for line in lines)] == []
+    assert [
+        key
+        for key in dotted_keys(TrainConfig)
+        if not any(line.startswith(f"  --{key}") for line in lines)
+    ] == []
 
 
 def test_a_dry_run_loads_what_the_recipe_brings_along_and_knows_the_packages_recipes_in_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["train", "-c", "micro", "-c", "dapo", "--dry-run", "--rewards", f"{tmp_path}/own.py:mine"]
+    words = [
+        "train",
+        "-c",
+        "micro",
+        "-c",
+        "dapo",
+        "--dry-run",
+        "--rewards",
+        f"{tmp_path}/own.py:mine",
+    ]
     with pytest.raises(SystemExit, match="2"):
         main(words)
     assert "own.py does not exist" in capsys.readouterr().err
-    (tmp_path / "own.py").write_text("def mine(problem, rollout, program, verdict):\n    return 1.0\n")
+    (tmp_path / "own.py").write_text(
+        "def mine(problem, rollout, program, verdict):\n    return 1.0\n"
+    )
     main(words)
     assert "the run would be written to runs/micro-dapo" in capsys.readouterr().out
 

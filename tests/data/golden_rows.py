@@ -19,7 +19,9 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (GOLDEN / f"{name}.jsonl").read_text().splitlines()]
 
 
-def collect(path: Path, format_name: str, rows_per_shard: int = 1000) -> list[Candidate | Rejection]:
+def collect(
+    path: Path, format_name: str, rows_per_shard: int = 1000
+) -> list[Candidate | Rejection]:
     """Read a path as the collect stage does, and see to it that no row is lost or read twice."""
     source = open_source(path, format_name)
     shards = list_shards(source, rows_per_shard)

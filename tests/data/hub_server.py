@@ -28,12 +28,23 @@ class Hub:
         """Return what is known of the data set, or None."""
         if "/tree/" in path:
             return [
-                {"type": "file", "path": name, "size": len(body), "oid": hashlib.sha1(body).hexdigest()}
+                {
+                    "type": "file",
+                    "path": name,
+                    "size": len(body),
+                    "oid": hashlib.sha1(body).hexdigest(),
+                }
                 for name, body in self.files.items()
             ]
         if path.startswith("/api/datasets/"):
             siblings = [{"rfilename": name} for name in self.files]
-            return {"id": "me/mine", "sha": COMMIT, "siblings": siblings, "private": False, "tags": []}
+            return {
+                "id": "me/mine",
+                "sha": COMMIT,
+                "siblings": siblings,
+                "private": False,
+                "tags": [],
+            }
         return None
 
     def take(self, path: str, body: bytes) -> object:
@@ -42,9 +53,19 @@ class Hub:
             how = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
             return {"files": [{"path": file["path"], **how} for file in json.loads(body)["files"]]}
         if "/commit/" in path:
-            lines = [line["value"] for line in map(json.loads, body.splitlines()) if line["key"] == "file"]
-            self.committed.append({line["path"]: base64.b64decode(line["content"]) for line in lines})
-            return {"commitUrl": f"{self.url}/me/mine/commit/{COMMIT}", "commitOid": COMMIT, "success": True}
+            lines = [
+                line["value"]
+                for line in map(json.loads, body.splitlines())
+                if line["key"] == "file"
+            ]
+            self.committed.append(
+                {line["path"]: base64.b64decode(line["content"]) for line in lines}
+            )
+            return {
+                "commitUrl": f"{self.url}/me/mine/commit/{COMMIT}",
+                "commitOid": COMMIT,
+                "success": True,
+            }
         # A repository that is made, a card that is looked at.
         return {"url": f"{self.url}/me/mine", "id": "1", "errors": [], "warnings": []}
 

@@ -36,7 +36,14 @@ def collect_step() -> MapStep:
 
 def step(name: str, modulus: int = 3, *, called: str = "", **more: Any) -> MapStep:
     """Return the step that `open_<name>` opens."""
-    return MapStep(called or name, "filter", Settings(modulus=modulus), globals()[f"open_{name}"], (__name__,), **more)
+    return MapStep(
+        called or name,
+        "filter",
+        Settings(modulus=modulus),
+        globals()[f"open_{name}"],
+        (__name__,),
+        **more,
+    )
 
 
 def barrier_step() -> BarrierStep:
@@ -46,7 +53,9 @@ def barrier_step() -> BarrierStep:
 def open_collect(settings: Settings, opened: ExitStack) -> Any:
     def work(place: str) -> Iterator[Row]:
         for number in range(int(place) * ROWS_PER_SHARD, (int(place) + 1) * ROWS_PER_SHARD):
-            yield Candidate(id=f"n/{number}", dataset="n", title=f"title {number % 7}", statement=str(number))
+            yield Candidate(
+                id=f"n/{number}", dataset="n", title=f"title {number % 7}", statement=str(number)
+            )
 
     return work
 
@@ -55,7 +64,13 @@ def open_thin(settings: Settings, opened: ExitStack) -> Any:
     def work(candidates: Sequence[Candidate]) -> Iterator[Row]:
         for candidate in candidates:
             if int(candidate.statement) % settings.modulus == 0:
-                yield Rejection(id=candidate.id, dataset="n", stage="filter", reason="divisible", candidate=candidate)
+                yield Rejection(
+                    id=candidate.id,
+                    dataset="n",
+                    stage="filter",
+                    reason="divisible",
+                    candidate=candidate,
+                )
             else:
                 yield candidate.change("filter", "double", statement=candidate.statement * 2)
 
@@ -127,8 +142,12 @@ class Unique(Barrier):
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:
         first, *rest = self.members[candidate.title]
         if candidate.id != first:
-            return Rejection(id=candidate.id, dataset="n", stage="filter", reason="duplicate_of", detail=first)
-        return candidate.change("filter", "merge", merged=tuple(rest), tags=tuple(others[r].statement for r in rest))
+            return Rejection(
+                id=candidate.id, dataset="n", stage="filter", reason="duplicate_of", detail=first
+            )
+        return candidate.change(
+            "filter", "merge", merged=tuple(rest), tags=tuple(others[r].statement for r in rest)
+        )
 
 
 def open_hold(settings: Settings, opened: ExitStack) -> Any:

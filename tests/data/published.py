@@ -39,7 +39,9 @@ def make_row(name: str = "abc1_a", **changes: Any) -> dict[str, Any]:
         "starter_code": "",
         "difficulty": "easy",
         "public_test_cases": json.dumps([{"input": "1 2\n", "output": "3\n", "testtype": "stdin"}]),
-        "private_test_cases": pack(json.dumps([{"input": "5 6\n", "output": "11\n", "testtype": "stdin"}])),
+        "private_test_cases": pack(
+            json.dumps([{"input": "5 6\n", "output": "11\n", "testtype": "stdin"}])
+        ),
         "metadata": "{}",
     }
     return row | changes

@@ -22,20 +22,31 @@ TEXT = (
 NONE: dict[str, Any] = {"input": [], "output": []}
 
 
-def row(name: str, text: str, tests: list[tuple[str, str]], *, right: str, wrong: str = "") -> dict[str, Any]:
+def row(
+    name: str, text: str, tests: list[tuple[str, str]], *, right: str, wrong: str = ""
+) -> dict[str, Any]:
     wrongs = [wrong] if wrong else []
     return {
         "name": name,
         "description": text,
         "public_tests": NONE,
-        "private_tests": {"input": [given for given, _ in tests], "output": [output for _, output in tests]},
+        "private_tests": {
+            "input": [given for given, _ in tests],
+            "output": [output for _, output in tests],
+        },
         "generated_tests": NONE,
         "solutions": {"language": [3], "solution": [right]},
         "incorrect_solutions": {"language": [3] * len(wrongs), "solution": wrongs},
     }
 
 
-TESTS = [("1 2\n", "3\n"), ("3 4\n", "7\n"), ("5 6\n", "11\n"), ("9 9\n", "18\n"), ("20 1\n", "21\n")]
+TESTS = [
+    ("1 2\n", "3\n"),
+    ("3 4\n", "7\n"),
+    ("5 6\n", "11\n"),
+    ("9 9\n", "18\n"),
+    ("20 1\n", "21\n"),
+]
 PRODUCT = TEXT.replace("sum", "product").replace("two integers", "a pair of small numbers")
 BASKET = "You are given an apple count and a pear count for one basket. How many fruits does it hold, at most n <= 105?"
 ROWS = [
@@ -50,12 +61,19 @@ ROWS = [
 @pytest.fixture
 def source(tmp_path: Path) -> SourceSettings:
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in ROWS))
-    return SourceSettings(path=str(tmp_path / "rows.jsonl"), format="codecontests", licence="CC-BY-4.0")
+    return SourceSettings(
+        path=str(tmp_path / "rows.jsonl"), format="codecontests", licence="CC-BY-4.0"
+    )
 
 
 def config(source: SourceSettings, output: Path, **fields: Any) -> BuildConfig:
     return BuildConfig(
-        name="audit", output=output, sources=(source,), workers=1, generate=GenerateSettings(mode="off"), **fields
+        name="audit",
+        output=output,
+        sources=(source,),
+        workers=1,
+        generate=GenerateSettings(mode="off"),
+        **fields,
     )
 
 
@@ -71,7 +89,12 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
     source: SourceSettings, tmp_path: Path
 ) -> None:
     tests = ["assert add(2, 3) == 5", "assert add(40, 2) == 42", "assert add(100, 11) == 111"]
-    task = {"task_id": 1, "text": "Write a function.", "code": "def add(x, y):\n    return x + y", "test_list": tests}
+    task = {
+        "task_id": 1,
+        "text": "Write a function.",
+        "code": "def add(x, y):\n    return x + y",
+        "test_list": tests,
+    }
     (tmp_path / "mbpp.jsonl").write_text(json.dumps(task))
     benchmark = SourceSettings(path=str(tmp_path / "mbpp.jsonl"), format="mbpp")
     found = audit(config(source, tmp_path / "whole", benchmarks=(benchmark,)))
@@ -91,7 +114,9 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
         audit(stopped, on_progress=stop_at("verify"))
     assert audit(stopped).findings == found.findings
     for name in ("report.md", "findings.jsonl", "summary.json"):
-        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "stopped" / name).read_bytes() == (
+            tmp_path / "whole" / name
+        ).read_bytes()
 
 
 def test_a_source_of_a_builds_config_is_audited_with_its_benchmarks(
@@ -126,7 +151,9 @@ def test_a_smaller_draw_is_part_of_a_larger_one(source: SourceSettings, tmp_path
         found = audit(config(source, tmp_path / "audit"), limit=limit, runs_programs=False)
         assert found.num_rows == limit
         kinds = kinds_of(tmp_path / "audit")
-        drawn.append({(place, kind) for place in kinds for kind in kinds[place] if kind != "duplicate_of"})
+        drawn.append(
+            {(place, kind) for place in kinds for kind in kinds[place] if kind != "duplicate_of"}
+        )
     assert drawn[0] <= drawn[1] <= drawn[2]
 
 

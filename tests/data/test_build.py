@@ -63,14 +63,20 @@ def row(number: int, *, added: int | None = None, text: str | None = None) -> di
     right = number if added is None else added
     solutions = [
         f"{said} + {right})\n"
-        for said in ("a, b = map(int, input().split())\nprint(a + b", "print(sum(map(int, input().split()))")
+        for said in (
+            "a, b = map(int, input().split())\nprint(a + b",
+            "print(sum(map(int, input().split()))",
+        )
     ]
     return {
         "problem_id": number,
         "question": text or statement(number),
         "solutions": json.dumps(solutions if added is None else solutions[:1]),
         "input_output": json.dumps(
-            {"inputs": [f"{a} {b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
+            {
+                "inputs": [f"{a} {b}\n" for a, b in pairs],
+                "outputs": [f"{a + b + number}\n" for a, b in pairs],
+            }
         ),
         "difficulty": "interview",
         "url": f"https://example.org/{number}",
@@ -81,10 +87,15 @@ def row(number: int, *, added: int | None = None, text: str | None = None) -> di
 def shown_row(number: int) -> dict[str, object]:
     """A problem whose statement shows all its tests, of a layout that further inputs are not made of."""
     pairs = [(3, 4), (50, 60)]
-    tests = {"inputs": [f"{a}\n\n{b}\n" for a, b in pairs], "outputs": [f"{a + b + number}\n" for a, b in pairs]}
+    tests = {
+        "inputs": [f"{a}\n\n{b}\n" for a, b in pairs],
+        "outputs": [f"{a + b + number}\n" for a, b in pairs],
+    }
     shown = "".join(
         f"\nExample {place}\n\nInput:\n\n```\n{given}```\n\nOutput:\n\n```\n{output}```\n"
-        for place, (given, output) in enumerate(zip(tests["inputs"], tests["outputs"], strict=True), 1)
+        for place, (given, output) in enumerate(
+            zip(tests["inputs"], tests["outputs"], strict=True), 1
+        )
     )
     code = f"import sys\nprint(sum(map(int, sys.stdin.read().split())) + {number})\n"
     return {
@@ -95,12 +106,17 @@ def shown_row(number: int) -> dict[str, object]:
 
 
 def write_rows(path: Path, rows: list[dict[str, object] | str]) -> None:
-    path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows))
+    path.write_text(
+        "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows)
+    )
 
 
 def write_recipe(tmp_path: Path, num_good: int = 12) -> Path:
     """Some good problems; a broken line, a copy, a wrong reference, Swedish, a benchmark's, one that shows all."""
-    swedish = 2 * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
+    swedish = (
+        2
+        * "Skriv ett program som läser två heltal från en rad och skriver ut deras summa och lägger till tre. "
+    )
     write_rows(
         tmp_path / "raw.jsonl",
         [
@@ -174,7 +190,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path, dict[str, Any]]) -> None:
+def test_a_build_accounts_for_every_row_and_does_nothing_twice(
+    built: tuple[Path, dict[str, Any]],
+) -> None:
     recipe, said = built
     corpus = recipe.parent / "corpus"
     steps = {step["step"]: (step["in"], step["kept"], step["rejected"]) for step in said["steps"]}
@@ -187,8 +205,18 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
         "generate": (6, 6, 0),
         "verify": (6, 4, 2),
     }
-    assert {reason: num for step in said["steps"] for reason, num in step["reasons"].items()} == dict.fromkeys(
-        ("not_json", "not_english", "contaminated", "duplicate_of", "reference_fails", "all_tests_shown"), 1
+    assert {
+        reason: num for step in said["steps"] for reason, num in step["reasons"].items()
+    } == dict.fromkeys(
+        (
+            "not_json",
+            "not_english",
+            "contaminated",
+            "duplicate_of",
+            "reference_fails",
+            "all_tests_shown",
+        ),
+        1,
     )
     problems = read_problems(corpus)
     assert len(problems) == 4
@@ -196,7 +224,9 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     table = pq.read_table(corpus / "problems-00000.parquet").to_pylist()
     assert all(line["num_hidden_tests"] >= 10 for line in table)
     assert all(line["num_generated_tests"] == line["num_tests"] - 4 for line in table)
-    kinds = {origin["kind"].partition("/")[0] for line in table for origin in json.loads(line["origins"])}
+    kinds = {
+        origin["kind"].partition("/")[0] for line in table for origin in json.loads(line["origins"])
+    }
     assert kinds == {"given", "mutated"}
     assert all(line["num_unchecked_tests"] == line["num_generated_tests"] for line in table)
     tests = json.loads((corpus / "funnel.json").read_text())["figures"]["tests"]
@@ -210,7 +240,9 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(built: tuple[Path
     assert again["was_finished"]
     assert contents(corpus) == before
 
-    missing = json.loads(run("build", "-c", recipe, "--json", "--dry-run", "--licence.allowed", "MIT")[0])
+    missing = json.loads(
+        run("build", "-c", recipe, "--json", "--dry-run", "--licence.allowed", "MIT")[0]
+    )
     assert missing["missing"]["process"] == 0
     assert missing["missing"]["filter"] == missing["missing"]["verify"] == 10
 
@@ -229,7 +261,9 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
 
     for _ in range(num_kills):
         told = ["data", "build", "-c", recipe, "--output", other, "--workers", "2"]
-        process = subprocess.Popen([sys.executable, "-m", "microcoder", *told], start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "microcoder", *told], start_new_session=True
+        )
         goal = count_parts() + generator.randrange(1, 5)
         while count_parts() < goal and process.poll() is None:
             time.sleep(0.005)
@@ -245,16 +279,29 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
 
 def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
     lines = [json.dumps(row(number)).encode() for number in (1, 2)]
-    path = pack(tmp_path / "set.tar", {"set/raw.jsonl": b"\n".join(lines), "set/bench.jsonl": lines[1]}, {})
+    path = pack(
+        tmp_path / "set.tar", {"set/raw.jsonl": b"\n".join(lines), "set/bench.jsonl": lines[1]}, {}
+    )
     source = {"path": str(path), "format": "apps", "inside": "set/raw.jsonl"}
     for output in ("one", "two"):
         benchmark = {**source, "inside": "set/bench.jsonl", "name": "bench"}
-        given = {"output": tmp_path / output, "sources": [source], "benchmarks": [benchmark], "workers": 1}
+        given = {
+            "output": tmp_path / output,
+            "sources": [source],
+            "benchmarks": [benchmark],
+            "workers": 1,
+        }
         config = BuildConfig.model_validate({"name": "x", **given})
         run_build(config, plan_build(config, last="filter"))
     one, two = (contents(tmp_path / output / ".work" / "parts") for output in ("one", "two"))
     assert one == two
-    assert {name.partition("/")[0] for name in one} == {"collect", "process", "filter", "deduplicate", "compare"}
+    assert {name.partition("/")[0] for name in one} == {
+        "collect",
+        "process",
+        "filter",
+        "deduplicate",
+        "compare",
+    }
 
 
 @pytest.mark.slow
@@ -275,14 +322,34 @@ def test_a_build_on_ray_gives_the_same_rows(
     [
         ((), "no config; type"),
         (("-c", "nowhere.toml"), "does not exist"),
-        (("-c", "RECIPE", "--sources", '[{path = "gone.jsonl", format = "apps"}]'), "gone.jsonl does not exist"),
-        (("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'), "'aps'; did you mean apps?"),
-        (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
-        (("-c", "RECIPE", "--output", "OTHER"), "README.md that is of no build and would be overwritten"),
-        (("-c", "RECIPE", "--output", "EVALUATION"), "manifest.json that is of no build and would be overwritten"),
-        (("-c", "RECIPE", "--sources", '[{path = "a", format = "apps", colums = {}}]'), "unknown key sources.colums"),
         (
-            ("-c", "RECIPE", "--sources", '[{path = "a", format = "apps"}, {path = "b", format = "apps"}]'),
+            ("-c", "RECIPE", "--sources", '[{path = "gone.jsonl", format = "apps"}]'),
+            "gone.jsonl does not exist",
+        ),
+        (
+            ("-c", "RECIPE", "--sources", '[{path = "build.toml", format = "aps"}]'),
+            "'aps'; did you mean apps?",
+        ),
+        (("-c", "RECIPE", "--output", "RECIPE"), "is a file; name a folder"),
+        (
+            ("-c", "RECIPE", "--output", "OTHER"),
+            "README.md that is of no build and would be overwritten",
+        ),
+        (
+            ("-c", "RECIPE", "--output", "EVALUATION"),
+            "manifest.json that is of no build and would be overwritten",
+        ),
+        (
+            ("-c", "RECIPE", "--sources", '[{path = "a", format = "apps", colums = {}}]'),
+            "unknown key sources.colums",
+        ),
+        (
+            (
+                "-c",
+                "RECIPE",
+                "--sources",
+                '[{path = "a", format = "apps"}, {path = "b", format = "apps"}]',
+            ),
             "give each a `name`",
         ),
         (
@@ -290,7 +357,10 @@ def test_a_build_on_ray_gives_the_same_rows(
             "x cannot be read (No such",
         ),
         *(
-            (("-c", "RECIPE", "--sources", f'[{{path = "a", format = "{name}"}}]'), "put it under [[benchmarks]]")
+            (
+                ("-c", "RECIPE", "--sources", f'[{{path = "a", format = "{name}"}}]'),
+                "put it under [[benchmarks]]",
+            )
             for name, found in FORMATS.items()
             if found.is_benchmark
         ),
@@ -302,7 +372,10 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     (other / "README.md").write_text("of another project")
     (evaluation := recipe.parent / "evaluation").mkdir()
     (evaluation / "manifest.json").write_text("{}")
-    given = [str({"RECIPE": recipe, "OTHER": other, "EVALUATION": evaluation}.get(one, one)) for one in arguments]
+    given = [
+        str({"RECIPE": recipe, "OTHER": other, "EVALUATION": evaluation}.get(one, one))
+        for one in arguments
+    ]
     _, error = run("build", *given, expect=2)
     assert said in error
     assert len(error.strip().splitlines()) == 1
@@ -311,9 +384,15 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
 def test_a_stage_of_its_own_ends_there_and_no_other_build_is_at_work(recipe: Path) -> None:
     (folder := recipe.parent / "corpus" / ".work").mkdir(parents=True)
     with hold_lock(folder / "lock", DataError("held")):
-        assert "another build is at work" in run("build", "--until", "collect", "-c", recipe, expect=2)[1]
+        assert (
+            "another build is at work"
+            in run("build", "--until", "collect", "-c", recipe, expect=2)[1]
+        )
     done = json.loads(run("build", "--until", "process", "-c", recipe, "--json")[0])
-    assert ([step["step"] for step in done["steps"]], done["corpus"]) == (["collect", "process"], None)
+    assert ([step["step"] for step in done["steps"]], done["corpus"]) == (
+        ["collect", "process"],
+        None,
+    )
     assert not (recipe.parent / "corpus" / "manifest.json").exists()
 
 
@@ -337,10 +416,17 @@ def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
         # Its input's key holds that of the steps before it.
         known |= {*step.code}
         done = subprocess.run(
-            [sys.executable, "-c", _IMPORTING, *step.code], capture_output=True, text=True, check=True
+            [sys.executable, "-c", _IMPORTING, *step.code],
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        ours = {name for name in done.stdout.split() if name.partition(".")[0] == "microcoder"} - offered
-        assert not {name for name in ours if not any(f"{name}.".startswith(f"{one}.") for one in known)}, step.name
+        ours = {
+            name for name in done.stdout.split() if name.partition(".")[0] == "microcoder"
+        } - offered
+        assert not {
+            name for name in ours if not any(f"{name}.".startswith(f"{one}.") for one in known)
+        }, step.name
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
@@ -387,12 +473,22 @@ PACKAGE = {
 def test_packages_have_the_names_of_their_archives(tmp_path: Path) -> None:
     # One at the root of an archive, one in a folder whose name is in Latin-1.
     pack(tmp_path / "all" / "first.ZIP", PACKAGE, {})
-    pack(tmp_path / "all" / "set.tar", {f"p\udce5/{name}": content for name, content in PACKAGE.items()}, {})
-    for path, names in (("all", ["first", "set/på"]), ("all/first.ZIP", ["first"]), ("all/set.tar", ["på"])):
+    pack(
+        tmp_path / "all" / "set.tar",
+        {f"p\udce5/{name}": content for name, content in PACKAGE.items()},
+        {},
+    )
+    for path, names in (
+        ("all", ["first", "set/på"]),
+        ("all/first.ZIP", ["first"]),
+        ("all/set.tar", ["på"]),
+    ):
         given = SourceSettings(path=str(tmp_path / path), format="kattis")
         (source,) = unpack_sources([given], into=tmp_path / "unpacked")
         rows = list(collect_source(open_settings(source)))
-        assert [(row.id, type(row)) for row in rows] == [(f"kattis/{name}", Candidate) for name in names]
+        assert [(row.id, type(row)) for row in rows] == [
+            (f"kattis/{name}", Candidate) for name in names
+        ]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -403,7 +499,9 @@ def test_an_archive_is_a_source_and_its_links_are_left_out(
     links = {"set/README": "raw.jsonl", "set/out": "/etc", "set/deep": "../.."}
     path = pack(tmp_path / f"set.{form}", {"set/raw.jsonl": rows}, links)
     source = {"path": str(path), "format": "apps", "inside": "set/raw.jsonl"}
-    config = BuildConfig.model_validate({"name": "x", "output": tmp_path / "corpus", "sources": [source]})
+    config = BuildConfig.model_validate(
+        {"name": "x", "output": tmp_path / "corpus", "sources": [source]}
+    )
     assert plan_build(config, last="collect").num_rows == 1
     assert [path.name for path in (tmp_path / "corpus").rglob("set/set/*")] == ["raw.jsonl"]
     assert "3 links were left out" in caplog.text
@@ -416,7 +514,10 @@ def test_an_archive_is_a_source_and_its_links_are_left_out(
         ({"../outside.jsonl": b"{}"}, "is not a plain file or folder inside the archive"),
         ({"set/../../outside.jsonl": b"{}"}, "is not a plain file or folder inside the archive"),
         ({"/outside.jsonl": b"{}"}, "is not a plain file or folder inside the archive"),
-        ({"bomb.jsonl": bytes(3 << 20)}, "unpack to more than 1,048,576; if that is right, unpack it by hand"),
+        (
+            {"bomb.jsonl": bytes(3 << 20)},
+            "unpack to more than 1,048,576; if that is right, unpack it by hand",
+        ),
         ({f"{number}.jsonl": b"" for number in range(9)}, "more than 8 members"),
         ({"n" * (2 << 20): b""}, "bytes of a member before its content"),
     ],
@@ -427,7 +528,9 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(rowfiles, "MOST_MEMBERS", 8)
     monkeypatch.setattr(rowfiles, "_ALWAYS_ALLOWED_BYTES", 1 << 20)
-    if (form == "tar" and "bomb.jsonl" in files) or (form == "zip" and max(map(len, files)) > 1 << 16):
+    if (form == "tar" and "bomb.jsonl" in files) or (
+        form == "zip" and max(map(len, files)) > 1 << 16
+    ):
         pytest.skip("what is not packed is no bomb, and no name in a zip is so long")
     path = pack(tmp_path / f"set.{form}", files, {})
     with pytest.raises(DataError, match=said):
@@ -464,7 +567,9 @@ def test_a_disk_that_takes_nothing_is_one_line(recipe: Path, tmp_path: Path) -> 
     assert result.stdout == "2\n2\n", result.stderr
     assert "Traceback" not in result.stderr
     # Where it was written last is another place at times: a part, or a store of SQLite.
-    read_only, full = (line for line in result.stderr.splitlines() if line.startswith("microcoder: error: "))
+    read_only, full = (
+        line for line in result.stderr.splitlines() if line.startswith("microcoder: error: ")
+    )
     assert f"Read-only file system ({place}/" in read_only
     assert "; make it writable or choose" in read_only
     assert "No space left on device" in full
@@ -491,7 +596,10 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
 def test_a_benchmark_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "bench.jsonl").write_text('{"text": "Print 1."}\n{"text": "Print 2."}\n')
     source = SourceSettings(path=str(tmp_path / "bench.jsonl"), format="mbpp", name="bench")
-    with pytest.raises(DataError, match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: "):
+    with pytest.raises(
+        DataError,
+        match=r"benchmark 'bench' .*: none of 2 rows is of the format 'mbpp'; the first: ",
+    ):
         read_benchmark_problems([source])
 
 

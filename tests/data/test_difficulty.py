@@ -55,7 +55,9 @@ def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_e
             assert score_difficulty(CANDIDATE, endpoint) == CANDIDATE
         assert [request["seed"] for request in asked] == [0, 3, 6]
     for most in (0, 5):
-        endpoint = Endpoint(EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=most))
+        endpoint = Endpoint(
+            EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=most)
+        )
         Timer(0.2, endpoint.close).start()
         with pytest.raises(ConfigError, match=r"failed 1 times.* check that it is up"):
             score_difficulty(CANDIDATE, endpoint)
@@ -63,9 +65,15 @@ def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_e
 
 def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> None:
     whole = dict.fromkeys(DIMENSIONS, 3)
-    wrong = ({"implementation": 1}, *(dict.fromkeys(DIMENSIONS, one) for one in (0, 6, 2.5, True, "3", None)))
+    wrong = (
+        {"implementation": 1},
+        *(dict.fromkeys(DIMENSIONS, one) for one in (0, 6, 2.5, True, "3", None)),
+    )
     replies = [json.dumps(one) for one in (*wrong, {**whole, "reason": "short"})]
-    with endpoint_of(lambda number, _: replies[number - 1]) as (settings, _), closing(Endpoint(settings)) as endpoint:
+    with (
+        endpoint_of(lambda number, _: replies[number - 1]) as (settings, _),
+        closing(Endpoint(settings)) as endpoint,
+    ):
         for _ in wrong:
             with pytest.raises(BadReply, match="not what was asked for"):
                 endpoint.ask("Score it.", Scores)
@@ -73,19 +81,27 @@ def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> No
 
 
 def make(number: int, predicted: float | None, *rates: str) -> Candidate:
-    return Candidate(id=f"a/{number}", dataset="a", difficulty=Difficulty(predicted=predicted), pass_rates=rates)
+    return Candidate(
+        id=f"a/{number}", dataset="a", difficulty=Difficulty(predicted=predicted), pass_rates=rates
+    )
 
 
-def rejected(candidates: list[Candidate], settings: SelectionSettings) -> dict[str, tuple[str, str]]:
+def rejected(
+    candidates: list[Candidate], settings: SelectionSettings
+) -> dict[str, tuple[str, str]]:
     return select({one.id: one.difficulty for one in candidates}, settings)
 
 
 @hypothesis_settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(1, 5), max_size=60), st.randoms(use_true_random=False))
-def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[float], order: random.Random) -> None:
+def test_only_the_easiest_problems_are_dropped_down_to_their_share(
+    values: list[float], order: random.Random
+) -> None:
     settings = SelectionSettings()
     candidates = [make(number, value) for number, value in enumerate(values)]
-    easy_ones = {candidate.id for candidate in candidates if (candidate.difficulty.predicted or 0) < 2.5}
+    easy_ones = {
+        candidate.id for candidate in candidates if (candidate.difficulty.predicted or 0) < 2.5
+    }
     names = {candidate.id for candidate in candidates} - rejected(candidates, settings).keys()
     easy = [name for name in names if name in easy_ones]
     assert {candidate.id for candidate in candidates} - easy_ones <= names
@@ -94,15 +110,23 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(values: list[
     lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
     assert all(value <= lowest for value in dropped), "the easiest go first"
     # The order of the candidates changes nothing.
-    assert rejected(order.sample(candidates, len(candidates)), settings) == rejected(candidates, settings)
+    assert rejected(order.sample(candidates, len(candidates)), settings) == rejected(
+        candidates, settings
+    )
 
 
 def test_a_candidate_says_its_pass_rate_and_what_it_belongs_to() -> None:
     published = with_pass_rate(make(1, None, "a/b=0.25", "c=1"), "a/b", "a/b@7").difficulty
-    assert (published.pass_rate, published.pass_rate_low, published.measured_on) == (0.25, None, "a/b@7")
+    assert (published.pass_rate, published.pass_rate_low, published.measured_on) == (
+        0.25,
+        None,
+        "a/b@7",
+    )
     judged = with_pass_rate(make(1, None, "a/b=4/4"), "a/b", "a/b@7")
     assert judged.difficulty.pass_rate == 1.0
-    assert judged.difficulty.pass_rate_low == 0.5101, "four attempts that all passed are no certainty"
+    assert judged.difficulty.pass_rate_low == 0.5101, (
+        "four attempts that all passed are no certainty"
+    )
     assert judged.lineage[-1].field == "difficulty"
     unknown = make(1, None, "c=1")
     assert with_pass_rate(unknown, "a/b", "") is unknown
@@ -116,7 +140,13 @@ def test_attempts_are_judged_by_our_evaluator(judge: Judge) -> None:
         {"id": "made/echo", "dataset": "made", "tests": [{"input": "4", "output": "5"}]}
     )
     silent = candidate.model_copy(update={"id": "made/silent"})
-    responses = {"made/echo": ["```python\nprint(int(input()) + 1)\n```", "```python\nprint(4)\n```", "I do not know"]}
+    responses = {
+        "made/echo": [
+            "```python\nprint(int(input()) + 1)\n```",
+            "```python\nprint(4)\n```",
+            "I do not know",
+        ]
+    }
     assert judge_attempts([candidate, silent], responses, judge) == {"made/echo": (1, 3)}
 
 
@@ -147,24 +177,37 @@ def test_a_selection_by_what_nothing_says_is_refused(given: dict[str, object], s
 
 
 def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> None:
-    none = select({"a": Difficulty(), "b": Difficulty(predicted=3)}, SelectionSettings(by="pass_rate", easy_below=0.5))
+    none = select(
+        {"a": Difficulty(), "b": Difficulty(predicted=3)},
+        SelectionSettings(by="pass_rate", easy_below=0.5),
+    )
     assert none == dict.fromkeys("ab", ("no_difficulty", "no pass_rate"))
     assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
     papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
     assert not any(isinstance(row, Candidate) for row in pass_through(papers))
-    scored = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {"easy_below": 1.4}})
+    scored = DifficultySettings.model_validate(
+        {"endpoint": ENDPOINT, "selection": {"easy_below": 1.4}}
+    )
     assert [isinstance(row, Candidate) for row in pass_through(scored)] == [False, True, True]
     for boundary, easy_share, is_first_kept in ((0.1, 0.4, True), (0.2, 0.2, False)):
         by_rate = {"by": "pass_rate", "easy_below": boundary, "easy_share": easy_share}
         rated = DifficultySettings.model_validate({"pass_rates_of": "m", "selection": by_rate})
-        assert [isinstance(row, Candidate) for row in pass_through(rated)] == [is_first_kept, True, True]
+        assert [isinstance(row, Candidate) for row in pass_through(rated)] == [
+            is_first_kept,
+            True,
+            True,
+        ]
 
 
 def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
     given = {"pass_rates_of": "m"}
     published = pass_through(DifficultySettings.model_validate(given))[1]
-    (tmp_path / "r.jsonl").write_text('{"id": "a/1", "responses": []}\n{"id": 7, "responses": ["x"]}\n')
-    judged = pass_through(DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"}))[1]
+    (tmp_path / "r.jsonl").write_text(
+        '{"id": "a/1", "responses": []}\n{"id": 7, "responses": ["x"]}\n'
+    )
+    judged = pass_through(
+        DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"})
+    )[1]
     (tmp_path / "r.jsonl").write_text('{"id": "1", "responses": ["x"]}\n')
     for other, said in (({"responses": tmp_path / "r.jsonl"}, "write them as the corpus does, such as 'a/0'"),
                         ({"pass_rates_of": "n"}, "pass_rates_of = 'n', but rates are of m; name one")):  # fmt: skip

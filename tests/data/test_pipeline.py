@@ -6,32 +6,58 @@ from typing import Any
 
 import pytest
 
-from microcoder.data.pipeline.engine import KeptRows, Part, Runner, Step, StepCounts, read_rejected, run_steps
+from microcoder.data.pipeline.engine import (
+    KeptRows,
+    Part,
+    Runner,
+    Step,
+    StepCounts,
+    read_rejected,
+    run_steps,
+)
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 
 from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
 
 ALONE = Runner(workers=1)
-REST: list[Step] = [steps.step("thin"), steps.barrier_step(), steps.step("thin", 5, called="thin_again")]
+REST: list[Step] = [
+    steps.step("thin"),
+    steps.barrier_step(),
+    steps.step("thin", 5, called="thin_again"),
+]
 
 
 def build(
     work: Path, num_shards: int, rest: list[Step] = REST, *, runner: Runner = ALONE, **more: Any
 ) -> tuple[list[list[Part]], list[StepCounts]]:
-    return run_steps(steps.shards(num_shards), steps.collect_step(), rest, work=work, runner=runner, **more)
+    return run_steps(
+        steps.shards(num_shards), steps.collect_step(), rest, work=work, runner=runner, **more
+    )
 
 
 def contents(work: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(work)): path.read_bytes() for path in sorted(work.rglob("*.parquet"))}
+    return {
+        str(path.relative_to(work)): path.read_bytes() for path in sorted(work.rglob("*.parquet"))
+    }
 
 
 def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
     parts, step_counts = build(tmp_path, 8)
     counts = [(p.num_in, p.num_kept, p.num_rejected) for p in step_counts]
     assert counts == [(40, 40, 0), (40, 26, 14), (26, 7, 19), (7, 5, 2)]
-    assert [dict(p.reasons) for p in step_counts] == [{}, {"divisible": 14}, {"duplicate_of": 19}, {"divisible": 2}]
-    reasons = [row.reason for of_step in parts for part in of_step for row in read_rejected(part.path)]
-    assert {reason: reasons.count(reason) for reason in reasons} == {"divisible": 16, "duplicate_of": 19}
+    assert [dict(p.reasons) for p in step_counts] == [
+        {},
+        {"divisible": 14},
+        {"duplicate_of": 19},
+        {"divisible": 2},
+    ]
+    reasons = [
+        row.reason for of_step in parts for part in of_step for row in read_rejected(part.path)
+    ]
+    assert {reason: reasons.count(reason) for reason in reasons} == {
+        "divisible": 16,
+        "duplicate_of": 19,
+    }
     kept = [row for part in parts[-1] for row in KeptRows(part.path)]
     assert all(row.lineage[-1].step == "double" for row in kept)
     merged = [row for part in parts[2] for row in KeptRows(part.path)]
@@ -39,13 +65,17 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
     assert sum(len(row.merged) for row in merged) == 19
 
 
-def test_progress_is_told_in_rows_after_each_shard_and_processes_write_the_same_bytes(tmp_path: Path) -> None:
+def test_progress_is_told_in_rows_after_each_shard_and_processes_write_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     told: list[tuple[str, int, int]] = []
     # Few steps, each of which starts processes of its own.
     for workers in (1, 2):
         given = {"runner": Runner(workers=workers), "on_progress": lambda *said: told.append(said)}
         build(tmp_path / str(workers), 3, REST[1:2], **given)
-        assert told == [(name, done, 15) for name in ("collect", "unique") for done in range(0, 16, 5)]
+        assert told == [
+            (name, done, 15) for name in ("collect", "unique") for done in range(0, 16, 5)
+        ]
         told.clear()
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
@@ -58,7 +88,11 @@ def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
     build(tmp_path, 4)
     _, step_counts = build(tmp_path, 4)
     assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 0]
-    changed: list[Step] = [steps.step("thin"), steps.barrier_step(), steps.step("thin", 2, called="thin_again")]
+    changed: list[Step] = [
+        steps.step("thin"),
+        steps.barrier_step(),
+        steps.step("thin", 2, called="thin_again"),
+    ]
     _, step_counts = build(tmp_path, 4, changed)
     assert [step_count.num_redone for step_count in step_counts] == [0, 0, 0, 4]
     changed[0] = steps.step("thin", 4)
@@ -90,7 +124,9 @@ def test_a_part_damaged_in_its_middle_is_named_wherever_it_is_read(tmp_path: Pat
         part.path.write_bytes(content)
 
 
-def test_an_error_of_ours_comes_out_of_a_worker_as_itself_and_one_that_is_killed_is_named(tmp_path: Path) -> None:
+def test_an_error_of_ours_comes_out_of_a_worker_as_itself_and_one_that_is_killed_is_named(
+    tmp_path: Path,
+) -> None:
     build(tmp_path, 2, [])
     with pytest.raises(DataError, match=r"^n/\d+ is refused; type something else$"):
         build(tmp_path, 2, [steps.step("refuse")], runner=Runner(workers=2))
@@ -105,8 +141,13 @@ def test_a_step_that_loses_a_row_is_named_and_leaves_no_file(tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(600)
-def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_all_but_one(two_nodes: Any, tmp_path: Path) -> None:
-    work, folders = [tmp_path / name for name in ("native", "ray")], [tmp_path / name for name in ("here", "there")]
+def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_all_but_one(
+    two_nodes: Any, tmp_path: Path
+) -> None:
+    work, folders = (
+        [tmp_path / name for name in ("native", "ray")],
+        [tmp_path / name for name in ("here", "there")],
+    )
     for folder in folders:
         folder.mkdir()
     build(work[0], 12, [steps.alone_step(folders[0])])
@@ -125,7 +166,13 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_all_but_one(two_
     # Collected here already, so that only what runs alone is left to Ray.
     build(work[1], 12, [])
     two_nodes.add_node(num_cpus=1)
-    build(work[1], 12, [steps.alone_step(folders[1], num_processes=3)], runner=Runner(kind="ray"), on_progress=kill_two)
+    build(
+        work[1],
+        12,
+        [steps.alone_step(folders[1], num_processes=3)],
+        runner=Runner(kind="ray"),
+        on_progress=kill_two,
+    )
     assert len(killed) == 2
     assert contents(work[0]) == contents(work[1])
     here, there = ([path.read_text().split() for path in folder.iterdir()] for folder in folders)
@@ -139,6 +186,10 @@ def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_all_but_one(two_
         build(work[1], 2, [refusing], runner=Runner(kind="ray"))
 
 
-def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(tmp_path: Path) -> None:
+def test_rows_of_a_step_that_runs_alone_are_not_held_and_go_to_their_file_as_they_come(
+    tmp_path: Path,
+) -> None:
     parts, _ = build(tmp_path, 2, [steps.step("hold", runs="alone")])
-    assert [row.id for part in parts[1] for row in KeptRows(part.path)] == [f"n/{n}" for n in range(10)]
+    assert [row.id for part in parts[1] for row in KeptRows(part.path)] == [
+        f"n/{n}" for n in range(10)
+    ]

@@ -31,7 +31,9 @@ def candidate(number: int, **options: object) -> Candidate:
 
 KEPT = [candidate(1), candidate(2, fn_name="add", tests=(TestCase(input="1\n2", output="3"),))]
 REJECTED = [
-    Rejection(id="set/3", dataset="set", stage="filter", reason="no_licence", candidate=candidate(3)),
+    Rejection(
+        id="set/3", dataset="set", stage="filter", reason="no_licence", candidate=candidate(3)
+    ),
     Rejection(id="set/4", dataset="set", stage="collect", reason="not_json", raw="{</script>"),
 ]
 
@@ -41,7 +43,9 @@ def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no finished corpus"):
         read_problems(tmp_path)
     (tmp_path / MARKER).write_text("{}")
-    assert read_problems(tmp_path) == read_released(tmp_path) == [kept.to_problem() for kept in KEPT]
+    assert (
+        read_problems(tmp_path) == read_released(tmp_path) == [kept.to_problem() for kept in KEPT]
+    )
 
 
 def test_guesses_are_rated_by_the_answers_in_the_letters_that_the_checker_takes() -> None:
@@ -52,18 +56,28 @@ def test_guesses_are_rated_by_the_answers_in_the_letters_that_the_checker_takes(
         ("Yes YES no", Checker(), 1 / 3, 0.0),
         ("Yes YES no", Checker(type="tokens", case_sensitive=False), 2 / 3, 1 / 8),
     ):
-        tests = tuple(TestCase(input=f"{n}\n", output=f"{said}\n") for n, said in enumerate(answers.split()))
+        tests = tuple(
+            TestCase(input=f"{n}\n", output=f"{said}\n") for n, said in enumerate(answers.split())
+        )
         found = guess_chances(candidate(1, tests=tests, checker=checker))
         assert found == {"constant_share": share, "coin_chance": chance}
 
 
 def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_path: Path) -> None:
-    checkers = [Checker(type="float", tolerance=1e-6), Checker(type="program", code="exit(0)"), Checker(type="exact")]
+    checkers = [
+        Checker(type="float", tolerance=1e-6),
+        Checker(type="program", code="exit(0)"),
+        Checker(type="exact"),
+    ]
     problems = [candidate(n, checker=checker).to_problem() for n, checker in enumerate(checkers)]
     for form in ("verl", "nemogym"):
         export(problems, tmp_path / form, form=form)
     rows = pq.read_table(tmp_path / "verl").to_pylist()
-    assert ["inputs" in json.loads(row["reward_model"]["ground_truth"]) for row in rows] == [False, False, True]
+    assert ["inputs" in json.loads(row["reward_model"]["ground_truth"]) for row in rows] == [
+        False,
+        False,
+        True,
+    ]
     lines = [json.loads(line) for line in (tmp_path / "nemogym").read_text().splitlines()]
     assert ["unit_tests" in line["verifier_metadata"] for line in lines] == [False, False, True]
 
@@ -76,7 +90,18 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
     tmp_path: Path, name: str, licences: tuple[str, str], said: str
 ) -> None:
     kept = [candidate(number, licence=licence) for number, licence in enumerate(licences)]
-    write_card(tmp_path, name=name, tally=write_tables(tmp_path, kept, []), step_counts=[], figures={}, config={})
+    write_card(
+        tmp_path,
+        name=name,
+        tally=write_tables(tmp_path, kept, []),
+        step_counts=[],
+        figures={},
+        config={},
+    )
     assert pq.read_table(tmp_path / "rejected-00000.parquet").num_rows == 0
     head = yaml.safe_load((text := (tmp_path / "README.md").read_text()).split("---\n")[1])
-    assert (head["pretty_name"], head["license"], "| M a\\|b | 1 |" in text) == (name, said, "a|b" in licences[0])
+    assert (head["pretty_name"], head["license"], "| M a\\|b | 1 |" in text) == (
+        name,
+        said,
+        "a|b" in licences[0],
+    )

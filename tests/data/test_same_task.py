@@ -22,7 +22,10 @@ TASKS = {
     "bridges": "Given a list of integers, compute the largest sum of a contiguous part.",
     "ledger": "Compute the maximum sum of any contiguous part of a list of integers.",
     "words": "Given a text, count its distinct words.",
-    **{f"other {n}": f"Given a list of integers, compute how many are divisible by {n}." for n in range(2, 40)},
+    **{
+        f"other {n}": f"Given a list of integers, compute how many are divisible by {n}."
+        for n in range(2, 40)
+    },
 }
 """What a statement asks once its story is taken away."""
 SAME = {"bridges", "ledger"}
@@ -43,7 +46,9 @@ def pose(name: str) -> Candidate:
     return Candidate(id=f"made/{name}", dataset="made", statement=f"A tale of <{name}>.")
 
 
-def test_a_story_is_found_among_restated_tasks_and_asked_of_with_both_statements(tmp_path: Path) -> None:
+def test_a_story_is_found_among_restated_tasks_and_asked_of_with_both_statements(
+    tmp_path: Path,
+) -> None:
     with endpoint_of(answer) as (settings, asked):
         for _ in range(2):
             with closing(Endpoint(settings, cache=tmp_path)) as model:
@@ -82,7 +87,12 @@ def test_a_build_rejects_what_the_model_calls_the_same(tmp_path: Path) -> None:
         for name in ("ledger", "bridges", "words")
     )
     with endpoint_of(answer) as (settings, asked):
-        given: dict[str, Any] = {"name": "x", "output": tmp_path / "corpus", "sources": [ledger, other], "workers": 1}
+        given: dict[str, Any] = {
+            "name": "x",
+            "output": tmp_path / "corpus",
+            "sources": [ledger, other],
+            "workers": 1,
+        }
         given["same_task"] = settings
         config = BuildConfig.model_validate({**given, "benchmarks": [bridges]})
         for _ in range(2):

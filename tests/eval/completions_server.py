@@ -14,11 +14,17 @@ Reply = tuple[int, dict[str, str], bytes]
 
 
 def completion(text: str | None, *, finish: str = "stop", **thinking: object) -> Reply:
-    choice = {"index": 0, "message": {"role": "assistant", "content": text, **thinking}, "finish_reason": finish}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text, **thinking},
+        "finish_reason": finish,
+    }
     return (
         200,
         {},
-        json.dumps({"choices": [choice], "usage": {"completion_tokens": len((text or "").split())}}).encode(),
+        json.dumps(
+            {"choices": [choice], "usage": {"completion_tokens": len((text or "").split())}}
+        ).encode(),
     )
 
 
@@ -31,14 +37,39 @@ def in_the_form_asked(body: dict[str, Any], text: str) -> Reply:
         choices = ({"delta": said, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"})
         pieces = [{**base, "choices": [{"index": 0, **choice}]} for choice in choices]
         lines = [*map(json.dumps, [*pieces, {**base, "choices": [], "usage": usage}]), "[DONE]"]
-        return 200, {"content-type": "text/event-stream"}, "".join(f"data: {line}\n\n" for line in lines).encode()
+        return (
+            200,
+            {"content-type": "text/event-stream"},
+            "".join(f"data: {line}\n\n" for line in lines).encode(),
+        )
     if "input" in body:
         part = {"type": "output_text", "text": text, "annotations": []}
-        message = {"id": "m", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        message = {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [part],
+        }
         used = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
-        used |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-        rest = {"status": "completed", "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}
-        reply = {**base, **rest, "object": "response", "created_at": 0, "output": [message], "usage": used}
+        used |= {
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        }
+        rest = {
+            "status": "completed",
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+        reply = {
+            **base,
+            **rest,
+            "object": "response",
+            "created_at": 0,
+            "output": [message],
+            "usage": used,
+        }
     else:
         choice = {"index": 0, "message": said, "finish_reason": "stop"}
         reply = {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
@@ -56,7 +87,9 @@ class Server:
 
 
 @contextmanager
-def serve(answer: Callable[[dict[str, Any], int], Reply], *, seconds: float = 0.0) -> Iterator[Server]:
+def serve(
+    answer: Callable[[dict[str, Any], int], Reply], *, seconds: float = 0.0
+) -> Iterator[Server]:
     """Answer each request by `answer(body, number)`; `number` counts from 1."""
     server = Server()
 

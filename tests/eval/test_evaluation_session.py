@@ -25,7 +25,13 @@ from microcoder.data.benchmarks.questions import Question
 from microcoder.data.micro import generate_problems
 from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation, summarise
 from microcoder.eval.config import EndpointGeneration, ResponseSampling
-from microcoder.eval.generation import ResponseRequest, ask_endpoint, build_asker, build_messages, load_questions
+from microcoder.eval.generation import (
+    ResponseRequest,
+    ask_endpoint,
+    build_asker,
+    build_messages,
+    load_questions,
+)
 from microcoder.eval.report import Sample
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -38,13 +44,24 @@ DOUBLE = "class Solution:\n    def double(self, a):\n        return [2 * x for x
 
 @pytest.fixture
 def bench_file(tmp_path: Path) -> Path:
-    return write_rows(tmp_path / "test.jsonl", [make_row("a"), make_row("b", difficulty="hard"), make_call_row("c")])
+    return write_rows(
+        tmp_path / "test.jsonl",
+        [make_row("a"), make_row("b", difficulty="hard"), make_call_row("c")],
+    )
 
 
-def file_config(tmp_path: Path, bench_file: Path, answers: dict[str, list[str]], **changes: str) -> EvalConfig:
+def file_config(
+    tmp_path: Path, bench_file: Path, answers: dict[str, list[str]], **changes: str
+) -> EvalConfig:
     path = tmp_path / f"answers{len(list(tmp_path.glob('answers*')))}.json"
-    path.write_text(json.dumps([{"question_id": name, "code_list": codes} for name, codes in answers.items()]))
-    overrides = {"benchmark.path": str(bench_file), "generation.kind": "file", "generation.path": str(path)}
+    path.write_text(
+        json.dumps([{"question_id": name, "code_list": codes} for name, codes in answers.items()])
+    )
+    overrides = {
+        "benchmark.path": str(bench_file),
+        "generation.kind": "file",
+        "generation.path": str(path),
+    }
     return load_config(EvalConfig, (), {"judging.workers": "1", **overrides, **changes})
 
 
@@ -53,7 +70,9 @@ def run(config: EvalConfig, folder: Path) -> dict[str, Any]:
         return run_evaluation(config, run_directory=folder, observer=display)
 
 
-def cell(results: dict[str, Any], platform: str = "all", difficulty: str = "all", k: int = 1) -> dict[str, Any]:
+def cell(
+    results: dict[str, Any], platform: str = "all", difficulty: str = "all", k: int = 1
+) -> dict[str, Any]:
     wanted = (platform, difficulty, k)
     return next(c for c in results["cells"] if (c["platform"], c["difficulty"], c["k"]) == wanted)
 
@@ -79,24 +98,39 @@ def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_
     assert run(config, tmp_path / "run") == results
     assert folder.verdicts.read_bytes() == written
     rows = [json.loads(line) for line in written.splitlines()]
-    faulty = [{**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row for row in rows]
+    faulty = [
+        {**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row for row in rows
+    ]
     folder.verdicts.write_text("".join(json.dumps(row) + "\n" for row in faulty))
     without = summarise(folder)
-    assert (without["num_unscored"], cell(without)["value"], cell(without)["num_problems"]) == (2, 0.75, 2)
+    assert (without["num_unscored"], cell(without)["value"], cell(without)["num_problems"]) == (
+        2,
+        0.75,
+        2,
+    )
     again = run(config, tmp_path / "run")
     assert (again["num_unscored"], cell(again)["num_problems"]) == (0, 3)
     assert len(folder.verdicts.read_text().splitlines()) == 8
 
 
-def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path: Path, bench_file: Path) -> None:
+def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(
+    tmp_path: Path, bench_file: Path
+) -> None:
     answers = {"a": [RIGHT], "b": [RIGHT], "c": [DOUBLE]}
     config = file_config(tmp_path, bench_file, answers)
     results = run(config, tmp_path / "run")
     path = {"generation.path": str(tmp_path / "answers0.json")}
-    other = file_config(tmp_path, bench_file, answers, **path, **{"benchmark.dialect": "livecodebench"})
-    with pytest.raises(DataError, match=r'another config \(benchmark\.dialect: "plain" -> "livecodebench"\)'):
+    other = file_config(
+        tmp_path, bench_file, answers, **path, **{"benchmark.dialect": "livecodebench"}
+    )
+    with pytest.raises(
+        DataError, match=r'another config \(benchmark\.dialect: "plain" -> "livecodebench"\)'
+    ):
         run(other, tmp_path / "run")
-    run(file_config(tmp_path, bench_file, answers, **path, **{"judging.workers": "2"}), tmp_path / "run")
+    run(
+        file_config(tmp_path, bench_file, answers, **path, **{"judging.workers": "2"}),
+        tmp_path / "run",
+    )
     written = (tmp_path / "answers0.json").read_text()
     (tmp_path / "answers0.json").write_text(written.replace("print(a + b)", "print(b + a)"))
     with pytest.raises(DataError, match="began with generations"):
@@ -132,8 +166,14 @@ def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(tmp_path
 def test_two_runs_are_compared_problem_by_problem_and_shown(
     tmp_path: Path, bench_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(file_config(tmp_path, bench_file, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "old")
-    run(file_config(tmp_path, bench_file, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]}), tmp_path / "new")
+    run(
+        file_config(tmp_path, bench_file, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}),
+        tmp_path / "old",
+    )
+    run(
+        file_config(tmp_path, bench_file, {"a": [RIGHT], "b": [WRONG], "c": [DOUBLE]}),
+        tmp_path / "new",
+    )
     change = compare(EvaluationFolder(tmp_path / "old"), EvaluationFolder(tmp_path / "new"))
     assert (change["num_problems"], change["same_benchmark"]) == (3, True)
     assert cell(change)["value"] == pytest.approx(1 / 3)
@@ -159,7 +199,14 @@ def answer_right(body: dict[str, Any], number: int) -> Reply:
 def endpoint_words(server: Server, bench_file: Path, folder: Path) -> list[str]:
     return [
         *("eval", "--benchmark.path", str(bench_file), "--generation.kind", "endpoint"),
-        *("--generation.base_url", server.url, "--generation.model", "m", "--sampling.num_samples", "3"),
+        *(
+            "--generation.base_url",
+            server.url,
+            "--generation.model",
+            "m",
+            "--sampling.num_samples",
+            "3",
+        ),
         *("--generation.concurrency", "1", "--run-dir", str(folder)),
     ]
 
@@ -189,14 +236,20 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, bench_file: Path)
         results = json.loads(folder.results.read_text())
     assert folder.samples.read_bytes().startswith(kept)
     assert len(folder.read_samples()) == len(folder.samples.read_text().splitlines()) == 9
-    assert (results["num_samples"], cell(results)["value"], results["is_complete"]) == (9, 1.0, True)
+    assert (results["num_samples"], cell(results)["value"], results["is_complete"]) == (
+        9,
+        1.0,
+        True,
+    )
 
 
 def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Path) -> None:
     config = file_config(tmp_path, bench_file, {})
     stdin, _, call = load_questions(config)
     system, user = build_messages(stdin, config, build_asker(config))
-    assert system["content"].startswith("You are an expert Python programmer. You will be given a question")
+    assert system["content"].startswith(
+        "You are an expert Python programmer. You will be given a question"
+    )
     assert user["content"] == (
         "### Question:\nPrint the sum of two numbers.\n\n### Format: Read the inputs from stdin solve the problem and "
         "write the answer to stdout (do not directly test on the sample inputs). Enclose your code within delimiters "
@@ -233,7 +286,10 @@ def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_ow
             "asks nothing; leave out prompt",
         ),
         ({"benchmark.kind": "mbpp", "prompt.style": "instruct"}, "mbpp does not support"),
-        ({"benchmark.start_date": "soon"}, "benchmark.start_date = 'soon': must be a date, such as 2025-01-31"),
+        (
+            {"benchmark.start_date": "soon"},
+            "benchmark.start_date = 'soon': must be a date, such as 2025-01-31",
+        ),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], message: str) -> None:
@@ -247,16 +303,26 @@ def test_a_config_that_cannot_be_meant_is_refused(changes: dict[str, str], messa
 def model_config(folder: Path, model: Path, problems: list[Problem], **changes: str) -> EvalConfig:
     write_problems(folder / "problems.jsonl", problems)
     keys = {"benchmark.kind": "problems", "benchmark.path": str(folder / "problems.jsonl")}
-    given = {"generation.model": str(model), "generation.dtype": "float32", "generation.batch_size": "24"}
+    given = {
+        "generation.model": str(model),
+        "generation.dtype": "float32",
+        "generation.batch_size": "24",
+    }
     return load_config(EvalConfig, (), {**keys, **given, **changes})
 
 
-EASY = generate_problems(split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",))
+EASY = generate_problems(
+    split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",)
+)
 
 
 @pytest.mark.slow
 def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    sampling = {"sampling.num_samples": "4", "sampling.max_tokens": "96", "sampling.temperature": "0.5"}
+    sampling = {
+        "sampling.num_samples": "4",
+        "sampling.max_tokens": "96",
+        "sampling.temperature": "0.5",
+    }
     config = model_config(tmp_path, tiny_checkpoint, EASY, **sampling, **{"prompt.style": "bare"})
     results = run(config, tmp_path / "run")
     assert (results["num_samples"], results["is_complete"]) == (48, True)
@@ -305,8 +371,13 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOME_KEY", "secret")
     with serve(echo, seconds=0.02) as server:
         asked = config(server.url, concurrency=3, api_key_env="SOME_KEY")
-        answers = {request.problem_id: response for request, response in ask_endpoint(asked, requests(12), SAMPLING)}
-    assert {name: response.text for name, response in answers.items()} == {f"p{i}": f"ASK {i}" for i in range(12)}
+        answers = {
+            request.problem_id: response
+            for request, response in ask_endpoint(asked, requests(12), SAMPLING)
+        }
+    assert {name: response.text for name, response in answers.items()} == {
+        f"p{i}": f"ASK {i}" for i in range(12)
+    }
     assert (answers["p0"].num_tokens, answers["p0"].is_truncated) == (2, False)
     assert 1 < server.most_at_once <= 3
     assert set(server.keys) == {"Bearer secret"}
@@ -322,9 +393,15 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     }
 
 
-def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limit_is_truncated() -> None:
+def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limit_is_truncated() -> (
+    None
+):
     with serve(lambda body, number: completion("```", finish="length")) as server:
-        changes = {"send_seed": False, "max_tokens_key": "max_completion_tokens", "extra": {"top_k": 20}}
+        changes = {
+            "send_seed": False,
+            "max_tokens_key": "max_completion_tokens",
+            "extra": {"top_k": 20},
+        }
         ((_, response),) = ask_endpoint(config(server.url, **changes), requests(1), SAMPLING)
     assert response.is_truncated
     assert "seed" not in server.requests[0]
@@ -335,7 +412,9 @@ def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limi
 def test_what_a_server_parsed_as_thinking_is_part_of_the_response() -> None:
     replies = [
         completion("```python\nprint(2)\n```", reasoning_content="```python\nprint(1)\n```"),
-        completion(None, finish="length", reasoning="```python\nprint(1)\n```", reasoning_details=[{}]),
+        completion(
+            None, finish="length", reasoning="```python\nprint(1)\n```", reasoning_details=[{}]
+        ),
         completion("```python\nprint(3)\n```", reasoning=None, reasoning_content=["odd"]),
     ]
     problem = Problem(id="p0", tests=(TestCase(input="", output="2"),))
@@ -350,29 +429,53 @@ def test_what_a_server_parsed_as_thinking_is_part_of_the_response() -> None:
 
 def test_a_busy_server_is_asked_again_and_one_whose_reply_cannot_be_unpacked() -> None:
     late = (524, {"Retry-After": "0"}, b"a proxy gave up")
-    first = {1: BUSY, 2: late, 4: (200, {"Content-Encoding": "gzip"}, b"no gzip"), 6: completion("\ud800"), 7: FILTERED}
+    first = {
+        1: BUSY,
+        2: late,
+        4: (200, {"Content-Encoding": "gzip"}, b"no gzip"),
+        6: completion("\ud800"),
+        7: FILTERED,
+    }
     with serve(lambda body, number: first.get(number) or echo(body, number)) as server:
-        answers = list(ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(4), SAMPLING))
-    assert (len(server.requests), [answer.text for _, answer in answers]) == (7, ["ASK 0", "ASK 1", "?", ""])
+        answers = list(
+            ask_endpoint(config(server.url, concurrency=1, max_retries=2), requests(4), SAMPLING)
+        )
+    assert (len(server.requests), [answer.text for _, answer in answers]) == (
+        7,
+        ["ASK 0", "ASK 1", "?", ""],
+    )
 
 
-def test_a_server_that_stays_busy_or_is_not_there_or_has_no_address_ends_it_with_what_to_do() -> None:
+def test_a_server_that_stays_busy_or_is_not_there_or_has_no_address_ends_it_with_what_to_do() -> (
+    None
+):
     with (
         serve(lambda body, number: BUSY) as server,
-        pytest.raises(ConfigError, match=r"failed 2 times, last: status 503: warming up; check that it is up"),
+        pytest.raises(
+            ConfigError, match=r"failed 2 times, last: status 503: warming up; check that it is up"
+        ),
     ):
         list(ask_endpoint(config(server.url, concurrency=1, max_retries=1), requests(3), SAMPLING))
     with pytest.raises(ConfigError, match=r"ConnectError.*type the same command again to resume"):
         list(ask_endpoint(config(server.url, max_retries=0), requests(1), SAMPLING))
-    with pytest.raises(ConfigError, match=r"is not an address \(.*port.*; write one such as http://localhost:8000/v1"):
+    with pytest.raises(
+        ConfigError,
+        match=r"is not an address \(.*port.*; write one such as http://localhost:8000/v1",
+    ):
         list(ask_endpoint(config("http://localhost:80a0/v1"), requests(1), SAMPLING))
 
 
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ((401, {}, b"no key"), r"status 401: no key; check the address .*, and set the key in OPENAI_API_KEY"),
-        ((400, {}, b"bad top_p"), r"status 400: bad top_p; .* the name of the model and the sampling options"),
+        (
+            (401, {}, b"no key"),
+            r"status 401: no key; check the address .*, and set the key in OPENAI_API_KEY",
+        ),
+        (
+            (400, {}, b"bad top_p"),
+            r"status 400: bad top_p; .* the name of the model and the sampling options",
+        ),
         ((200, {}, b"<html>"), r"something else than a chat completion .*<html>"),
         ((200, {}, b'{"choices": [1]}'), r"something else than a chat completion \(TypeError"),
         ((200, {}, b'{"choices": [{"message": {"content": [1]}}]}'), r"content is list"),
@@ -385,7 +488,9 @@ def test_what_no_retry_helps_is_said_at_once(reply: Reply, why: str) -> None:
 
 
 def test_what_came_before_an_error_is_kept() -> None:
-    with serve(lambda body, number: echo(body, number) if number <= 3 else (401, {}, b"")) as server:
+    with serve(
+        lambda body, number: echo(body, number) if number <= 3 else (401, {}, b"")
+    ) as server:
         answers = ask_endpoint(config(server.url, concurrency=1), requests(9), SAMPLING)
         assert len([next(answers) for _ in range(3)]) == 3
         with pytest.raises(ConfigError, match="status 401"):

@@ -21,7 +21,9 @@ from microcoder.judge.core.types import Checker, Outcome, Problem, Verdict
 # The tests of all doors run in one process, so its judge has what the one that needs most asks for.
 shared_judge(stop="never")
 
-_SLOW = re.compile("a generator|a (list|tree) without end|a tree that grows with every read|a list that is too long.*")
+_SLOW = re.compile(
+    "a generator|a (list|tree) without end|a tree that grows with every read|a list that is too long.*"
+)
 _SAMPLE_SIZE = 60
 
 
@@ -45,13 +47,17 @@ class Pair(NamedTuple):
 
     def as_input_output(self) -> dict[str, object]:
         """Return a plain problem in APPS' and LiveCodeBench's form."""
-        given, expected = zip(*((test.input, test.output) for test in self.problem.tests), strict=True)
+        given, expected = zip(
+            *((test.input, test.output) for test in self.problem.tests), strict=True
+        )
         return {"inputs": list(given), "outputs": list(expected), "fn_name": self.problem.fn_name}
 
 
 def _problem(name: str, *tests: tuple[str, str], **options: object) -> Problem:
     values = [{"input": given, "output": expected} for given, expected in tests]
-    return Problem.model_validate({"id": name, "tests": values, "time_limit_seconds": 20.0, **options})
+    return Problem.model_validate(
+        {"id": name, "tests": values, "time_limit_seconds": 20.0, **options}
+    )
 
 
 def _make() -> list[Pair]:
@@ -61,24 +67,41 @@ def _make() -> list[Pair]:
         if kind != "cpp" and not _SLOW.fullmatch(name)
     ]
     pairs += [
-        Pair(f"honest: {name}", kind.honest.code or "", kind.problem.model_copy(update={"id": name}), True)
+        Pair(
+            f"honest: {name}",
+            kind.honest.code or "",
+            kind.problem.model_copy(update={"id": name}),
+            True,
+        )
         for name, kind in KINDS.items()
         if name != "cpp"
     ]
     pairs += [
-        Pair(f"unusual: {name}", code, _problem(name, ("[1, 2]\n3", "[3, 6]"), fn_name="solve"), True)
+        Pair(
+            f"unusual: {name}", code, _problem(name, ("[1, 2]\n3", "[3, 6]"), fn_name="solve"), True
+        )
         for name, code in CALLS.items()
         if not re.search("numpy|numba|sorted", code, re.I)
     ]
     for number, (checker, is_right, output, expected) in enumerate(OUTPUTS):
         code = f"import sys\nsys.stdout.buffer.write({output!r}.encode())"
-        pairs.append(Pair(f"output {number}", code, _problem(f"o{number}", ("", expected), checker=checker), is_right))
+        pairs.append(
+            Pair(
+                f"output {number}",
+                code,
+                _problem(f"o{number}", ("", expected), checker=checker),
+                is_right,
+            )
+        )
     return pairs
 
 
 ALL: Final = _make()
 SAMPLE: Final = ALL[:: len(ALL) // _SAMPLE_SIZE]
-AMOUNTS: Final = [pytest.param(SAMPLE, id="sample"), pytest.param(ALL, id="all", marks=pytest.mark.long)]
+AMOUNTS: Final = [
+    pytest.param(SAMPLE, id="sample"),
+    pytest.param(ALL, id="all", marks=pytest.mark.long),
+]
 """What a door's test is parametrized with: a sample, and with LONG= all of them."""
 
 
@@ -90,12 +113,16 @@ def judged(pairs: Sequence[Pair]) -> list[Verdict]:
     new = [pair for pair in pairs if pair.name not in _judged]
     if new:
         with Judge() as judge:
-            verdicts = judge.judge([extract_program(pair.response) for pair in new], [pair.problem for pair in new])
+            verdicts = judge.judge(
+                [extract_program(pair.response) for pair in new], [pair.problem for pair in new]
+            )
         _judged.update(zip((pair.name for pair in new), verdicts, strict=True))
     return [_judged[pair.name] for pair in pairs]
 
 
-FAULTY: Final = _problem("faulty", ("1", "1"), checker={"type": "program", "code": "import sys\nsys.exit(3)"})
+FAULTY: Final = _problem(
+    "faulty", ("1", "1"), checker={"type": "program", "code": "import sys\nsys.exit(3)"}
+)
 """A problem on which any judge fails: its checker breaks on its own answer, which says nothing about a program."""
 
 

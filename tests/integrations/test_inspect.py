@@ -31,21 +31,33 @@ def run(path: Path, rows: list[dict[str, Any]], responses: list[str], tmp_path: 
     outputs = [ModelOutput.from_content("mockllm/model", text) for text in responses]
     model = get_model("mockllm/model", custom_outputs=outputs)
     (log,) = evaluate(
-        code(str(path)), model=model, display="none", log_dir=str(tmp_path / "logs"), max_connections=1, max_samples=1
+        code(str(path)),
+        model=model,
+        display="none",
+        log_dir=str(tmp_path / "logs"),
+        max_connections=1,
+        max_samples=1,
     )
     assert log.status == "success", log.error
     return log
 
 
 def values_of(log: EvalLog) -> dict[str, Any]:
-    return {str(sample.id): next(iter(sample.scores.values())).value for sample in log.samples or []}
+    return {
+        str(sample.id): next(iter(sample.scores.values())).value for sample in log.samples or []
+    }
 
 
 @pytest.mark.parametrize("pairs", AMOUNTS)
 def test_scores_are_those_of_the_judge(pairs: list[Pair], tmp_path: Path) -> None:
-    records = [pair.problem.model_dump(mode="json") | {"id": str(n), "statement": "?"} for n, pair in enumerate(pairs)]
+    records = [
+        pair.problem.model_dump(mode="json") | {"id": str(n), "statement": "?"}
+        for n, pair in enumerate(pairs)
+    ]
     log = run(tmp_path / "problems.jsonl", records, [pair.response for pair in pairs], tmp_path)
-    assert values_of(log) == {str(n): float(verdict.is_accepted) for n, verdict in enumerate(judged(pairs))}
+    assert values_of(log) == {
+        str(n): float(verdict.is_accepted) for n, verdict in enumerate(judged(pairs))
+    }
 
 
 def test_rows_are_asked_and_a_fault_is_no_score(tmp_path: Path) -> None:
@@ -55,7 +67,9 @@ def test_rows_are_asked_and_a_fault_is_no_score(tmp_path: Path) -> None:
     assert (values["apps/apps"], values["apps/again"]) == (1.0, 0.0)
     assert math.isnan(values["faulty"])
     assert log.samples is not None
-    assert "Print the sum." in str(next(sample.input for sample in log.samples if sample.id == "apps/apps"))
+    assert "Print the sum." in str(
+        next(sample.input for sample in log.samples if sample.id == "apps/apps")
+    )
     assert log.results is not None
     (scores,) = log.results.scores
     assert scores.metrics["mean"].value == 0.5

@@ -23,7 +23,9 @@ from completions_server import in_the_form_asked, serve
 from doc_pages import DOCS, Block, blocks_of, shell, type_in
 
 PAGE = (DOCS / "integrations.md").read_text(encoding="utf-8")
-SECTIONS = {part.partition("\n")[0]: blocks_of(part) for part in re.split(r"^## ", PAGE, flags=re.M)[1:]}
+SECTIONS = {
+    part.partition("\n")[0]: blocks_of(part) for part in re.split(r"^## ", PAGE, flags=re.M)[1:]
+}
 ANSWER = "```python\nprint(sum(map(int, input().split())))\n```"
 PROBLEM = {
     "id": "sum",
@@ -75,8 +77,14 @@ def test_trl(folder: Path, tiny_checkpoint: Path) -> None:
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     row = {"prompt": PROBLEM["statement"], "tests": json.dumps(PROBLEM["tests"])}
-    options: dict[str, Any] = {"max_steps": 1, "num_generations": 4, "per_device_train_batch_size": 4}
-    args = GRPOConfig(str(folder), **options, max_completion_length=8, bf16=False, use_cpu=True, report_to="none")
+    options: dict[str, Any] = {
+        "max_steps": 1,
+        "num_generations": 4,
+        "per_device_train_batch_size": 4,
+    }
+    args = GRPOConfig(
+        str(folder), **options, max_completion_length=8, bf16=False, use_cpu=True, report_to="none"
+    )
     names: dict[str, Any] = {
         "GRPOTrainer": GRPOTrainer,
         "model": str(tiny_checkpoint),
@@ -97,7 +105,9 @@ def test_verl() -> None:
 
     line = command(block("verl", "console").text, "python -m verl.trainer.main_ppo", {"...": ""})
     with initialize_config_module(version_base=None, config_module="verl.trainer.config"):
-        given = compose("ppo_trainer", overrides=shlex.split(line)[3:]).reward.custom_reward_function
+        given = compose(
+            "ppo_trainer", overrides=shlex.split(line)[3:]
+        ).reward.custom_reward_function
     assert given.path == "pkg://microcoder.integrations.verl"
     assert given.reward_kwargs.workers == 2
 
@@ -121,13 +131,18 @@ def test_lm_eval(folder: Path, model_url: str) -> None:
         "model=MODEL,base_url=http://HOST/v1": f"model=m,base_url={model_url}",
     }
     line = command(block("lm-evaluation-harness", "console").text, "lm_eval", filled)
-    assert re.search(r"\|pass_at_1 *\|. *\| *1", type_in(line, folder, {"OPENAI_API_KEY": "x", "HF_HUB_OFFLINE": "1"}))
+    assert re.search(
+        r"\|pass_at_1 *\|. *\| *1",
+        type_in(line, folder, {"OPENAI_API_KEY": "x", "HF_HUB_OFFLINE": "1"}),
+    )
 
 
 def test_inspect(folder: Path, model_url: str) -> None:
     needs("inspect_ai")
     line = command(block("Inspect", "console").text, "inspect eval", {})
-    shown = type_in(f"{line} --display plain", folder, {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "x"})
+    shown = type_in(
+        f"{line} --display plain", folder, {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "x"}
+    )
     assert re.search(r"mean +1\.0", shown), shown
     import inspect_ai
     from inspect_ai.solver import generate
@@ -146,7 +161,10 @@ def test_verifiers(folder: Path, model_url: str) -> None:
     line = command(text, "vf-eval", {"MODEL": "m", "URL": model_url})
     type_in(f"{line} --no-rich -n 1 -r 1 -o evaluated", folder)
     (traces,) = folder.glob("evaluated/*/traces.jsonl")
-    assert json.loads(traces.read_text().splitlines()[0])["traces"][0]["rewards"]["accepted"]["score"] == 1.0
+    assert (
+        json.loads(traces.read_text().splitlines()[0])["traces"][0]["rewards"]["accepted"]["score"]
+        == 1.0
+    )
 
 
 def test_nemo_gym(folder: Path) -> None:
@@ -205,7 +223,9 @@ def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_program_of_the_page_is_here() -> None:
-    names = {re.sub(r"\W+", "_", title.split(",")[0].split(" and ")[0].lower()) for title in SECTIONS}
+    names = {
+        re.sub(r"\W+", "_", title.split(",")[0].split(" and ")[0].lower()) for title in SECTIONS
+    }
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     known = {"lm_evaluation_harness": "lm_eval"}
     assert {known.get(name, name) for name in names} <= tested

@@ -6,27 +6,60 @@ import pytest
 from pairs import AMOUNTS, Pair, fault, judged
 
 from microcoder import EvaluatorFault
-from microcoder.integrations.livecodebench import check_correctness, codegen_metrics, describe, run_test
+from microcoder.integrations.livecodebench import (
+    check_correctness,
+    codegen_metrics,
+    describe,
+    run_test,
+)
 from microcoder.judge.core.types import Problem
 
-SUM = {"input_output": json.dumps({"inputs": ["1 2", "5 6", "0 0"], "outputs": ["3", "11", "0"], "fn_name": None})}
-DOUBLE = {"input_output": json.dumps({"inputs": ["1", "2"], "outputs": ["2", "4"], "fn_name": "double"})}
+SUM = {
+    "input_output": json.dumps(
+        {"inputs": ["1 2", "5 6", "0 0"], "outputs": ["3", "11", "0"], "fn_name": None}
+    )
+}
+DOUBLE = {
+    "input_output": json.dumps({"inputs": ["1", "2"], "outputs": ["2", "4"], "fn_name": "double"})
+}
 GENERATIONS = {
     "right": (SUM, "print(sum(map(int, input().split())))", [True, True, True]),
     "wrong at the second": (SUM, "print(3)", [True, -2]),
-    "an exception at the second": (SUM, "a = int(input()[0])\nprint(3 if a == 1 else a / 0)", [True, -4]),
+    "an exception at the second": (
+        SUM,
+        "a = int(input()[0])\nprint(3 if a == 1 else a / 0)",
+        [True, -4],
+    ),
     "out of time": (SUM, "while True: pass", [-3]),
     "no syntax": (SUM, "def f(:", [-4]),
-    "a right function": (DOUBLE, "class Solution:\n    def double(self, n): return 2 * n", [True, True]),
-    "a wrong function": (DOUBLE, "class Solution:\n    def double(self, n): return 2", [True, False]),
-    "a function that fails": (DOUBLE, "class Solution:\n    def double(self, n): return 2 // (2 - n)", [True, -4]),
-    "names without imports": (SUM, "print(reduce(operator.add, map(int, input().split())))", [True, True, True]),
+    "a right function": (
+        DOUBLE,
+        "class Solution:\n    def double(self, n): return 2 * n",
+        [True, True],
+    ),
+    "a wrong function": (
+        DOUBLE,
+        "class Solution:\n    def double(self, n): return 2",
+        [True, False],
+    ),
+    "a function that fails": (
+        DOUBLE,
+        "class Solution:\n    def double(self, n): return 2 // (2 - n)",
+        [True, -4],
+    ),
+    "names without imports": (
+        SUM,
+        "print(reduce(operator.add, map(int, input().split())))",
+        [True, True, True],
+    ),
 }
 
 
 def test_codes_and_metadata_are_those_of_livecodebench() -> None:
     for name, (sample, code, expected) in GENERATIONS.items():
-        codes, about = run_test(sample, test=code, debug=False, timeout=0.2 if name == "out of time" else 5)
+        codes, about = run_test(
+            sample, test=code, debug=False, timeout=0.2 if name == "out of time" else 5
+        )
         assert codes == expected, name
         assert [type(found) for found in codes] == [type(one) for one in expected]
         if all(found is True for found in codes):
@@ -41,7 +74,9 @@ def test_metrics_are_those_of_the_judge(pairs: list[Pair]) -> None:
     plain = [pair for pair in pairs if pair.is_plain]
     expected = [verdict.is_accepted for verdict in judged(plain)]
     samples = [{"input_output": json.dumps(pair.as_input_output())} for pair in plain]
-    metrics, results, metadata = codegen_metrics(samples, [[pair.code] for pair in plain], k_list=[1, 5], timeout=20)
+    metrics, results, metadata = codegen_metrics(
+        samples, [[pair.code] for pair in plain], k_list=[1, 5], timeout=20
+    )
     assert [all(code > 0 for code in results[index][0]) for index in range(len(plain))] == expected
     assert metrics["pass@1"] == pytest.approx(sum(expected) / len(expected))
     assert set(metrics) == {"pass@1", "detail"}
@@ -50,7 +85,9 @@ def test_metrics_are_those_of_the_judge(pairs: list[Pair]) -> None:
 
 def test_pass_at_k_is_livecodebenchs_estimate() -> None:
     right, wrong = GENERATIONS["right"][1], "print(3)"
-    metrics, results, _ = codegen_metrics([SUM, SUM], [[right, wrong], [wrong, wrong]], k_list=[1, 2, 5])
+    metrics, results, _ = codegen_metrics(
+        [SUM, SUM], [[right, wrong], [wrong, wrong]], k_list=[1, 2, 5]
+    )
     detail = {"pass@1": {0: 0.5, 1: 0.0}, "pass@2": {0: 1.0, 1: 0.0}}
     assert metrics == {"pass@1": 0.25, "pass@2": 0.5, "detail": detail}
     assert results[0] == [[True, True, True], [True, -2]]

@@ -16,7 +16,9 @@ NAMES = ("microcoder_humaneval_plus", "microcoder_livecodebench", "microcoder_mb
 
 @pytest.mark.parametrize("pairs", AMOUNTS)
 def test_grades_are_those_of_the_judge(pairs: list[Pair]) -> None:
-    found = [grade(pair.problem.model_dump(mode="json"), [pair.response])["pass_at_1"] for pair in pairs]
+    found = [
+        grade(pair.problem.model_dump(mode="json"), [pair.response])["pass_at_1"] for pair in pairs
+    ]
     assert found == [float(verdict.is_accepted) for verdict in judged(pairs)]
 
 
@@ -24,17 +26,25 @@ def test_a_fault_is_left_out_of_the_mean() -> None:
     found = grade(FAULTY.model_dump(mode="json"), [RIGHT])
     assert math.isnan(found["pass_at_1"])
     assert found["unscored_share"] == 1
-    assert grade(ROW, [[RIGHT, "no"]]) == {"pass_at_1": 0.5, "unscored_share": 0, "no_code_share": 0.5}
+    assert grade(ROW, [[RIGHT, "no"]]) == {
+        "pass_at_1": 0.5,
+        "unscored_share": 0,
+        "no_code_share": 0.5,
+    }
 
 
 def test_the_folder_is_printed() -> None:
     command = [sys.executable, "-m", "microcoder.integrations.lm_eval"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(TASKS)
+    assert subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.strip() == str(TASKS)
     assert {path.suffix for path in TASKS.iterdir() if path.is_file()} == {".yaml", ".py"}
 
 
 def test_the_harness_loads_and_runs_them(tmp_path: Path) -> None:
-    pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed: make test-integrations")
+    pytest.importorskip(
+        "lm_eval", reason="lm-evaluation-harness is not installed: make test-integrations"
+    )
     from lm_eval.api.instance import Instance
     from lm_eval.evaluator import simple_evaluate
     from lm_eval.models.dummy import DummyLM
@@ -56,7 +66,9 @@ def test_the_harness_loads_and_runs_them(tmp_path: Path) -> None:
     assert set(NAMES) <= set(manager.all_tasks)
     for name in NAMES:
         local_name = name.replace("microcoder", "local")
-        results = simple_evaluate(Answers(), tasks=[local_name], task_manager=manager, bootstrap_iters=0)
+        results = simple_evaluate(
+            Answers(), tasks=[local_name], task_manager=manager, bootstrap_iters=0
+        )
         figures = results["results"][local_name]
         assert figures["pass_at_1,none"] == 0.5
         assert (figures["unscored_share,none"], figures["no_code_share,none"]) == (0, 0.5)

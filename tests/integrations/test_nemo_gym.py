@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
-pytest.importorskip("nemo_gym", reason="nemo-gym is not here (it wants Python 3.12); type: make test-integrations")
+pytest.importorskip(
+    "nemo_gym", reason="nemo-gym is not here (it wants Python 3.12); type: make test-integrations"
+)
 
 from fastapi.testclient import TestClient
 from nemo_gym.config_types import BaseServerConfig
@@ -21,7 +23,9 @@ def start(**judge: Any) -> TestClient:
     """Return a client of a server as NeMo-Gym sets it up."""
     head = BaseServerConfig(host="127.0.0.1", port=11000)
     client = ServerClient(head_server_config=head, global_config_dict=OmegaConf.create({}))
-    config = CodeServerConfig(name="microcoder", host="127.0.0.1", port=8940, entrypoint="app.py", judge=judge)
+    config = CodeServerConfig(
+        name="microcoder", host="127.0.0.1", port=8940, entrypoint="app.py", judge=judge
+    )
     return TestClient(CodeServer(config=config, server_client=client).setup_webserver())
 
 
@@ -34,7 +38,13 @@ def server() -> TestClient:
 def request(text: str, metadata: dict[str, Any], *, is_truncated: bool = False) -> dict[str, Any]:
     """Return what an agent sends when a model has answered."""
     content = [{"type": "output_text", "text": text, "annotations": []}]
-    message = {"id": "m", "type": "message", "role": "assistant", "status": "completed", "content": content}
+    message = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
     response = {
         **{"id": "r", "created_at": 0, "model": "m", "object": "response", "output": [message]},
         **{"parallel_tool_calls": False, "tool_choice": "auto", "tools": []},
@@ -73,18 +83,27 @@ def test_rows_of_its_own_code_server_are_read(server: TestClient) -> None:
 
 
 def test_a_fault_of_the_sandbox_masks_the_sample_and_is_in_no_mean(server: TestClient) -> None:
-    broken = verify(server, RIGHT, {"problem": FAULTY.model_dump(mode="json", exclude_defaults=True)})
+    broken = verify(
+        server, RIGHT, {"problem": FAULTY.model_dump(mode="json", exclude_defaults=True)}
+    )
     assert (broken["mask_sample"], broken["outcome"]) == (True, "sandbox_fault")
     assert broken["instance_config"] == {"mask_sample": True}
     right = verify(server, RIGHT, {"unit_tests": TESTS})
     assert right["instance_config"] == {"mask_sample": False}
-    rows = [{"_ng_task_index": place, "_ng_rollout_index": 0, **answer} for place, answer in enumerate((right, broken))]
-    found = server.post("/aggregate_metrics", json={"verify_responses": rows}).json()["agent_metrics"]
+    rows = [
+        {"_ng_task_index": place, "_ng_rollout_index": 0, **answer}
+        for place, answer in enumerate((right, broken))
+    ]
+    found = server.post("/aggregate_metrics", json={"verify_responses": rows}).json()[
+        "agent_metrics"
+    ]
     assert (found["mean/reward"], found["num_masked"]) == (1.0, 1)
 
 
 def test_a_row_or_an_option_that_is_wrong_is_named(server: TestClient) -> None:
-    refused = server.post("/verify", json=request(RIGHT, {"unit_tests": {"inputs": ["1 2"], "outputs": []}}))
+    refused = server.post(
+        "/verify", json=request(RIGHT, {"unit_tests": {"inputs": ["1 2"], "outputs": []}})
+    )
     assert refused.status_code == 422
     assert "unit_tests" in refused.json()["detail"]
     with pytest.raises(ValueError, match="no option 'worker'"):

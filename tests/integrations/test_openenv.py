@@ -15,7 +15,11 @@ pytest.importorskip("openenv.core", reason="openenv is not here; type: make test
 from microcoder.integrations.openenv import CodeAction, CodeEnvironment, make_app
 
 SUM = Problem.model_validate(
-    {"id": "sum", "statement": "Print the sum of two integers.", "tests": [{"input": "1 2", "output": "3"}]}
+    {
+        "id": "sum",
+        "statement": "Print the sum of two integers.",
+        "tests": [{"input": "1 2", "output": "3"}],
+    }
 )
 
 
@@ -25,9 +29,14 @@ def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
     assert asked.prompt.startswith("Print the sum of two integers.")
     assert (asked.done, asked.reward) == (False, None)
     right, wrong, silent = (
-        environment.step(CodeAction(response=text)) for text in (RIGHT, "```python\nprint(4)\n```", "I do not know.")
+        environment.step(CodeAction(response=text))
+        for text in (RIGHT, "```python\nprint(4)\n```", "I do not know.")
     )
-    assert [(one.reward, one.done) for one in (right, wrong, silent)] == [(1.0, True), (0.0, True), (0.0, True)]
+    assert [(one.reward, one.done) for one in (right, wrong, silent)] == [
+        (1.0, True),
+        (0.0, True),
+        (0.0, True),
+    ]
     assert wrong.metadata["detail"] == 'test 1: line 1: expected "3", got "4"'
     assert (silent.metadata["outcome"], silent.metadata["tests_total"]) == ("no_code", 1)
     environment.reset(problem_id="faulty")
@@ -37,7 +46,9 @@ def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
 
 @pytest.mark.parametrize("pairs", AMOUNTS)
 def test_rewards_are_the_judges_verdicts(pairs: list[Pair]) -> None:
-    environment = CodeEnvironment([pair.problem.model_copy(update={"id": pair.name}) for pair in pairs], shared_judge())
+    environment = CodeEnvironment(
+        [pair.problem.model_copy(update={"id": pair.name}) for pair in pairs], shared_judge()
+    )
     found = []
     for pair in pairs:
         environment.reset(problem_id=pair.name)
@@ -61,7 +72,9 @@ def test_what_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         environment.reset(problem_id="x")
     with pytest.raises(ConfigError, match="type: export MICROCODER_CORPUS"):
         make_app()
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "a", "tests": [{"input": "", "output": "1"}]}))
+    (tmp_path / "rows.jsonl").write_text(
+        json.dumps({"id": "a", "tests": [{"input": "", "output": "1"}]})
+    )
     monkeypatch.setenv("MICROCODER_CORPUS", str(tmp_path / "rows.jsonl"))
     with pytest.raises(DataError, match=r"rows.jsonl: problem 'a' has no statement"):
         make_app()

@@ -31,7 +31,9 @@ def test_everybody_asks_the_same_judge() -> None:
 
 def test_another_value_of_an_option_is_named() -> None:
     shared_judge().judge([RIGHT], [SUM])
-    with pytest.raises(ConfigError, match=r"stop = 'first_failure', but this process's judge has stop = 'never'"):
+    with pytest.raises(
+        ConfigError, match=r"stop = 'first_failure', but this process's judge has stop = 'never'"
+    ):
         shared_judge(stop="first_failure")
     with pytest.raises(ConfigError, match=r"nice = 3, but this process's judge has nice = 0"):
         shared_judge(nice=3)
@@ -56,7 +58,9 @@ async def main():
 
 asyncio.run(main())
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert (result.stdout, result.stderr) == ("accepted True\n", "")
 
 
@@ -87,13 +91,30 @@ print(child.exitcode, answers.get(), [v.is_accepted for v in shared_judge().judg
 
 def test_a_forked_child_has_a_judge_of_its_own_and_the_parents_goes_on() -> None:
     # In a process of its own: a child of this one would have the locks of whatever other tests have imported.
-    result = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120
+    )
     assert (result.stdout, result.stderr) == ("0 ['accepted', 'wrong_answer'] [True, False]\n", "")
 
 
 def test_a_door_imports_none_of_the_packages_it_leads_to() -> None:
-    doors = ", ".join(f"microcoder.integrations.{door}" for door in ("trl", "verl", "livecodebench", "lm_eval"))
+    doors = ", ".join(
+        f"microcoder.integrations.{door}" for door in ("trl", "verl", "livecodebench", "lm_eval")
+    )
     program = f"import sys, {doors}; print(*(name.split('.')[0] for name in sys.modules))"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    packages = {"torch", "transformers", "trl", "verl", "ray", "lm_eval", "inspect_ai", "datasets", "numpy", "httpx"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    packages = {
+        "torch",
+        "transformers",
+        "trl",
+        "verl",
+        "ray",
+        "lm_eval",
+        "inspect_ai",
+        "datasets",
+        "numpy",
+        "httpx",
+    }
     assert packages & set(result.stdout.split()) == set()

@@ -9,7 +9,9 @@ from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 from microcoder import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Checker, Problem
 
-skyrl_gym = pytest.importorskip("skyrl_gym", reason="skyrl-gym is not here; type: make test-integrations")
+skyrl_gym = pytest.importorskip(
+    "skyrl_gym", reason="skyrl-gym is not here; type: make test-integrations"
+)
 
 import microcoder.integrations.skyrl  # noqa: E402
 
@@ -32,10 +34,19 @@ def test_rewards_are_the_judges_verdicts(pairs: list[Pair]) -> None:
 
 
 def test_rows_of_its_own_livecodebench_environment_are_read() -> None:
-    tests = [{"input": f"{a} 1", "output": str(a + 1), "testtype": "stdin", "metadata": {}} for a in (1, 2)]
-    row = {"data_source": "lcb", "reward_spec": {"method": "rule", "ground_truth": json.dumps(tests)}}
+    tests = [
+        {"input": f"{a} 1", "output": str(a + 1), "testtype": "stdin", "metadata": {}}
+        for a in (1, 2)
+    ]
+    row = {
+        "data_source": "lcb",
+        "reward_spec": {"method": "rule", "ground_truth": json.dumps(tests)},
+    }
     env = make(row)
-    assert env.init([{"role": "user", "content": "Sum?"}]) == ([{"role": "user", "content": "Sum?"}], {})
+    assert env.init([{"role": "user", "content": "Sum?"}]) == (
+        [{"role": "user", "content": "Sum?"}],
+        {},
+    )
     assert env.step(RIGHT)["reward"] == 1.0
     assert env.step("```python\nprint(2)\n```")["reward"] == 0.0
     assert env.get_metrics() == {"accepted": 0.0, "tests_passed_share": 0.5}
@@ -51,7 +62,9 @@ def test_skyrls_own_setting_is_no_column_and_options_may_be_an_object() -> None:
     class Options:
         judge: ClassVar = {"stop": "never"}
 
-    record = FAULTY.model_copy(update={"checker": Checker()}).model_dump(mode="json", exclude_defaults=True)
+    record = FAULTY.model_copy(update={"checker": Checker()}).model_dump(
+        mode="json", exclude_defaults=True
+    )
     env = skyrl_gym.make("microcoder", env_config=Options(), extras={**record, "max_turns": 1})
     assert env.step(RIGHT)["reward"] == 1.0
 

@@ -29,9 +29,17 @@ def test_rewards_are_those_of_the_judge(pairs: list[Pair]) -> None:
 def test_a_fraction_is_of_all_tests_and_figures_are_logged() -> None:
     figures: dict[str, float] = {}
     reward = CodeReward("fraction")
-    columns = {"tests": [TESTS, TESTS, TESTS], "log_metric": figures.__setitem__, "log_extra": lambda *_: None}
+    columns = {
+        "tests": [TESTS, TESTS, TESTS],
+        "log_metric": figures.__setitem__,
+        "log_extra": lambda *_: None,
+    }
     assert reward([RIGHT, HALF, "no code"], prompts=["?"] * 3, **columns) == [1.0, 0.5, 0.0]
-    assert figures == {"code/sandbox_fault_share": 0, "code/no_code_share": 1 / 3, "code/time_limit_share": 0}
+    assert figures == {
+        "code/sandbox_fault_share": 0,
+        "code/no_code_share": 1 / 3,
+        "code/time_limit_share": 0,
+    }
 
 
 def test_wrong_options_and_rows_say_what_to_type() -> None:
@@ -40,8 +48,14 @@ def test_wrong_options_and_rows_say_what_to_type() -> None:
     with pytest.raises(ConfigError, match="drop stop"):
         CodeReward("fraction", stop="first_failure")
     wrong: Any = {"is of no known format; name it": ([RIGHT], {"prompts": ["?"], "answer": ["3"]})}
-    wrong |= {"column tests is no list of 2": ([RIGHT, HALF], {"tests": [TESTS]}), "also of one": (RIGHT, {})}
-    wrong |= {"column prompts is no": ([RIGHT], {"prompts": "?"}), r"\[\[message": ([{"content": RIGHT}], {})}
+    wrong |= {
+        "column tests is no list of 2": ([RIGHT, HALF], {"tests": [TESTS]}),
+        "also of one": (RIGHT, {}),
+    }
+    wrong |= {
+        "column prompts is no": ([RIGHT], {"prompts": "?"}),
+        r"\[\[message": ([{"content": RIGHT}], {}),
+    }
     for message, (completions, columns) in wrong.items():
         with pytest.raises(DataError, match=message):
             CodeReward()(completions, **columns)

@@ -11,7 +11,9 @@ from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 from microcoder import ConfigError
 from microcoder.judge.core.types import Problem
 
-vf = pytest.importorskip("verifiers.v1", reason="verifiers is not here; type: make test-integrations")
+vf = pytest.importorskip(
+    "verifiers.v1", reason="verifiers is not here; type: make test-integrations"
+)
 
 from microcoder.integrations.verifiers import CodeConfig, CodeData, CodeTask  # noqa: E402
 from microcoder_code import CodeTaskset  # noqa: E402
@@ -19,15 +21,23 @@ from microcoder_code import CodeTaskset  # noqa: E402
 TESTS = [{"input": "1 2", "output": "3"}, {"input": "5 6", "output": "11"}]
 STATEMENT = "Print the sum of two integers."
 SUM, WRONG, SILENT = (
-    Problem.model_validate({"id": name, "statement": STATEMENT, "tests": TESTS, "reference": reference})
-    for name, reference in (("sum", "print(sum(map(int, input().split())))"), ("wrong", "print(3)"), ("silent", None))
+    Problem.model_validate(
+        {"id": name, "statement": STATEMENT, "tests": TESTS, "reference": reference}
+    )
+    for name, reference in (
+        ("sum", "print(sum(map(int, input().split())))"),
+        ("wrong", "print(3)"),
+        ("silent", None),
+    )
 )
 BROKEN = FAULTY.model_copy(update={"statement": STATEMENT, "reference": SUM.reference})
 
 
 def make_task(problem: Problem) -> Any:
     """Return a task as verifiers' workers rebuild it from what comes over the wire."""
-    data = CodeData(id=problem.id, prompt="Solve it.", problem=problem).model_dump(mode="json", exclude_none=True)
+    data = CodeData(id=problem.id, prompt="Solve it.", problem=problem).model_dump(
+        mode="json", exclude_none=True
+    )
     return CodeTask(CodeData.model_validate(data))
 
 
@@ -45,7 +55,9 @@ async def score(task: Any, response: str) -> Any:
 @pytest.mark.parametrize("pairs", AMOUNTS)
 def test_rewards_are_the_judges_verdicts(pairs: list[Pair]) -> None:
     async def score_all() -> list[Any]:
-        return await asyncio.gather(*(score(make_task(pair.problem), pair.response) for pair in pairs))
+        return await asyncio.gather(
+            *(score(make_task(pair.problem), pair.response) for pair in pairs)
+        )
 
     expected = judged(pairs)
     traces = asyncio.run(score_all())
@@ -66,8 +78,13 @@ def test_a_taskset_without_a_corpus_says_what_to_type() -> None:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """A corpus as `microcoder data export --to verifiers` writes it."""
-    records = [problem.model_dump(exclude_defaults=True) for problem in (SUM, WRONG, SILENT, BROKEN)]
-    rows = [{"name": one["id"], "prompt": [], "answer": "", "info": json.dumps({"problem": one})} for one in records]
+    records = [
+        problem.model_dump(exclude_defaults=True) for problem in (SUM, WRONG, SILENT, BROKEN)
+    ]
+    rows = [
+        {"name": one["id"], "prompt": [], "answer": "", "info": json.dumps({"problem": one})}
+        for one in records
+    ]
     (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path / "corpus.jsonl"
 

@@ -18,11 +18,14 @@ TESTS = json.dumps({"inputs": ["1 2", "3 4"], "outputs": ["3", "7"]})
 HALF = "```python\nprint(3)\n```"
 
 needs_verl = pytest.mark.skipif(
-    find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl's environment"
+    find_spec("transfer_queue") is None,
+    reason="verl is not installed: make test-verl's environment",
 )
 
 
-def score_of(response: str, ground_truth: Any, extra_info: dict[str, Any], **options: Any) -> dict[str, float | str]:
+def score_of(
+    response: str, ground_truth: Any, extra_info: dict[str, Any], **options: Any
+) -> dict[str, float | str]:
     return asyncio.run(compute_score("code", response, ground_truth, extra_info, **options))
 
 
@@ -40,16 +43,29 @@ def test_scores_are_those_of_the_judge(pairs: list[Pair]) -> None:
         return await asyncio.gather(*(compute_score("code", *row) for row in rows))
 
     found = asyncio.run(ask())
-    assert [one["score"] for one in found] == [float(verdict.is_accepted) for verdict in judged(pairs)]
+    assert [one["score"] for one in found] == [
+        float(verdict.is_accepted) for verdict in judged(pairs)
+    ]
     assert {tuple(one) for one in found} == {tuple(found[0])}
 
 
 def test_every_field_of_a_verdict_is_a_figure() -> None:
     found = score_of(HALF, TESTS, {"index": 3, "num_turns": 2}, mode="fraction")
-    assert (found["score"], found["tests_passed"], found["tests_run"], found["tests_total"]) == (0.5, 1, 2, 2)
-    assert (found["outcome"], found["is_wrong_answer"], found["is_accepted"]) == ("wrong_answer", 1, 0)
+    assert (found["score"], found["tests_passed"], found["tests_run"], found["tests_total"]) == (
+        0.5,
+        1,
+        2,
+        2,
+    )
+    assert (found["outcome"], found["is_wrong_answer"], found["is_accepted"]) == (
+        "wrong_answer",
+        1,
+        0,
+    )
     assert {f"is_{outcome}" for outcome in Outcome} <= found.keys()
-    waited = compute_score_sync(data_source="code", solution_str=RIGHT, ground_truth=TESTS, extra_info={})
+    waited = compute_score_sync(
+        data_source="code", solution_str=RIGHT, ground_truth=TESTS, extra_info={}
+    )
     assert waited["score"] == 1.0
 
 
@@ -76,8 +92,13 @@ def test_verls_loader_and_manager_take_it(tiny_checkpoint: Path) -> None:
     tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
     function = {"path": "pkg://microcoder.integrations.verl", "name": "compute_score"}
     custom = {**function, "reward_kwargs": {"mode": "fraction"}}
-    reward = {"custom_reward_function": custom, "reward_manager": {"source": "register", "name": "naive"}}
-    manager = load_reward_manager(OmegaConf.create({"reward": {**reward, "num_workers": 1}}), tokenizer)
+    reward = {
+        "custom_reward_function": custom,
+        "reward_manager": {"source": "register", "name": "naive"},
+    }
+    manager = load_reward_manager(
+        OmegaConf.create({"reward": {**reward, "num_workers": 1}}), tokenizer
+    )
 
     async def ask(response: str) -> dict[str, Any]:
         ids = torch.tensor([tokenizer.encode(response)])
@@ -86,7 +107,11 @@ def test_verls_loader_and_manager_take_it(tiny_checkpoint: Path) -> None:
             "responses": ids,
             "attention_mask": torch.ones(1, 1 + ids.shape[1], dtype=torch.int64),
         }
-        others = {"data_source": "code", "reward_model": {"ground_truth": TESTS}, "extra_info": {"index": 0}}
+        others = {
+            "data_source": "code",
+            "reward_model": {"ground_truth": TESTS},
+            "extra_info": {"index": 0},
+        }
         arrays = {name: np.array([value], dtype=object) for name, value in others.items()}
         return await manager.run_single(DataProto.from_dict(tensors=tensors, non_tensors=arrays))
 
@@ -112,12 +137,18 @@ def test_our_advantages_leave_out_what_is_unscored() -> None:
     theirs = core_algos.get_adv_estimator_fn("grpo")
     ours = core_algos.get_adv_estimator_fn("microcoder_grpo")
     index = np.array(["a", "a", "a", "b", "b", "b"], dtype=object)
-    expected = theirs(token_level_rewards=rewards.clone(), response_mask=mask, index=index, config=None)[0]
-    found = ours(token_level_rewards=rewards.clone(), response_mask=mask, index=index, config=None)[0]
+    expected = theirs(
+        token_level_rewards=rewards.clone(), response_mask=mask, index=index, config=None
+    )[0]
+    found = ours(token_level_rewards=rewards.clone(), response_mask=mask, index=index, config=None)[
+        0
+    ]
     assert torch.allclose(found, expected, atol=1e-5)
     rewards[0, 2] = torch.nan
     with_fault = ours(token_level_rewards=rewards, response_mask=mask, index=index, config=None)[0]
     assert with_fault[0].tolist() == [0, 0, 0]
-    alone = theirs(token_level_rewards=rewards[1:3], response_mask=mask[1:3], index=index[1:3], config=None)[0]
+    alone = theirs(
+        token_level_rewards=rewards[1:3], response_mask=mask[1:3], index=index[1:3], config=None
+    )[0]
     assert torch.allclose(with_fault[1:3], alone, atol=1e-5)
     assert rewards[0].tolist() == [0, 0, 0.5]

@@ -39,7 +39,11 @@ def run_python(arguments: Sequence[str], setting: str) -> subprocess.CompletedPr
         pytest.skip("needs root to become someone else")
     modules = (microcoder, pytest, pytest.importorskip("pydantic"))
     packages = {str(_TESTS), *(str(Path(str(module.__file__)).parents[1]) for module in modules)}
-    environment = {"PYTHONPATH": os.pathsep.join(packages), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"}
+    environment = {
+        "PYTHONPATH": os.pathsep.join(packages),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": "/usr/bin:/bin",
+    }
     python = _system_python()
     command = [python, "-m", "judge.container", place[0], str(place[1]), python, *arguments]
     result = _run(command, environment)
@@ -59,7 +63,9 @@ def contain_suite(suite: str, setting: str, *arguments: str) -> str:
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env=environment, cwd="/", capture_output=True, text=True, check=False
+    )
 
 
 def _system_python() -> str:
@@ -67,6 +73,10 @@ def _system_python() -> str:
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     probe = [python or "", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    if python is None or subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip() != version:
+    if (
+        python is None
+        or subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip()
+        != version
+    ):
         pytest.skip(f"no system Python {version} that another user could run")
     return python

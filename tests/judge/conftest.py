@@ -19,7 +19,9 @@ NO_NAMESPACES = {layer for layer in LAYERS if not layer.endswith("namespace")}
 def make_problem(*tests: tuple[str, str], **options: object) -> Problem:
     """A problem with limits that only a program out of bounds meets, on a slow machine too."""
     settings = {"id": "p", "time_limit_seconds": 5.0, "memory_limit_mib": 128, **options}
-    return Problem.model_validate({"tests": [TestCase(input=i, output=o) for i, o in tests], **settings})
+    return Problem.model_validate(
+        {"tests": [TestCase(input=i, output=o) for i, o in tests], **settings}
+    )
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,12 @@ import os
 import struct
 import sys
 
-from microcoder.judge.sandbox.kernel import PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, SeccompFilter, prctl
+from microcoder.judge.sandbox.kernel import (
+    PR_CAPBSET_DROP,
+    PR_SET_NO_NEW_PRIVS,
+    SeccompFilter,
+    prctl,
+)
 
 # Numbers of x86_64.
 _NAMESPACES = {272: errno.EPERM, 308: errno.EPERM, 435: errno.ENOSYS}
@@ -36,7 +41,11 @@ def build_filter(places: set[str]) -> bytes:
     for number, error in refused.items():
         rules += [(_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | error)]
     if "default" in places:
-        rules += [(_IF_EQUAL, 0, 3, _CLONE), (_LOAD, 0, 0, 16), (_IF_ANY_BIT, 0, 1, _CLONE_NEW_ANYTHING)]
+        rules += [
+            (_IF_EQUAL, 0, 3, _CLONE),
+            (_LOAD, 0, 0, 16),
+            (_IF_ANY_BIT, 0, 1, _CLONE_NEW_ANYTHING),
+        ]
         rules += [(_RETURN, 0, 0, _ERROR | errno.EPERM)]
     rules.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *rule) for rule in rules)

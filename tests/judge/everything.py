@@ -124,7 +124,9 @@ def jobs(secret: str) -> dict[str, Job]:
     add, right = make_problem(("1 2\n", "3\n")), (Outcome.ACCEPTED,)
     cpp = make_problem(("1 2\n", "3\n"), language="cpp")
     checker = Checker(type="program", code=_TESTLIB_CPP, language="cpp", protocol="testlib")
-    found: dict[str, Job] = {f"honest {name}": (kind.problem, kind.honest, right) for name, kind in KINDS.items()}
+    found: dict[str, Job] = {
+        f"honest {name}": (kind.problem, kind.honest, right) for name, kind in KINDS.items()
+    }
     found |= {
         "stdin by name": (add, Program(_ADD.format("/dev/stdin")), right),
         "stdin by number": (add, Program(_ADD.format(0)), right),
@@ -136,14 +138,26 @@ def jobs(secret: str) -> dict[str, Job]:
         "too many files": (add, Program(_OVER), (Outcome.RUNTIME_ERROR,)),
         "too much in files": (add, Program(_GROW), (Outcome.RUNTIME_ERROR, Outcome.OUTPUT_LIMIT)),
         "C++ with files and a thread": (cpp, Program(_CPP_FILES, "cpp"), right),
-        "C++ that does not compile": (cpp, Program("int main() { return x; }", "cpp"), (Outcome.COMPILE_ERROR,)),
+        "C++ that does not compile": (
+            cpp,
+            Program("int main() { return x; }", "cpp"),
+            (Outcome.COMPILE_ERROR,),
+        ),
         "C++ that reads a file while it is compiled": (
             cpp,
             Program(f'const char* text = \n#include "{secret}"\n;int main() {{}}', "cpp"),
             (Outcome.COMPILE_ERROR,),
         ),
-        "C++ checker, right": (make_problem(("", "3"), checker=checker), Program("print(3)"), right),
-        "C++ checker, wrong": (make_problem(("", "3"), checker=checker), Program("print(4)"), (_WRONG,)),
+        "C++ checker, right": (
+            make_problem(("", "3"), checker=checker),
+            Program("print(3)"),
+            right,
+        ),
+        "C++ checker, wrong": (
+            make_problem(("", "3"), checker=checker),
+            Program("print(4)"),
+            (_WRONG,),
+        ),
     }
     return found
 
@@ -170,7 +184,9 @@ def find_complaints(judging: Judge) -> list[str]:
             complaints.append("a file was changed")
     run = judging.run(
         Invocation(
-            Program("import sys, part\nprint(part.text, open(sys.argv[1]).read(), open('stdin').read())"),
+            Program(
+                "import sys, part\nprint(part.text, open(sys.argv[1]).read(), open('stdin').read())"
+            ),
             arguments=("data/in.txt",),
             files={"part.py": b"text = 1", "data/in.txt": b"2", "stdin": b"3"},
         )
@@ -182,9 +198,18 @@ def find_complaints(judging: Judge) -> list[str]:
 
 def _describe(path: Path) -> tuple[object, ...]:
     status, above = path.stat(), path.parent.stat()
-    return path.read_text(), status.st_mode, status.st_ctime_ns, status.st_mtime_ns, above.st_mode, above.st_mtime_ns
+    return (
+        path.read_text(),
+        status.st_mode,
+        status.st_ctime_ns,
+        status.st_mtime_ns,
+        above.st_mode,
+        above.st_mtime_ns,
+    )
 
 
 if __name__ == "__main__":
     with Judge(workers=1) as everyone:
-        print(json.dumps({"level": everyone.isolation.level, "complaints": find_complaints(everyone)}))
+        print(
+            json.dumps({"level": everyone.isolation.level, "complaints": find_complaints(everyone)})
+        )

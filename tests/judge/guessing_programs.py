@@ -21,7 +21,8 @@ _SIZE += "    return size\n"
 _CLASS = "class A:\n    def __init__(self, n=0): self.n = n\n"
 PLACES = {
     "the size of a name": _SIZE.format(text="list(dict(é=1))[0]", use="''.encode(s)"),
-    "a size after a date": "from datetime import date\n" + _SIZE.format(text="'éé'", use="date.fromisoformat(s)"),
+    "a size after a date": "from datetime import date\n"
+    + _SIZE.format(text="'éé'", use="date.fromisoformat(s)"),
     "a size after a stream": "import io\n" + _SIZE.format(text="'éé'", use="io.StringIO('', s)"),
     "a size after bytes": _SIZE.format(text="'éé'", use="bytes('', s)"),
     "a size after a decoding": _SIZE.format(text="'éé'", use="b'\\xff'.decode('ascii', s)"),
@@ -52,7 +53,9 @@ PLACES = {
     "    return n\n",
 }
 _ORDER = "def value():\n    o = {order}\n    return sum(a > b for a, b in zip(o, o[1:])) > 30\n"
-_TEXTS = "k = [iter([i]) for i in range(40)]\n" + _ORDER.format(order="sorted(range(40), key=lambda i: '%s' % k[i])")
+_TEXTS = "k = [iter([i]) for i in range(40)]\n" + _ORDER.format(
+    order="sorted(range(40), key=lambda i: '%s' % k[i])"
+)
 ADDRESSES = [
     _ORDER.format(order="[e.args[0] for e in {Exception(i) for i in range(40)}]"),
     _TEXTS,

@@ -22,12 +22,22 @@ class Ends(tuple[Outcome, ...]):
         return Ends((*self, *other))
 
 
-CONTAINED, LIMIT, MEMORY = Ends([Outcome.ACCEPTED]), Ends([Outcome.TIME_LIMIT]), Ends([Outcome.MEMORY_LIMIT])
-OUTPUT, CRASH, WRONG = Ends([Outcome.OUTPUT_LIMIT]), Ends([Outcome.RUNTIME_ERROR]), Ends([Outcome.WRONG_ANSWER])
+CONTAINED, LIMIT, MEMORY = (
+    Ends([Outcome.ACCEPTED]),
+    Ends([Outcome.TIME_LIMIT]),
+    Ends([Outcome.MEMORY_LIMIT]),
+)
+OUTPUT, CRASH, WRONG = (
+    Ends([Outcome.OUTPUT_LIMIT]),
+    Ends([Outcome.RUNTIME_ERROR]),
+    Ends([Outcome.WRONG_ANSWER]),
+)
 COMPILE, PROCESSES = Ends([Outcome.COMPILE_ERROR]), Ends([Outcome.PROCESS_LIMIT])
 
 _OTHERS: dict[str, Hostile] = {
-    "stop itself": LIMIT("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nimport time\ntime.sleep(100)"),
+    "stop itself": LIMIT(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nimport time\ntime.sleep(100)"
+    ),
     "thread that never ends": LIMIT(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nprint('contained')"
     ),
@@ -61,7 +71,9 @@ try:
     while True: os.write(1, b"x" * (1 << 20))
 except OSError: pass
 """),
-    "flood stderr": OUTPUT("import sys\ntext = 'x' * (1 << 20)\nwhile True: sys.stderr.write(text)"),
+    "flood stderr": OUTPUT(
+        "import sys\ntext = 'x' * (1 << 20)\nwhile True: sys.stderr.write(text)"
+    ),
     "close standard streams": (CRASH | WRONG)("""
 import os, sys
 for number in (0, 1, 2): os.close(number)
@@ -80,10 +92,16 @@ class A:
     def __getattr__(self, name): return getattr(self, name)
 A().x
 """),
-    "constant that takes all time to compile": (COMPILE | LIMIT | MEMORY)("x = " + "+".join(["1"] * 200_000)),
+    "constant that takes all time to compile": (COMPILE | LIMIT | MEMORY)(
+        "x = " + "+".join(["1"] * 200_000)
+    ),
     "nesting that breaks the parser": COMPILE("x = " + "(" * 5000 + ")" * 5000),
-    "claim a compile error": CRASH("import sys\nsys.stderr.write('SyntaxError: invalid syntax')\nsys.exit(123)"),
-    "forge the protocol": WRONG("import sys\nsys.stdout.write('R' + chr(0) * 33)\nsys.stderr.write('Y{}')"),
+    "claim a compile error": CRASH(
+        "import sys\nsys.stderr.write('SyntaxError: invalid syntax')\nsys.exit(123)"
+    ),
+    "forge the protocol": WRONG(
+        "import sys\nsys.stdout.write('R' + chr(0) * 33)\nsys.stderr.write('Y{}')"
+    ),
     "a sparse standard output": WRONG("import os\nos.ftruncate(1, 16 << 20)"),
     "shared anonymous memory": MEMORY("""
 import mmap
@@ -100,8 +118,12 @@ def burn():
 for _ in range(8): threading.Thread(target=burn).start()
 """),
     "keys that all collide": LIMIT("d = {}\nfor n in range(10 ** 6): d[n * (2 ** 61 - 1)] = n"),
-    "a number as text": LIMIT("import sys\nsys.set_int_max_str_digits(0)\nprint(len(str(1 << 10 ** 8)))"),
-    "wait for a lock it holds": LIMIT("import threading\nlock = threading.Lock()\nlock.acquire(), lock.acquire()"),
+    "a number as text": LIMIT(
+        "import sys\nsys.set_int_max_str_digits(0)\nprint(len(str(1 << 10 ** 8)))"
+    ),
+    "wait for a lock it holds": LIMIT(
+        "import threading\nlock = threading.Lock()\nlock.acquire(), lock.acquire()"
+    ),
     "a storm of timer signals": LIMIT("""
 import signal
 signal.signal(signal.SIGALRM, lambda *_: None)
@@ -125,7 +147,9 @@ code = mmap.mmap(-1, 4096, prot=7)
 code.write(bytes.fromhex("b814000000cd80c3"))  # getpid by int 0x80
 ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
 """),
-    "free memory that is not its own": CRASH("import ctypes\nctypes.CDLL(None).free(ctypes.c_void_p(0xDEAD0))"),
+    "free memory that is not its own": CRASH(
+        "import ctypes\nctypes.CDLL(None).free(ctypes.c_void_p(0xDEAD0))"
+    ),
 }
 _ENDS = {
     "take memory and forgive": MEMORY,
@@ -159,7 +183,9 @@ def _read_stored() -> dict[str, Hostile]:
     for case in load_suite("isolation"):
         # What the yardstick puts before each makes any harm the same word; here all of it is said.
         code = case.code.split("**options)\n", 1)[1]
-        found[case.title] = _ENDS.get(case.title, CONTAINED | OUTPUT if "def take(" in code else CONTAINED)(code)
+        found[case.title] = _ENDS.get(
+            case.title, CONTAINED | OUTPUT if "def take(" in code else CONTAINED
+        )(code)
     return found
 
 

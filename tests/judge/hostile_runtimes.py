@@ -123,9 +123,13 @@ const { Worker } = require('worker_threads');
 console.log(3);
 for (let i = 0; i < 4; i++) new Worker('for (;;) { }', { eval: true });
 """
-JAVASCRIPT_TAKES_HEAP = "const held = []; for (;;) held.push(new Array(1 << 16).fill(held.length + 0.5));"
+JAVASCRIPT_TAKES_HEAP = (
+    "const held = []; for (;;) held.push(new Array(1 << 16).fill(held.length + 0.5));"
+)
 JAVASCRIPT_TAKES_BUFFERS = "const held = []; for (;;) held.push(Buffer.alloc(8 << 20, 1));"
-JAVASCRIPT_RECURSES = "const depth = (n) => n ? 1 + depth(n - 1) : 0; console.log(depth(100000) - 99997);"
+JAVASCRIPT_RECURSES = (
+    "const depth = (n) => n ? 1 + depth(n - 1) : 0; console.log(depth(100000) - 99997);"
+)
 JAVASCRIPT_ADDS = """
 const [a, b] = require('fs').readFileSync('/dev/stdin', 'utf8').split(/\\s+/).map(Number);
 console.log(a + b);

@@ -37,7 +37,9 @@ class Leftovers:
         found += [path for folder in _FOLDERS for path in self._new_files(folder, users)]
         after = _machine()
         return found + [
-            f"{name}: {self._before[name]} -> {after[name]}" for name in after if after[name] != self._before[name]
+            f"{name}: {self._before[name]} -> {after[name]}"
+            for name in after
+            if after[name] != self._before[name]
         ]
 
     def _new_files(self, folder: str, users: set[int]) -> Iterator[str]:
@@ -57,12 +59,16 @@ class Leftovers:
                     yield path
             elif status.st_uid in users and status.st_ctime >= self._started:
                 yield path
-            elif stat.S_ISDIR(status.st_mode) and (status.st_uid in users or status.st_mode & stat.S_IWOTH):
+            elif stat.S_ISDIR(status.st_mode) and (
+                status.st_uid in users or status.st_mode & stat.S_IWOTH
+            ):
                 yield from self._new_files(path, users)
 
 
 def _user(process: int) -> int:
-    (line,) = (line for line in _read(f"/proc/{process}/status").splitlines() if line.startswith("Uid:"))
+    (line,) = (
+        line for line in _read(f"/proc/{process}/status").splitlines() if line.startswith("Uid:")
+    )
     return int(line.split()[1])
 
 
@@ -81,11 +87,19 @@ def _living_children() -> list[int]:
 
 
 def _machine() -> dict[str, object]:
-    shared = {f"/proc/sysvipc/{kind}": _read(f"/proc/sysvipc/{kind}") for kind in ("shm", "sem", "msg")}
+    shared = {
+        f"/proc/sysvipc/{kind}": _read(f"/proc/sysvipc/{kind}") for kind in ("shm", "sem", "msg")
+    }
     mounts = [
-        line for line in _read("/proc/self/mounts").splitlines() if "nr_inodes=256" in line or "nr_inodes=512" in line
+        line
+        for line in _read("/proc/self/mounts").splitlines()
+        if "nr_inodes=256" in line or "nr_inodes=512" in line
     ]
-    devices = {path: (status.st_mode, status.st_uid, status.st_gid) for path in _DEVICES for status in [os.stat(path)]}
+    devices = {
+        path: (status.st_mode, status.st_uid, status.st_gid)
+        for path in _DEVICES
+        for status in [os.stat(path)]
+    }
     return {
         **shared,
         **devices,

@@ -179,7 +179,14 @@ _WRONG: Final[dict[Checker, list[tuple[str, str]]]] = {
         ("1 2 3", "1 2"),
         ("", "1"),
     ],
-    EXACT: [("1 ", "1"), ("1\n\n", "1"), (" 1", "1"), ("1\r\n", "1\n"), ("1.0", "1"), ("\ufeff1", "1")],
+    EXACT: [
+        ("1 ", "1"),
+        ("1\n\n", "1"),
+        (" 1", "1"),
+        ("1\r\n", "1\n"),
+        ("1.0", "1"),
+        ("\ufeff1", "1"),
+    ],
     UNORDERED: [
         ("b a", "a b"),
         ("a\na", "a"),
@@ -223,7 +230,12 @@ def read_decisions(heading: str) -> list[tuple[str, str, bool, str]]:
     section = page.split(f"## {heading}\n")[1].split("\n## ")[0]
     rows = []
     for row in _ROW.finditer(section):
-        outputs, expected = (re.findall("`([^`]*)`", row[name]) or [""] for name in ("outputs", "expected"))
+        outputs, expected = (
+            re.findall("`([^`]*)`", row[name]) or [""] for name in ("outputs", "expected")
+        )
         expected = expected if len(expected) == len(outputs) else expected * len(outputs)
-        rows += [(o, e, row["verdict"] == "right", row["method"] or "") for o, e in zip(outputs, expected, strict=True)]
+        rows += [
+            (o, e, row["verdict"] == "right", row["method"] or "")
+            for o, e in zip(outputs, expected, strict=True)
+        ]
     return rows

@@ -8,7 +8,11 @@ from pathlib import Path
 def children_of(pid: int) -> list[int]:
     """Return the children of all threads of a process; none of one that has ended."""
     try:
-        return [int(one) for path in Path(f"/proc/{pid}/task").glob("*/children") for one in path.read_text().split()]
+        return [
+            int(one)
+            for path in Path(f"/proc/{pid}/task").glob("*/children")
+            for one in path.read_text().split()
+        ]
     except OSError:
         return []
 

@@ -47,7 +47,11 @@ _LIMIT_SECONDS = 0.2
 """Where running out of time is one way to be contained."""
 _ENDLESS_SECONDS = 0.1
 """Where it is the only one."""
-_ENDLESS_FORGERIES = ("a tree that grows with every read", "a tree without end", "a list without end")
+_ENDLESS_FORGERIES = (
+    "a tree that grows with every read",
+    "a tree without end",
+    "a list without end",
+)
 """Running out of time is as good an end as running out of nodes, seconds later."""
 
 _SUM = (("90210 31337\n", "121547\n"), ("7 35\n", "42\n"))
@@ -81,7 +85,9 @@ class Kind(NamedTuple):
 
 def _checked(code: str, protocol: str) -> Kind:
     checker = Checker.model_validate({"type": "program", "code": code, "protocol": protocol})
-    return Kind(make_problem(("10\n", "5 5\n"), checker=checker), Program("print(3, int(input()) - 3)"))
+    return Kind(
+        make_problem(("10\n", "5 5\n"), checker=checker), Program("print(3, int(input()) - 3)")
+    )
 
 
 def _kind(code: str, *tests: tuple[str, str], language: str = "python", **options: object) -> Kind:
@@ -94,7 +100,9 @@ KINDS: dict[str, Kind] = {
     "third": _kind("print(1 / 3)", ("", "0.3333333333\n")),
     "yes": _kind("print('yes')", ("", "YES\n")),
     "set": _kind("print({5, 3})", ("", "{3, 5}\n")),
-    "function": _kind("def add(a, b): return a + b", ("90210\n31337", "121547"), ("7\n35", "42"), fn_name="add"),
+    "function": _kind(
+        "def add(a, b): return a + b", ("90210\n31337", "121547"), ("7\n35", "42"), fn_name="add"
+    ),
     "rows": _kind(
         "def rows(): return [{'b': 2, 'a': 1}]",
         ("", '[{"a": 1, "b": 2}]'),
@@ -115,7 +123,10 @@ KINDS: dict[str, Kind] = {
     ),
     "design": _kind(
         "class Stack(list):\n    def push(self, n): self.append(n)",
-        ('["Stack", "push", "push", "pop", "pop"]\n[[], [1], [2], [], []]', "[null, null, null, 2, 1]"),
+        (
+            '["Stack", "push", "push", "pop", "pop"]\n[[], [1], [2], [], []]',
+            "[null, null, null, 2, 1]",
+        ),
         fn_name="Stack",
         call=Call(style="design"),
     ),
@@ -128,7 +139,9 @@ KINDS: dict[str, Kind] = {
     "checker": _checked(_TESTLIB, "testlib"),
     "kattis": _checked(_KATTIS, "kattis"),
     "cpp": _kind(
-        '#include <cstdio>\nint main() { int a, b; scanf("%d%d", &a, &b); printf("%d", a + b); }', *_SUM, language="cpp"
+        '#include <cstdio>\nint main() { int a, b; scanf("%d%d", &a, &b); printf("%d", a + b); }',
+        *_SUM,
+        language="cpp",
     ),
 }
 
@@ -167,7 +180,9 @@ def hostile_case(name: str) -> Case:
     seconds = _LIMIT_SECONDS if Outcome.TIME_LIMIT in allowed else _ENOUGH_SECONDS
     seconds = _ENDLESS_SECONDS if allowed == (Outcome.TIME_LIMIT,) else seconds
     problem = make_problem(("1 2\n", "contained\n"), id="hostile", time_limit_seconds=seconds)
-    canary_problem = make_problem(("1 2\n", _CANARY_OUTPUT), id="canary", time_limit_seconds=_ENOUGH_SECONDS)
+    canary_problem = make_problem(
+        ("1 2\n", _CANARY_OUTPUT), id="canary", time_limit_seconds=_ENOUGH_SECONDS
+    )
     return Case(Program(code), problem, allowed, _CANARY, canary_problem)
 
 
@@ -217,7 +232,10 @@ def share_without_the_screen() -> None:
     """Let tests share a process whatever the program names."""
 
     def choose(_: object, trial: Any, tries: Any) -> Sequence[Any]:
-        is_plain = isinstance(trial.loaded, LoadedProgram) and trial.problem.problem.checker.type != "program"
+        is_plain = (
+            isinstance(trial.loaded, LoadedProgram)
+            and trial.problem.problem.checker.type != "program"
+        )
         # What is written by a stream's name is there when its process has ended: too late to be asked about.
         is_plain = is_plain and not trial.writes_by_name
         return trial.problem.tests[len(tries.results) :] if is_plain else ()
@@ -245,7 +263,12 @@ def judge_suite(suite: str, names: list[str], *, together: bool = False) -> dict
             if can_be_judged(case) and (complaint := find_complaint(judging, case)):
                 complaints[name] = complaint
         users = leftovers.users_of(children_of(os.getpid()))
-    report = {"user": os.getuid(), "level": judging.isolation.level, "users": sorted(users), "complaints": complaints}
+    report = {
+        "user": os.getuid(),
+        "level": judging.isolation.level,
+        "users": sorted(users),
+        "complaints": complaints,
+    }
     report["shared"] = judging.statistics.shared
     return {**report, "left": leftovers.find(users)}
 

@@ -20,9 +20,34 @@ from microcoder.judge.sandbox.batch import MODULES
 
 _CHARACTERS = ("'é'", "chr(233)")
 """Of these an interpreter has one each, for all tests of a process."""
-_VALUES = ("0", "1", "3", "-1", "2.5", "''", "'3'", "'é1'", "'ab c'", "b'a'", "[3, 1, 2]", "'é' * 3", "(1, 'é')")
+_VALUES = (
+    "0",
+    "1",
+    "3",
+    "-1",
+    "2.5",
+    "''",
+    "'3'",
+    "'é1'",
+    "'ab c'",
+    "b'a'",
+    "[3, 1, 2]",
+    "'é' * 3",
+    "(1, 'é')",
+)
 _LEFT_OUT = {
-    *("sleep", "exit", "quit", "input", "copyright", "credits", "license", "stdin", "stdout", "stderr"),
+    *(
+        "sleep",
+        "exit",
+        "quit",
+        "input",
+        "copyright",
+        "credits",
+        "license",
+        "stdin",
+        "stdout",
+        "stderr",
+    ),
     # They show objects, whose text is an address.
     *("str", "format"),
     # They say what they are asked to, or wait.
@@ -41,7 +66,10 @@ def show(value):
 
 def _members() -> dict[str, list[str]]:
     """Return the calls that a program may make, by the module that they are of."""
-    calls = {module: [f"{module}.{name}" for name in dir(importlib.import_module(module))] for module in MODULES}
+    calls = {
+        module: [f"{module}.{name}" for name in dir(importlib.import_module(module))]
+        for module in MODULES
+    }
     calls["sys"] = [f"sys.{name}" for name in dir(sys)]
     calls["builtins"] = dir(builtins)
     calls["texts"] = [f"'ab é'.{name}" for name in dir(str)]
@@ -49,7 +77,9 @@ def _members() -> dict[str, list[str]]:
     for module, names in calls.items():
         imported = f"import {module}\n" if module in (*MODULES, "sys") else ""
         named = [name for name in names if name.rpartition(".")[2] not in _LEFT_OUT]
-        found[module] = [name for name in named if not find_obstacle(f"{imported}{name}(1)", is_function=False)]
+        found[module] = [
+            name for name in named if not find_obstacle(f"{imported}{name}(1)", is_function=False)
+        ]
     return {module: names for module, names in found.items() if names}
 
 
@@ -58,7 +88,11 @@ def write_programs(count: int, *, seed: int = 0, modules: Sequence[str] = ()) ->
     members = _members()
     draw = random.Random(seed)
     while count:
-        chosen = [draw.choice(modules or sorted(members.keys() - {"builtins", "texts"})), "builtins", "texts"]
+        chosen = [
+            draw.choice(modules or sorted(members.keys() - {"builtins", "texts"})),
+            "builtins",
+            "texts",
+        ]
         lines = [f"import {chosen[0]}"]
         for number in range(_CALLS):
             earlier = [f"v{n}" for n in range(max(0, number - 6), number)]
@@ -67,7 +101,9 @@ def write_programs(count: int, *, seed: int = 0, modules: Sequence[str] = ()) ->
                 for _ in range(draw.choice((0, 1, 1, 1, 2, 3)))
             ]
             called = draw.choice(members[draw.choice(chosen)])
-            lines.append(f"v{number} = 0\ntry: v{number} = {called}({', '.join(values)}); show(v{number})")
+            lines.append(
+                f"v{number} = 0\ntry: v{number} = {called}({', '.join(values)}); show(v{number})"
+            )
             lines.append("except Exception: pass")
         program = _PREAMBLE + "\n".join(lines)
         if not find_obstacle(program, is_function=False):
@@ -75,7 +111,9 @@ def write_programs(count: int, *, seed: int = 0, modules: Sequence[str] = ()) ->
             yield program
 
 
-def run_together(sandbox: Sandbox, code: str, stdin: bytes, num_tests: int) -> list[tuple[int, bytes]]:
+def run_together(
+    sandbox: Sandbox, code: str, stdin: bytes, num_tests: int
+) -> list[tuple[int, bytes]]:
     """Return the status and the output of equal tests of one process, as many as it came to."""
     seen: list[tuple[int, bytes]] = []
 
@@ -85,7 +123,11 @@ def run_together(sandbox: Sandbox, code: str, stdin: bytes, num_tests: int) -> l
 
     program = LoadedProgram(code)
     try:
-        sandbox.run(program.task(stdin), limits_for(5.0, 512, 16), series=Series([stdin] * (num_tests - 1), 1.0, note))
+        sandbox.run(
+            program.task(stdin),
+            limits_for(5.0, 512, 16),
+            series=Series([stdin] * (num_tests - 1), 1.0, note),
+        )
     finally:
         program.close()
     return seen

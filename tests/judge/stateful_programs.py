@@ -136,7 +136,9 @@ RESET = {
     "a carriage return": "print('new' if repr(input()).endswith(chr(92) + \"r'\") else 'left')",
     "the name of stdin": "import sys\n"
     "print('new' if sys.stdin.name == '<stdin>' and sys.stdin.mode == 'r' else 'left')",
-    "a class by another name": _carrying("from collections import Counter\nc = Counter", "hasattr(c, 'x')", "c.x = 1"),
+    "a class by another name": _carrying(
+        "from collections import Counter\nc = Counter", "hasattr(c, 'x')", "c.x = 1"
+    ),
     "a method of a class": "from collections import Counter\nc = Counter\n"
     "class Same:\n    def __call__(self, *a): return 'left'\n    def __eq__(self, other): return True\n"
     "    def __hash__(self): return 0\n"
@@ -145,11 +147,15 @@ RESET = {
         "from fractions import Fraction\nf = Fraction.numerator.fget", "hasattr(f, 'x')", "f.x = 1"
     ),
     "an attribute of exit": _carrying("e = exit", "hasattr(e, 'x')", "e.x = 1"),
-    "the class of exit": _carrying("e = exit", "hasattr(e, 'x')", "e.eof = 'x'\nif e.eof == 'y': e.x = 1"),
+    "the class of exit": _carrying(
+        "e = exit", "hasattr(e, 'x')", "e.eof = 'x'\nif e.eof == 'y': e.x = 1"
+    ),
     "a typing alias": "from typing import List\na = List[int]\n"
     "print('left' if a._name == 'x' else 'new')\na._name = 'x'",
     "a flag of re": _carrying("import re\nf = re.I", "hasattr(f, 'x')", "f.x = 1"),
-    "a flag of a template": _carrying("from string import Template\nf = Template.flags", "hasattr(f, 'x')", "f.x = 1"),
+    "a flag of a template": _carrying(
+        "from string import Template\nf = Template.flags", "hasattr(f, 'x')", "f.x = 1"
+    ),
     "what dataclasses miss": _carrying(
         "from dataclasses import field\nm = field().default", "hasattr(m, 'x')", "m.x = 1"
     ),

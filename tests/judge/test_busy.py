@@ -46,7 +46,9 @@ def contended_judge(nice: int) -> Iterator[Judge]:
     try:
         with Judge(workers=1, time_scale=1, nice=nice) as judging:
             run(judging, "print(3)", make_problem(ONE_TEST))
-            with subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) as hog:
+            with subprocess.Popen(
+                [sys.executable, "-c", "while True: pass"], start_new_session=True
+            ) as hog:
                 try:
                     yield judging
                 finally:
@@ -94,7 +96,9 @@ def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fau
         timing.extend(reading, limit_seconds=1.0, counted_seconds=1.1, real_seconds=101)
 
 
-def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> None:
+def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> (
+    None
+):
     record = WorkerRecord()
     attendance = Attendance(limits_for(0.1, 64, 16), Turn(), record)
     limit = 3 * 0.1 + 1
@@ -149,7 +153,11 @@ def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error(
     def build(script: str) -> None:
         cpp = find_language("cpp")
         language = Language(
-            name="slow", source_file="main", compilers=("sh",), build=("{compiler}", "-c", script), build_seconds=0.2
+            name="slow",
+            source_file="main",
+            compilers=("sh",),
+            build=("{compiler}", "-c", script),
+            build_seconds=0.2,
         )
         with closing(Sandbox(toolchain=cpp.readable)) as sandbox:
             made = build_program(sandbox, language, "")
@@ -164,13 +172,22 @@ def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error(
 @NEEDS["cpp"]  # whose files sh is among
 def test_a_compiler_that_is_killed_is_started_once_more() -> None:
     command = ("{compiler}", "-c", "sleep 0.5; echo built > main")
-    language = Language(name="slow", source_file="main", compilers=("sh",), build=command, build_seconds=5)
+    language = Language(
+        name="slow", source_file="main", compilers=("sh",), build=command, build_seconds=5
+    )
 
     def kill() -> bool:
-        found = (one for one in descendants_of(sandbox.pid) if b"sleep" in Path(f"/proc/{one}/cmdline").read_bytes())
+        found = (
+            one
+            for one in descendants_of(sandbox.pid)
+            if b"sleep" in Path(f"/proc/{one}/cmdline").read_bytes()
+        )
         return any(os.kill(one, signal.SIGKILL) is None for one in found)
 
-    with closing(Sandbox(toolchain=find_language("cpp").readable)) as sandbox, ThreadPoolExecutor(1) as pool:
+    with (
+        closing(Sandbox(toolchain=find_language("cpp").readable)) as sandbox,
+        ThreadPoolExecutor(1) as pool,
+    ):
         building = pool.submit(build_program, sandbox, language, "")
         assert wait_until(kill)
         assert building.result(60).binary == b"built\n"
@@ -178,27 +195,39 @@ def test_a_compiler_that_is_killed_is_started_once_more() -> None:
 
 def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
     with Judge(workers=1, time_scale=1, nice=7) as judging:
-        future = judging.submit(Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3))
+        future = judging.submit(
+            Program("import time\ntime.sleep(99)"), make_problem(ONE_TEST, time_limit_seconds=0.3)
+        )
         sandbox = workers_of(judging).sessions[0].sandboxes._started[SandboxKind()]
-        while len(family := list(machine._family(sandbox.pid))) < 2 + judging.isolation.enforced.count("pid_namespace"):
+        while len(
+            family := list(machine._family(sandbox.pid))
+        ) < 2 + judging.isolation.enforced.count("pid_namespace"):
             time.sleep(0.01)
         assert os.getpriority(os.PRIO_PROCESS, family[-1]) >= 7
         try:
             with open(f"/proc/{family[-1]}/autogroup") as file:
-                assert file.read().split("nice ")[1].strip() == str(os.getpriority(os.PRIO_PROCESS, family[-1]))
+                assert file.read().split("nice ")[1].strip() == str(
+                    os.getpriority(os.PRIO_PROCESS, family[-1])
+                )
         except FileNotFoundError:
             pass  # This kernel groups no sessions.
         assert not future.result().is_accepted
 
 
 @pytest.mark.parametrize(("held_mib", "answers"), [(0, (0.0, 1.1)), (200, (0.0, 0.0))])
-def test_a_program_in_much_memory_has_more_room_beyond_its_limit(held_mib: int, answers: tuple[float, ...]) -> None:
+def test_a_program_in_much_memory_has_more_room_beyond_its_limit(
+    held_mib: int, answers: tuple[float, ...]
+) -> None:
     code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
     limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
     attendance = Attendance(limits, Turn(), WorkerRecord())
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        found = tuple(attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0))
+        found = tuple(
+            attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0)
+        )
         child.kill()
     assert found == answers

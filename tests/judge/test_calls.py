@@ -15,7 +15,10 @@ from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 
 
 def call(
-    arguments: list[object], expected: object, call: Mapping[str, object] | None = None, **options: object
+    arguments: list[object],
+    expected: object,
+    call: Mapping[str, object] | None = None,
+    **options: object,
 ) -> Problem:
     test = ("\n".join(map(json.dumps, arguments)), json.dumps(expected))
     return make_problem(test, fn_name="solve", call=call and Call.model_validate(call), **options)
@@ -54,12 +57,22 @@ DEEP = [n if n % 2 else None for n in range(1, 50_000)]
         (REVERSE, [[1, 2, 3]], [3, 2, 1], LIST),
         (REVERSE, [[]], [], LIST),
         (OWN_CLASS + REVERSE, [[1, 2, 3]], [3, 2, 1], LIST),
-        (OWN_CLASS + "def solve(n): return ListNode(n, ListNode(5))", [4], [4, 5], {"returns": "ListNode"}),
+        (
+            OWN_CLASS + "def solve(n): return ListNode(n, ListNode(5))",
+            [4],
+            [4, 5],
+            {"returns": "ListNode"},
+        ),
         (REVERSE, [list(range(50_000))], list(range(49_999, -1, -1)), LIST),
         (MIRROR, [[1, 2, 3, None, 4]], [1, 3, 2, None, None, 4], TREE),
         ("def solve(root): return root", [DEEP], DEEP, TREE),
         ("def solve(root): return root.right.val", [[1, None, 2]], 2, {"parameters": ["TreeNode"]}),
-        ("def solve(lists): return lists[1]", [[[1], [2, 3]]], [2, 3], {**LIST, "parameters": ["list[ListNode]"]}),
+        (
+            "def solve(lists): return lists[1]",
+            [[[1], [2, 3]]],
+            [2, 3],
+            {**LIST, "parameters": ["list[ListNode]"]},
+        ),
         (
             "def solve():\n    leaf = TreeNode(0)\n    return [TreeNode(1, leaf, leaf), None, leaf]",
             [],
@@ -73,10 +86,17 @@ DEEP = [n if n % 2 else None for n in range(1, 50_000)]
             [2, 3, 1],
             {"result": 1},
         ),
-        ("def solve(head): head.next = None", [[1, 2, 3]], [1], {"parameters": ["ListNode"], "result": 0}),
+        (
+            "def solve(head): head.next = None",
+            [[1, 2, 3]],
+            [1],
+            {"parameters": ["ListNode"], "result": 0},
+        ),
     ],
 )
-def test_kinds(judge_one: Judge, code: str, arguments: list[object], expected: object, said: dict[str, object]) -> None:
+def test_kinds(
+    judge_one: Judge, code: str, arguments: list[object], expected: object, said: dict[str, object]
+) -> None:
     verdict = run(judge_one, code, call(arguments, expected, said))
     assert verdict.is_accepted, verdict.detail
 
@@ -85,10 +105,18 @@ def test_wrong_nodes(judge_one: Judge) -> None:
     circle = "def solve(head):\n    n = TreeNode(3)\n    n.right = n\n    return n"
     for code, said, detail in (
         ("def solve(head): return head", LIST, "expected 3, got 1"),
-        ("def solve(head):\n    head.next.next.next = head\n    return head", LIST, "ListNode has a cycle"),
+        (
+            "def solve(head):\n    head.next.next.next = head\n    return head",
+            LIST,
+            "ListNode has a cycle",
+        ),
         ("def solve(head): return [3, 2, 1]", LIST, "expected a ListNode, got list"),
         ("def solve(head): return 3", LIST, "expected a ListNode, got int"),
-        ("def solve(head): return ListNode(3, ListNode(2, ListNode(None)))", LIST, "whose val is None"),
+        (
+            "def solve(head): return ListNode(3, ListNode(2, ListNode(None)))",
+            LIST,
+            "whose val is None",
+        ),
         (circle, {"returns": "TreeNode"}, "has a cycle"),
         ("def solve(head): return ListNode(3)", {}, "type ListNode, which cannot be compared"),
     ):
@@ -129,7 +157,9 @@ def test_what_never_ends_is_ended(judge_one: Judge) -> None:
         (node.format("next"), {"returns": "ListNode"}),
         (node.format("left = right"), {"returns": "TreeNode"}),
     ):
-        verdict = run(judge_one, code, call([], [1], said, time_limit_seconds=0.1, memory_limit_mib=256))
+        verdict = run(
+            judge_one, code, call([], [1], said, time_limit_seconds=0.1, memory_limit_mib=256)
+        )
         assert verdict.outcome in ends, verdict.detail
         assert run(judge_one, "def solve(): return [1]", call([], [1])).is_accepted
 
@@ -155,12 +185,17 @@ def test_design_classes(judge_one: Judge) -> None:
     verdict = run(judge_one, COUNTER, design([None, None, [6], None, [6, 9]]))
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert "value[4][1]: expected 9, got 8" in verdict.detail
-    assert "defines no class Counter2" in run(judge_one, "class Other: pass", design([None] * 5)).detail
+    assert (
+        "defines no class Counter2"
+        in run(judge_one, "class Other: pass", design([None] * 5)).detail
+    )
     # One that takes nodes.
     head = "class BSTIterator:\n\n    def __init__(self, root: Optional[TreeNode]):\n\n    def next(self) -> int:\n"
     code = "class BSTIterator:\n    def __init__(self, root): self.n = root.left.val\n    def next(self): return self.n"
     test = ('["BSTIterator", "next"]\n[[[7, 3, 15]], []]', "[null, 3]")
-    assert run(judge_one, code, make_problem(test, fn_name="BSTIterator", starter_code=head)).is_accepted
+    assert run(
+        judge_one, code, make_problem(test, fn_name="BSTIterator", starter_code=head)
+    ).is_accepted
 
 
 def starter(head: str, before: str = "") -> str:
@@ -189,18 +224,30 @@ NARY = (
         ("this is no code (", "1", None),
     ],
 )  # fmt: skip
-def test_starter_code_says_how_a_function_is_called(source: str, expected: str, said: Call | None) -> None:
-    assert find_call(make_problem(("[1]\n2", expected), fn_name="solve", starter_code=source)) == said
+def test_starter_code_says_how_a_function_is_called(
+    source: str, expected: str, said: Call | None
+) -> None:
+    assert (
+        find_call(make_problem(("[1]\n2", expected), fn_name="solve", starter_code=source)) == said
+    )
 
 
 def test_what_the_problem_says_wins_over_its_starter_code(judge_one: Judge) -> None:
-    problem = make_problem(("[1]", "[1]"), fn_name="solve", starter_code=starter("root: 'Node') -> List[int]", NARY))
-    with pytest.raises(DataError, match="its starter code defines a class Node; only ListNode and TreeNode"):
+    problem = make_problem(
+        ("[1]", "[1]"), fn_name="solve", starter_code=starter("root: 'Node') -> List[int]", NARY)
+    )
+    with pytest.raises(
+        DataError, match="its starter code defines a class Node; only ListNode and TreeNode"
+    ):
         check_problem(problem)
     check_problem(problem.model_copy(update={"call": Call()}))
-    problem = make_problem(("[4]", "4"), fn_name="solve", starter_code=starter("head: ListNode) -> int"))
+    problem = make_problem(
+        ("[4]", "4"), fn_name="solve", starter_code=starter("head: ListNode) -> int")
+    )
     assert run(judge_one, "def solve(head): return head.val", problem).is_accepted
-    assert run(judge_one, "def solve(head): return head[0]", problem.model_copy(update={"call": Call()})).is_accepted
+    assert run(
+        judge_one, "def solve(head): return head[0]", problem.model_copy(update={"call": Call()})
+    ).is_accepted
 
 
 OPERATIONS = {"fn_name": "Counter2", "call": Call(style="design")}
@@ -209,13 +256,25 @@ OPERATIONS = {"fn_name": "Counter2", "call": Call(style="design")}
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (call([5], [], TREE, id="bad"), r"problem bad, test 1, argument 1 is no TreeNode: 5 \(no list\); write it as"),
-        (call([[1, None, None, 2]], [], TREE), r"argument 1 is no TreeNode: \[1, None, None, 2\]; write it as a level"),
+        (
+            call([5], [], TREE, id="bad"),
+            r"problem bad, test 1, argument 1 is no TreeNode: 5 \(no list\); write it as",
+        ),
+        (
+            call([[1, None, None, 2]], [], TREE),
+            r"argument 1 is no TreeNode: \[1, None, None, 2\]; write it as a level",
+        ),
         (call([[1]], 7, TREE), "the expected output is no TreeNode: 7"),
         (call([[1, None]], [], LIST), "argument 1 is no ListNode"),
         (call([[1]], [1], {"result": 3}), "the result is argument 3, counted from 0, of 1"),
-        (make_problem(("[1]\nx", "1"), fn_name="solve"), "problem p, test 1, input line 2 is not a JSON argument"),
-        (make_problem(("1", "one"), fn_name="solve"), "problem p, test 1: the expected output is not JSON"),
+        (
+            make_problem(("[1]\nx", "1"), fn_name="solve"),
+            "problem p, test 1, input line 2 is not a JSON argument",
+        ),
+        (
+            make_problem(("1", "one"), fn_name="solve"),
+            "problem p, test 1: the expected output is not JSON",
+        ),
         *(
             (
                 make_problem(test, **OPERATIONS),
@@ -235,7 +294,9 @@ OPERATIONS = {"fn_name": "Counter2", "call": Call(style="design")}
         (design([None] * 5, checker=Checker(type="unordered")), "could swap"),
     ],
 )
-def test_a_problem_that_does_not_fit_its_call_is_refused_before_anything_runs(problem: Problem, message: str) -> None:
+def test_a_problem_that_does_not_fit_its_call_is_refused_before_anything_runs(
+    problem: Problem, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         check_problem(problem)
 

@@ -32,7 +32,9 @@ int main(int count, char** names) {
 
 
 def sum_problem(**checker: object) -> Problem:
-    return make_problem(("10\n", "5 5\n"), checker=Checker.model_validate({"type": "program", **checker}))
+    return make_problem(
+        ("10\n", "5 5\n"), checker=Checker.model_validate({"type": "program", **checker})
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,9 @@ def sum_problem(**checker: object) -> Problem:
     [
         ({"code": KATTIS, "protocol": "kattis", "arguments": ["positive"]}, None),
         pytest.param({"code": CPP, "language": "cpp"}, "SIGABRT", marks=NEEDS["cpp"]),
-        pytest.param({"code": CPP, "language": "cpp", "protocol": "kattis"}, "SIGABRT", marks=NEEDS["cpp"]),
+        pytest.param(
+            {"code": CPP, "language": "cpp", "protocol": "kattis"}, "SIGABRT", marks=NEEDS["cpp"]
+        ),
     ],
     ids=["kattis", "cpp", "cpp by kattis"],
 )
@@ -75,8 +79,14 @@ def test_a_checker_that_fails_leaves_the_program_unscored(judge_one: Judge) -> N
 def test_options_belong_to_their_checker() -> None:
     for options, message in (
         ({"type": "program"}, 'checker type "program" needs code'),
-        ({"type": "exact", "code": "x"}, 'checker type "exact" takes no code; it belongs to "program"'),
-        ({"type": "float", "tolerance": 1e-3, "absolute": 1e-3}, "tolerance is both absolute and relative"),
+        (
+            {"type": "exact", "code": "x"},
+            'checker type "exact" takes no code; it belongs to "program"',
+        ),
+        (
+            {"type": "float", "tolerance": 1e-3, "absolute": 1e-3},
+            "tolerance is both absolute and relative",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             Checker.model_validate(options)
@@ -99,9 +109,17 @@ def test_an_output_that_breaks_a_checker_is_wrong_and_counted(judge_one: Judge) 
     before = judge_one.statistics
     for code, program, crash in (
         (BRITTLE, "print('x')", "ValueError"),
-        (BRITTLE, "import sys; sys.stdout.buffer.write(bytes(range(128, 256)))", "UnicodeDecodeError"),
+        (
+            BRITTLE,
+            "import sys; sys.stdout.buffer.write(bytes(range(128, 256)))",
+            "UnicodeDecodeError",
+        ),
         (BRITTLE, "print('7' * 100_002)", "exit code 3"),
-        ("import os, sys\nif '9' in open(sys.argv[2]).read(): os.kill(os.getpid(), 40)", "print(9)", "signal 40"),
+        (
+            "import os, sys\nif '9' in open(sys.argv[2]).read(): os.kill(os.getpid(), 40)",
+            "print(9)",
+            "signal 40",
+        ),
         (BRITTLE, "print('7' * 50_000)", ""),  # A number of any length is read.
         (QUOTES, "print('Traceback (most recent call last)')", ""),
     ):
@@ -129,9 +147,14 @@ def test_a_checker_that_takes_too_long_says_nothing_of_programs_or_of_one(hasty:
     ):
         verdict = run(hasty, program, sum_problem(code=code))
         assert "it took too long" in verdict.detail
-        assert (verdict.is_checker_crash, verdict.is_checker_fault) == ("9" in program, "9" not in program), code
+        assert (verdict.is_checker_crash, verdict.is_checker_fault) == (
+            "9" in program,
+            "9" not in program,
+        ), code
     assert hasty.statistics.retries == 0
-    endless = make_problem(*[("10\n", "5 5\n")] * 20, checker=Checker(type="program", code="while True: pass"))
+    endless = make_problem(
+        *[("10\n", "5 5\n")] * 20, checker=Checker(type="program", code="while True: pass")
+    )
     verdict = run(hasty, "print(5, 5)", endless)
     assert verdict.is_checker_fault
     assert len(verdict.tests) == 1, "it ends the program"
@@ -146,13 +169,17 @@ sys.exit(0 if sorted(output) == answer["sorted"] else 1)
 
 def test_an_answer_that_is_a_value_is_asked_about_as_json(judge_one: Judge) -> None:
     checker = Checker(type="program", code=VALUES)
-    problem = make_problem(("[2, 1]", '{"sorted": [1, 2], "none": null}'), fn_name="solve", checker=checker)
+    problem = make_problem(
+        ("[2, 1]", '{"sorted": [1, 2], "none": null}'), fn_name="solve", checker=checker
+    )
     assert run(judge_one, "def solve(a): return a", problem).is_accepted
     # It breaks on such a list, and on the problem's own answer it does not: sorting a dict's keys is no crash.
     verdict = run(judge_one, "def solve(a): return [None, 1]", problem)
     assert verdict.is_checker_crash, verdict.detail
     assert "TypeError" in verdict.detail
-    assert [test.verdict for test in judge_answers(judge_one.judge, problem).tests] == [Outcome.WRONG_ANSWER]
+    assert [test.verdict for test in judge_answers(judge_one.judge, problem).tests] == [
+        Outcome.WRONG_ANSWER
+    ]
 
 
 def test_the_own_answers_of_a_problem_are_judged(judge_one: Judge) -> None:

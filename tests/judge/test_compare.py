@@ -17,7 +17,11 @@ def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
     assert len(decisions) > 90
     for output, expected, is_right, method in decisions:
         comparison = compare_output(unescape(output), unescape(expected))
-        assert (comparison.accepted, comparison.method) == (is_right, method), (output, expected, comparison)
+        assert (comparison.accepted, comparison.method) == (is_right, method), (
+            output,
+            expected,
+            comparison,
+        )
 
 
 def test_pairs_get_the_verdict_of_a_careful_judge() -> None:
@@ -54,7 +58,9 @@ def test_any_output_equals_itself(output: str, checker: Checker) -> None:
 
 
 @given(st.text(), st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT, UNORDERED]))
-def test_detail_is_one_short_printable_line_or_nothing(output: str, expected: str, checker: Checker) -> None:
+def test_detail_is_one_short_printable_line_or_nothing(
+    output: str, expected: str, checker: Checker
+) -> None:
     comparison = compare_output(output, expected, checker)
     assert bool(comparison.detail) is not comparison.accepted
     assert bool(comparison.method) is comparison.accepted
@@ -81,7 +87,9 @@ def test_extra_and_missing_tokens_are_refused(tokens: list[str], position: int) 
     expected = " ".join(tokens)
     position %= len(tokens)
     assert not compare_output(" ".join([*tokens, "x"]), expected, DEFAULT).accepted
-    assert not compare_output(" ".join(tokens[:position] + tokens[position + 1 :]), expected, DEFAULT).accepted
+    assert not compare_output(
+        " ".join(tokens[:position] + tokens[position + 1 :]), expected, DEFAULT
+    ).accepted
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.01, 1e6))
@@ -91,7 +99,11 @@ def test_reals_far_apart_are_refused(number: float, factor: float) -> None:
     assert not compare_output(repr(other), repr(number), FLOAT).accepted
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)
+    )
+)
 def test_a_printed_container_equals_its_json(value: object) -> None:
     if isinstance(value, list) and "\\" not in json.dumps(value) + repr(value):
         comparison = compare_output(repr(value), json.dumps(value), DEFAULT)
@@ -106,9 +118,13 @@ def test_nearly_literals_never_crash_and_equal_what_they_are(output: str, expect
 
 @given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
 def test_unordered_means_equal_as_often(output: list[int], expected: list[int]) -> None:
-    comparison = compare_output("\n".join(map(str, output)), "\n".join(map(str, expected)), UNORDERED)
+    comparison = compare_output(
+        "\n".join(map(str, output)), "\n".join(map(str, expected)), UNORDERED
+    )
     assert comparison.accepted is (sorted(output) == sorted(expected))
-    assert compare_value(output, expected, UNORDERED).accepted is (sorted(output) == sorted(expected))
+    assert compare_value(output, expected, UNORDERED).accepted is (
+        sorted(output) == sorted(expected)
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +147,10 @@ def test_huge_outputs_are_refused_in_time(output: str, expected: str) -> None:
 def test_output_far_longer_than_expected_is_wrong_unread() -> None:
     assert compare_output("3" + " " * 10**6, "3").accepted
     refused = compare_output("3" + " " * 2 * 10**6, "3")
-    assert (refused.accepted, refused.detail) == (False, "the output is 2000001 characters long, the expected one 1")
+    assert (refused.accepted, refused.detail) == (
+        False,
+        "the output is 2000001 characters long, the expected one 1",
+    )
 
 
 def test_large_right_outputs_in_another_spelling_are_right() -> None:
@@ -140,7 +159,11 @@ def test_large_right_outputs_in_another_spelling_are_right() -> None:
     backwards = dict(reversed(table.items()))
     for output, expected, method in (
         (str(numbers).replace(" ", ""), str(numbers), "value"),
-        (str([(n, n) for n in range(30_000)]), json.dumps([[n, n] for n in range(30_000)]), "value"),
+        (
+            str([(n, n) for n in range(30_000)]),
+            json.dumps([[n, n] for n in range(30_000)]),
+            "value",
+        ),
         (str(table), json.dumps(table), "value"),
         (str(backwards), json.dumps(table), "value"),
         ("[1,2]\n" * 10_000, "[1, 2]\n" * 10_000, "value_lines"),

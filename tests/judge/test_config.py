@@ -47,16 +47,22 @@ def toml(folder: Path, text: str, name: str = "config.toml") -> Path:
 
 def refused(*recipes: Path, **overrides: str) -> str:
     with pytest.raises(ConfigError) as error:
-        load_config(Recipe, recipes, {key.replace("__", "."): value for key, value in overrides.items()})
+        load_config(
+            Recipe, recipes, {key.replace("__", "."): value for key, value in overrides.items()}
+        )
     assert "\n" not in str(error.value)
     return str(error.value)
 
 
-def test_flags_win_over_later_recipes_win_over_earlier_ones_win_over_defaults(tmp_path: Path) -> None:
+def test_flags_win_over_later_recipes_win_over_earlier_ones_win_over_defaults(
+    tmp_path: Path,
+) -> None:
     assert load_config(Recipe) == Recipe()
     first = toml(tmp_path, 'name = "first"\n[masking]\nprobability = 0.1\nwindow = 64\n', "a.toml")
     second = toml(tmp_path, 'name = "second"\n[masking]\nprobability = 0.5\n', "b.toml")
-    config = load_config(Recipe, [first, second], {"masking.probability": "0.9", "tiers": '["easy", "hard"]'})
+    config = load_config(
+        Recipe, [first, second], {"masking.probability": "0.9", "tiers": '["easy", "hard"]'}
+    )
     assert (config.name, config.masking) == ("second", Masking(probability=0.9, window=64))
     assert config.tiers == ("easy", "hard")
     with pytest.raises(ValidationError, match="frozen"):
@@ -89,16 +95,24 @@ def test_unknown_keys_name_the_nearest_key_or_the_known_ones(tmp_path: Path) -> 
     assert keys <= set(dotted_keys(Recipe))
 
 
-def test_another_kind_drops_the_old_kinds_options_whatever_the_order_of_flags(tmp_path: Path) -> None:
+def test_another_kind_drops_the_old_kinds_options_whatever_the_order_of_flags(
+    tmp_path: Path,
+) -> None:
     recipe = toml(tmp_path, '[advantage]\nkind = "grpo"\nepsilon = 0.5\n')
-    assert load_config(Recipe, [recipe], {"advantage.kind": "max_rl"}).advantage == MaxRl(kind="max_rl")
-    assert load_config(Recipe, [recipe], {"advantage.kind": "grpo"}).advantage == Grpo(kind="grpo", epsilon=0.5)
+    assert load_config(Recipe, [recipe], {"advantage.kind": "max_rl"}).advantage == MaxRl(
+        kind="max_rl"
+    )
+    assert load_config(Recipe, [recipe], {"advantage.kind": "grpo"}).advantage == Grpo(
+        kind="grpo", epsilon=0.5
+    )
     flags = {"advantage.kind": "max_rl", "advantage.power": "3"}
     for given in (flags, dict(reversed(flags.items()))):
         assert load_config(Recipe, [recipe], given).advantage == MaxRl(kind="max_rl", power=3)
 
 
-def test_a_recipe_that_is_not_there_or_not_toml_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_that_is_not_there_or_not_toml_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert "pass -c PATH" in refused(Path("nothing.toml"))
     assert "did you mean micro?" in refused(Path("mircro"))
@@ -133,7 +147,9 @@ BROKEN = {
     GOOD: "id 'a' was already used on line 1",
     ANOTHER.replace('"s"', '" "'): "no statement",
     ANOTHER.replace('"b"', '"b", "language": "cobol"'): "language = 'cobol'",
-    ANOTHER.replace('"b"', '"b", "checker": {"type": "exact", "code": "x"}'): 'checker type "exact" takes no code',
+    ANOTHER.replace(
+        '"b"', '"b", "checker": {"type": "exact", "code": "x"}'
+    ): 'checker type "exact" takes no code',
 }
 
 
@@ -151,7 +167,11 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 def test_missing_empty_and_damaged_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(GOOD.encode() * 100)[:-20])
-    for name, message in {"no": "does not exist", "empty": "holds no record", "cut": "cannot be read"}.items():
+    for name, message in {
+        "no": "does not exist",
+        "empty": "holds no record",
+        "cut": "cannot be read",
+    }.items():
         with pytest.raises(DataError, match=message):
             read_problems(tmp_path / f"{name}.jsonl{'.gz' * (name == 'cut')}")
 
@@ -159,7 +179,10 @@ def test_missing_empty_and_damaged_files_are_refused(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again_gzipped_or_not(tmp_path: Path) -> None:
     checker = Checker(type="float", tolerance=1e-3)
     tests = (TestCase(input="1\n", output="2\n"),)
-    problems = [Problem(id=f"p{n}", statement="Ångström\u2028", tests=tests, checker=checker) for n in range(3)]
+    problems = [
+        Problem(id=f"p{n}", statement="Ångström\u2028", tests=tests, checker=checker)
+        for n in range(3)
+    ]
     plain, packed = tmp_path / "p.jsonl", tmp_path / "p.jsonl.gz"
     write_problems(plain, problems)
     packed.write_bytes(gzip.compress(plain.read_bytes()))

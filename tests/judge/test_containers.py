@@ -44,7 +44,11 @@ time.sleep(600)
 @pytest.mark.parametrize(
     # What ourselves are is what all other tests have.
     "setting",
-    [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in SETTINGS if name != "ourselves"],
+    [
+        pytest.param(name, marks=[pytest.mark.long] if name in LONG else [])
+        for name in SETTINGS
+        if name != "ourselves"
+    ],
 )
 def test_everything_is_judged_everywhere(setting: str) -> None:
     result = run_python(["-m", "judge.everything"], setting)
@@ -55,29 +59,43 @@ def test_everything_is_judged_everywhere(setting: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES_TOO_OPEN)
-def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_word(place: str) -> None:
+def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_word(
+    place: str,
+) -> None:
     result = run_python(["-m", "microcoder", "doctor"], place)
     assert (result.returncode, result.stderr) == (1, "")
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("isolation: none."))
     assert "mount_namespace or landlock missing" in line
     assert "docs/serving.md" in line
     if place == "gVisor":
-        found = json.loads(run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place).stdout)
+        found = json.loads(
+            run_python(["-m", "microcoder", "doctor", "--unsafe", "--json"], place).stdout
+        )
         assert found["isolation"]["level"] == "unsafe"
-        assert {row["name"] for row in found["self_test"] if not row["ok"]} == {"users are not listed"}
+        assert {row["name"] for row in found["self_test"] if not row["ok"]} == {
+            "users are not listed"
+        }
 
 
 @NEEDS["cpp"]
 @pytest.mark.parametrize(
     ("limit", "code", "said"),
     [
-        ({"build_seconds": 0.3}, ENDLESS_TO_COMPILE, "the compiler took more than 0.3 s of CPU time"),
+        (
+            {"build_seconds": 0.3},
+            ENDLESS_TO_COMPILE,
+            "the compiler took more than 0.3 s of CPU time",
+        ),
         ({"build_memory_mib": 128}, '#include "/dev/zero"\nint main() {}\n', "out of memory"),
     ],
 )
-def test_a_compiler_that_does_not_end_leaves_nothing(limit: dict[str, float], code: str, said: str) -> None:
+def test_a_compiler_that_does_not_end_leaves_nothing(
+    limit: dict[str, float], code: str, said: str
+) -> None:
     language = LANGUAGES["cpp"].model_copy(update=limit)
-    with contextlib.closing(Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)) as sandbox:
+    with contextlib.closing(
+        Sandbox(layers=NO_NAMESPACES, toolchain=language.readable, scratch_mib=256)
+    ) as sandbox:
         assert said in build_program(sandbox, language, code).message
     assert wait_until(lambda: not _has_members(sandbox.pid))
 
@@ -99,14 +117,20 @@ def test_the_folder_ends_with_its_judge(tmp_path: Path, monkeypatch: pytest.Monk
         endless = "open('x', 'w').write('x')\nwhile True: pass"
         problem = make_problem(("", ""), time_limit_seconds=0.1)
         assert run(judging, endless, problem).outcome is Outcome.TIME_LIMIT
-        assert run(judging, "print(__import__('os').listdir())", make_problem(("", "[]"))).is_accepted
+        assert run(
+            judging, "print(__import__('os').listdir())", make_problem(("", "[]"))
+        ).is_accepted
         assert list(folder.iterdir()) == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_killed_judge_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    killed = subprocess.Popen([sys.executable, "-c", JUDGE_AND_WAIT], env=environment, stdout=subprocess.PIPE)
+    killed = subprocess.Popen(
+        [sys.executable, "-c", JUDGE_AND_WAIT], env=environment, stdout=subprocess.PIPE
+    )
     with killed:
         assert killed.stdout is not None
         assert killed.stdout.readline() == b"ready\n"
@@ -124,7 +148,9 @@ def test_the_folder_of_a_killed_judge_is_swept(tmp_path: Path, monkeypatch: pyte
     with Judge(workers=1, layers=NO_NAMESPACES):
         assert not folder.exists()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
-    with pytest.raises(EvaluatorFault, match=r"cannot be made \(No such file or directory\).* set TMPDIR"):
+    with pytest.raises(
+        EvaluatorFault, match=r"cannot be made \(No such file or directory\).* set TMPDIR"
+    ):
         Judge(workers=1, layers=set(LAYERS) - {Layer.MOUNT_NAMESPACE})
 
 
@@ -185,10 +211,16 @@ with Judge(workers=1, cache_size=0, layers=[l for l in LAYERS if not l.endswith(
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_full_disk_is_no_fault_of_the_program(tmp_path: Path) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert f"microcoder: a program stays unscored: test 1: the file system of {tmp_path} was full" in result.stderr
+    assert (
+        f"microcoder: a program stays unscored: test 1: the file system of {tmp_path} was full"
+        in result.stderr
+    )
     writes, hides, other, large, retries, *freed = result.stdout.splitlines()
     full = f"sandbox_fault test 1: the file system of {tmp_path} was full before a test had written what it may"
     assert writes == hides == large == full
@@ -214,8 +246,14 @@ _WRITES = "with open('x', 'wb') as file:\n    for _ in range(8): file.write(byte
 
 def test_who_fills_its_folder_harms_no_neighbour() -> None:
     problem = make_problem(("", "right"), time_limit_seconds=5.0)
-    programs = [Program(_HOLDS), Program(_HOLDS + " "), *(Program(f"{_WRITES} #{n}") for n in range(10))]
+    programs = [
+        Program(_HOLDS),
+        Program(_HOLDS + " "),
+        *(Program(f"{_WRITES} #{n}") for n in range(10)),
+    ]
     with Judge(workers=3, layers=NO_NAMESPACES, cache_size=0) as judging:
         verdicts = judging.judge(programs, [problem] * len(programs))
     assert [verdict.outcome for verdict in verdicts[:2]] == [Outcome.OUTPUT_LIMIT] * 2
-    assert {(verdict.outcome, verdict.detail) for verdict in verdicts[2:]} == {(Outcome.ACCEPTED, "")}
+    assert {(verdict.outcome, verdict.detail) for verdict in verdicts[2:]} == {
+        (Outcome.ACCEPTED, "")
+    }

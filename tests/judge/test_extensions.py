@@ -8,10 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from microcoder import ConfigError, Outcome, Problem, Program, Rollout, TestCase, TestResult, Verdict
+from microcoder import (
+    ConfigError,
+    Outcome,
+    Problem,
+    Program,
+    Rollout,
+    TestCase,
+    TestResult,
+    Verdict,
+)
 from microcoder.judge.core.extensions import Extension, load_extension
 from microcoder.judge.core.prompts import load_asker
-from microcoder.judge.core.rewards import ALL_TESTS, Reward, RewardSum, load_rewards, score_verdict, score_verdicts
+from microcoder.judge.core.rewards import (
+    ALL_TESTS,
+    Reward,
+    RewardSum,
+    load_rewards,
+    score_verdict,
+    score_verdicts,
+)
 from microcoder.judge.core.types import Turn
 
 
@@ -95,7 +111,9 @@ def test_options_are_checked_and_a_failure_names_its_line(own: Path) -> None:
     assert "option times = 'many'" in refused("plain", times="many")
     assert f"({own} line 8) needs the option 'suffix'" in refused(f"{own}:needy")
     assert "it has none" in refused(f"{own}:broken", size=3)
-    with pytest.raises(ConfigError, match=r"own\.py line 14\) raised ZeroDivisionError: division by zero"):
+    with pytest.raises(
+        ConfigError, match=r"own\.py line 14\) raised ZeroDivisionError: division by zero"
+    ):
         load(f"{own}:broken")("ab")
 
 
@@ -128,8 +146,13 @@ def test_the_built_in_styles() -> None:
 
 def test_a_template_is_filled_in_and_other_braces_stay() -> None:
     ask = load_asker("template", {"text": "{statement}\nIn {language}, within {budget} tokens."})
-    assert ask(PROBLEM).text == "Add two numbers, $\\frac{a}{b}$.\nIn python, within {budget} tokens."
-    for options, message in (({"text": "Solve it."}, r"does not hold \{statement\}"), ({}, "needs the option 'text'")):
+    assert (
+        ask(PROBLEM).text == "Add two numbers, $\\frac{a}{b}$.\nIn python, within {budget} tokens."
+    )
+    for options, message in (
+        ({"text": "Solve it."}, r"does not hold \{statement\}"),
+        ({}, "needs the option 'text'"),
+    ):
         with pytest.raises(ConfigError, match=message):
             load_asker("template", options)(PROBLEM)
 
@@ -150,7 +173,9 @@ def test_a_function_of_the_users_own_returns_a_text_or_a_chat(tmp_path: Path) ->
     )
     assert load_asker(f"{path}:text")(PROBLEM).text == "Q: add"
     assert load_asker(f"{path}:chat")(PROBLEM).as_chat()[0] == {"role": "system", "content": "S"}
-    with pytest.raises(ConfigError, match=r"own\.py line 5\) returned .* a chat that ends with the user's turn"):
+    with pytest.raises(
+        ConfigError, match=r"own\.py line 5\) returned .* a chat that ends with the user's turn"
+    ):
         load_asker(f"{path}:answered")(PROBLEM)
     with pytest.raises(ConfigError, match=r"prompt\.system is given too"):
         load_asker(f"{path}:chat", system="Be brief.")(PROBLEM)
@@ -165,7 +190,9 @@ def test_only_accepted_scores_one_and_a_sandbox_fault_nothing() -> None:
     worth = {Outcome.ACCEPTED: 1.0, Outcome.SANDBOX_FAULT: None}
     for outcome in Outcome:
         # However many tests passed.
-        assert score_verdict(verdict(outcome, Outcome.ACCEPTED, Outcome.ACCEPTED, outcome)) == worth.get(outcome, 0.0)
+        assert score_verdict(
+            verdict(outcome, Outcome.ACCEPTED, Outcome.ACCEPTED, outcome)
+        ) == worth.get(outcome, 0.0)
     outcomes = [Outcome.ACCEPTED, Outcome.SANDBOX_FAULT, Outcome.NO_CODE]
     assert score_verdicts([verdict(outcome) for outcome in outcomes]) == [1.0, None, 0.0]
 
@@ -174,14 +201,20 @@ def rollout(*, truncated: bool = False) -> Rollout:
     return Rollout("p", "s", "text", (1, 2), truncated)
 
 
-def reward_of(rewards: RewardSum, judged: Verdict, *, code: str | None = "x", truncated: bool = False) -> Reward:
+def reward_of(
+    rewards: RewardSum, judged: Verdict, *, code: str | None = "x", truncated: bool = False
+) -> Reward:
     return rewards(PROBLEM, rollout(truncated=truncated), Program(code), judged)
 
 
 def test_several_rewards_are_a_weighted_sum() -> None:
     rewards = load_rewards([("all_tests", 1.0, {}), ("fraction", 0.5, {}), ("format", -0.25, {})])
-    half = replace(verdict(Outcome.WRONG_ANSWER, Outcome.ACCEPTED, Outcome.WRONG_ANSWER), tests_total=2)
-    assert reward_of(rewards, half) == Reward(0.0, {"all_tests": 0.0, "fraction": 0.5, "format": 1.0})
+    half = replace(
+        verdict(Outcome.WRONG_ANSWER, Outcome.ACCEPTED, Outcome.WRONG_ANSWER), tests_total=2
+    )
+    assert reward_of(rewards, half) == Reward(
+        0.0, {"all_tests": 0.0, "fraction": 0.5, "format": 1.0}
+    )
     right = replace(verdict(Outcome.ACCEPTED, Outcome.ACCEPTED), tests_total=1)
     assert reward_of(rewards, right).total == 1.25
     assert reward_of(rewards, right, truncated=True).parts["format"] == 0.0
@@ -209,7 +242,9 @@ lot.needs_draw = True
 def test_rewards_of_the_users_own_count_with_their_options(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text(OWN_REWARDS)
-    right, wrong = (verdict(outcome, outcome) for outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER))
+    right, wrong = (
+        verdict(outcome, outcome) for outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER)
+    )
     rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:brevity", 2.0, {"limit": 8})])
     assert reward_of(rewards, right) == Reward(2.5, {"all_tests": 1.0, "brevity": 0.75})
     # One that is unscored leaves the whole unscored; so does a sandbox fault, whatever a reward would say.
@@ -220,6 +255,11 @@ def test_rewards_of_the_users_own_count_with_their_options(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"own\.py line 5\) returned nan; return a finite number"):
         reward_of(load_rewards([(f"{own}:odd", 1.0, {})]), right)
     drawn = load_rewards([("all_tests", 1.0, {}), (f"{own}:lot", 1.0, {"of": 2.0})])
-    assert drawn(PROBLEM, rollout(), Program("x"), wrong, draw=0.25).parts == {"all_tests": 0.0, "lot": 0.5}
-    with pytest.raises(ConfigError, match=r"own\.py line 7\) needs a draw, a random number; outside"):
+    assert drawn(PROBLEM, rollout(), Program("x"), wrong, draw=0.25).parts == {
+        "all_tests": 0.0,
+        "lot": 0.5,
+    }
+    with pytest.raises(
+        ConfigError, match=r"own\.py line 7\) needs a draw, a random number; outside"
+    ):
         drawn(PROBLEM, rollout(), Program("x"), wrong)

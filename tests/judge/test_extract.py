@@ -18,7 +18,9 @@ def fenced(code: str) -> str:
 
 REASONS: dict[str | None, str] = {
     None: "no_code_block",
-    **dict.fromkeys(["Just text.", "", "Inline ```print(1)``` is no block.", "`print(1)`"], "no_code_block"),
+    **dict.fromkeys(
+        ["Just text.", "", "Inline ```print(1)``` is no block.", "`print(1)`"], "no_code_block"
+    ),
     f"<think>{fenced('draft()')}</think>\nNo idea.": "no_code_block",
     **dict.fromkeys([fenced(""), fenced("\n"), fenced("  \n\t\n")], "empty_code_block"),
     f"```python\n{CODE}": "unclosed_code_block",
@@ -29,7 +31,9 @@ REASONS: dict[str | None, str] = {
 
 
 @pytest.mark.parametrize("response", REASONS)
-def test_no_program_has_a_reason_and_is_incomplete_where_it_was_cut_off(response: str | None) -> None:
+def test_no_program_has_a_reason_and_is_incomplete_where_it_was_cut_off(
+    response: str | None,
+) -> None:
     for is_truncated in (False, True):
         program = extract_program(response, is_truncated=is_truncated)
         assert (program.code, program.reason) == (None, REASONS[response])
@@ -48,7 +52,10 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
     "response",
     [
         *("```" + filler * 200_000 + "!`\n" for filler in "a \t`#"),
-        *(text * 40_000 for text in ("</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n")),
+        *(
+            text * 40_000
+            for text in ("</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n")
+        ),
         "<think>\n```" * 40_000,
     ],
     ids=range(10),
@@ -66,7 +73,10 @@ def test_any_text_gives_a_program_or_a_reason(response: str) -> None:
     assert program.code is None or program.code.strip()
 
 
-@given(st.text(alphabet=st.characters(exclude_characters="`~", exclude_categories=["Cs"])), st.text(alphabet="abc .\n"))
+@given(
+    st.text(alphabet=st.characters(exclude_characters="`~", exclude_categories=["Cs"])),
+    st.text(alphabet="abc .\n"),
+)
 @settings(deadline=None)
 def test_what_is_fenced_comes_out_unchanged(code: str, prose: str) -> None:
     code = "#" + code  # Indentation of the first line is a matter of layout.
@@ -75,7 +85,9 @@ def test_what_is_fenced_comes_out_unchanged(code: str, prose: str) -> None:
 
 def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> None:
     answers = {"text": "x", "nothing": None, "blank": " ", "number": 7}
-    (tmp_path / "own.py").write_text(f"def take(response, is_truncated):\n    return {answers}[response]\n")
+    (tmp_path / "own.py").write_text(
+        f"def take(response, is_truncated):\n    return {answers}[response]\n"
+    )
     take = load_extractor(f"{tmp_path}/own.py:take")
     program = take("text", language="cpp")
     assert (program.code, program.language, program.reason) == ("x", "cpp", "take")
@@ -89,11 +101,17 @@ def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> N
 
 def test_a_program_is_found_where_a_human_finds_it() -> None:
     programs = {name: extract_program(response) for name, (response, _) in LAYOUTS.items()}
-    assert {name: program.code for name, program in programs.items()} == {n: code for n, (_, code) in LAYOUTS.items()}
+    assert {name: program.code for name, program in programs.items()} == {
+        n: code for n, (_, code) in LAYOUTS.items()
+    }
     last = [
-        one for name, one in programs.items() if name.startswith(("tag", "tildes", "a longer", "Win", "think", "ind"))
+        one
+        for name, one in programs.items()
+        if name.startswith(("tag", "tildes", "a longer", "Win", "think", "ind"))
     ]
-    assert {(program.reason, program.is_incomplete) for program in last} == {("last_closed_code_block", False)}
+    assert {(program.reason, program.is_incomplete) for program in last} == {
+        ("last_closed_code_block", False)
+    }
 
 
 @pytest.mark.parametrize(
@@ -108,13 +126,18 @@ def test_a_program_is_found_where_a_human_finds_it() -> None:
 )
 def test_each_language_is_told_by_its_tag(language: str, tag: str, code: str) -> None:
     other = "cpp" if language == "python" else "python"
-    program = USUAL(f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n", language=language)
+    program = USUAL(
+        f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n",
+        language=language,
+    )
     assert (program.code, program.language) == (code, language)
     if language != "python":
         for fence_tag in (tag, ""):
             shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
             shown += "For example\n```\nn => 6, main() -> solve()\n```\n"
-            shown += f"The loop:\n```{fence_tag}\nif (n) {{ n--; }}\n```\n" * ("{" in code or "(0)" in code)
+            shown += f"The loop:\n```{fence_tag}\nif (n) {{ n--; }}\n```\n" * (
+                "{" in code or "(0)" in code
+            )
             assert extract_program(shown, language=language).code == code
         draft = f"```{tag}\nint x;\nBetter:\n```{tag}\n{code}```\n"
         assert extract_program(draft, language=language).code == code

@@ -31,7 +31,10 @@ def sandboxes() -> Iterator[dict[str, Sandbox]]:
     packages = provide_packages(PROFILES["standard"]).folder
     if not packages:
         pytest.skip("the packages that programs may import are not installed")
-    sandboxes = {"": Sandbox(packages=packages), "numpy": Sandbox(packages=packages, preload=["numpy"])}
+    sandboxes = {
+        "": Sandbox(packages=packages),
+        "numpy": Sandbox(packages=packages, preload=["numpy"]),
+    }
     yield sandboxes
     for sandbox in sandboxes.values():
         sandbox.close()
@@ -74,13 +77,17 @@ def run_in(sandboxes: dict[str, Sandbox], code: str) -> list[tuple[bytes, int, s
     """Return the same of a program in a sandbox: compiled the first time, then from the bytecode that was kept."""
     files = {STDIN_FILE: INPUT} if NAMES_INPUT.search(code) else None
     with closing(LoadedProgram(code)) as program:
-        task = program.task(INPUT, files=files or {}, has_named_streams=bool(NAMES_OUTPUT.search(code)))
+        task = program.task(
+            INPUT, files=files or {}, has_named_streams=bool(NAMES_OUTPUT.search(code))
+        )
         runs = [sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS) for _ in range(2)]
     return [(found.stdout, found.result.exit_code, last_line(found.stderr)) for found in runs]
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in OUTPUTS])
-def test_behaves_as_under_plain_python(sandboxes: dict[str, Sandbox], name: str, tmp_path: Path) -> None:
+def test_behaves_as_under_plain_python(
+    sandboxes: dict[str, Sandbox], name: str, tmp_path: Path
+) -> None:
     need_packages_of(PROGRAMS[name])
     expected = run_plainly(PROGRAMS[name], tmp_path)
     for found in run_in(sandboxes, PROGRAMS[name]):
@@ -102,7 +109,9 @@ def test_plain_python_prints_what_is_stored(name: str, tmp_path: Path) -> None:
     assert run_plainly(PROGRAMS[name], tmp_path)[:2] == (OUTPUTS[name], 0)
 
 
-def test_texts_times_and_tracebacks_are_the_programs_own(judge_one: Judge, sandboxes: dict[str, Sandbox]) -> None:
+def test_texts_times_and_tracebacks_are_the_programs_own(
+    judge_one: Judge, sandboxes: dict[str, Sandbox]
+) -> None:
     for cookie in ("latin-1", "gbk", "utf-8"):
         code = f"# -*- coding: {cookie} -*-\nprint('é', len('变'))  # 注释"
         verdict = run(judge_one, code, make_problem(("", "é 1")))
@@ -117,7 +126,11 @@ def test_texts_times_and_tracebacks_are_the_programs_own(judge_one: Judge, sandb
 
 def test_functions_are_accepted_in_every_test(judge_one: Judge) -> None:
     problem = make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve")
-    here = {name: code for name, code in CALLS.items() if not any(package in code.lower() for package in ABSENT)}
+    here = {
+        name: code
+        for name, code in CALLS.items()
+        if not any(package in code.lower() for package in ABSENT)
+    }
     assert here
     for name, code in here.items():
         verdict = run(judge_one, code, problem)
@@ -144,7 +157,9 @@ def test_an_interpreter_that_keeps_its_calls_elsewhere_judges_and_says_so(tmp_pa
     assert runner.read_text() != known
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-c", SHALLOW]
-    result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     problem, depth, rest = result.stdout.splitlines()
     assert "programs recurse a few calls less deep than under plain python" in problem
     assert (depth, rest.split()[1]) == ("985", "0")

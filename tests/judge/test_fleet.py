@@ -38,7 +38,9 @@ class Desks(RemoteJudge[Desk]):
         for desk in self.desks:
             self._open(desk, workers)
 
-    def put(self, number: int, problem: Problem = PROBLEMS[0], first: int = 0) -> list[Future[Verdict]]:
+    def put(
+        self, number: int, problem: Problem = PROBLEMS[0], first: int = 0
+    ) -> list[Future[Verdict]]:
         return [self.submit(Program(f"# {n}"), problem) for n in range(first, first + number)]
 
     def land(self, desk: Desk, number: int | None = None) -> None:
@@ -113,12 +115,18 @@ def test_who_is_cancelled_is_not_begun_and_who_is_closed_answers() -> None:
         assert judge.judge([], []) == []
         for programs, problems, message in (
             ([Program("")], [], "1 programs but 0 problems"),
-            ([Program(""), Program("", "cpp")], PROBLEMS[:1] * 2, "program 1 is in 'cpp', problem p0 wants 'python 3"),
+            (
+                [Program(""), Program("", "cpp")],
+                PROBLEMS[:1] * 2,
+                "program 1 is in 'cpp', problem p0 wants 'python 3",
+            ),
         ):
             with pytest.raises(DataError, match=message):
                 judge.judge(programs, problems)
         assert [len(desk.held) for desk in judge.desks] == [1, 1]
-    assert [future.result(0).outcome for future in (futures[1], futures[4])] == [Outcome.SANDBOX_FAULT] * 2
+    assert [future.result(0).outcome for future in (futures[1], futures[4])] == [
+        Outcome.SANDBOX_FAULT
+    ] * 2
     with pytest.raises(EvaluatorFault, match="closed"):
         judge.put(1)
 
@@ -133,7 +141,9 @@ def test_each_program_gets_one_verdict_whatever_happens(seed: int) -> None:
             desk = draw.choice(judge.desks)
             match draw.choice(("put", "land", "land", "lose")):
                 case "put" if len(futures) < 60:
-                    futures += judge.put(draw.randint(1, 9), draw.choice(PROBLEMS), first=len(futures))
+                    futures += judge.put(
+                        draw.randint(1, 9), draw.choice(PROBLEMS), first=len(futures)
+                    )
                     futures[-1].add_done_callback(answers.append)
                 case "land" if desk.held:
                     judge.land(desk, draw.choice(list(desk.held)))

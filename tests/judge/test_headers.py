@@ -75,7 +75,10 @@ def sandbox(request: pytest.FixtureRequest, place: Path) -> Iterator[Sandbox]:
 
 ALSO_WITHOUT_MOUNTS = pytest.mark.parametrize(
     "sandbox",
-    [pytest.param(LAYERS, id="in full"), pytest.param(NO_NAMESPACES, id="without mounts", marks=pytest.mark.long)],
+    [
+        pytest.param(LAYERS, id="in full"),
+        pytest.param(NO_NAMESPACES, id="without mounts", marks=pytest.mark.long),
+    ],
     indirect=True,
 )
 
@@ -84,17 +87,25 @@ ALSO_WITHOUT_MOUNTS = pytest.mark.parametrize(
 @pytest.mark.parametrize(
     # The other words of the compiler are a complaint's.
     "what",
-    [pytest.param(what, marks=[pytest.mark.long] if what == "no main" else []) for what in SAME_EITHER_WAY],
+    [
+        pytest.param(what, marks=[pytest.mark.long] if what == "no main" else [])
+        for what in SAME_EITHER_WAY
+    ],
 )
 def test_a_build_is_the_same_with_the_header(sandbox: Sandbox, place: Path, what: str) -> None:
     code = SAME_EITHER_WAY[what]
     assert build_program(sandbox, CPP, code, str(place)) == build_program(sandbox, CPP, code)
 
 
-def test_the_header_is_used_and_no_build_can_write_where_headers_are(sandbox: Sandbox, place: Path) -> None:
+def test_the_header_is_used_and_no_build_can_write_where_headers_are(
+    sandbox: Sandbox, place: Path
+) -> None:
     """As the preprocessor notes it where it is asked to."""
     command = (*CPP.build_command(require_compiler(CPP), str(place)), "-E", "-fpch-preprocess")
-    assert f'#pragma GCC pch_preprocess "{place}/{IO}.gch"'.encode() in run_compiler(sandbox, CPP, command, ADD).binary
+    assert (
+        f'#pragma GCC pch_preprocess "{place}/{IO}.gch"'.encode()
+        in run_compiler(sandbox, CPP, command, ADD).binary
+    )
     before = sorted(place.rglob("*"))
     command = tuple(f"{place}/mine" if piece == "main" else piece for piece in CPP.build)
     assert not build_program(sandbox, CPP.model_copy(update={"build": command}), ADD).is_built
@@ -105,7 +116,11 @@ def test_the_header_is_used_and_no_build_can_write_where_headers_are(sandbox: Sa
 def test_a_damaged_header_changes_no_build(sandbox: Sandbox, place: Path) -> None:
     plain = build_program(sandbox, CPP, ADD)
     content = (place / f"{IO}.gch").read_bytes()
-    for damage, left, mode in (("cut-short", len(content) // 2, 0o644), ("empty", 0, 0o644), ("closed", 0, 0)):
+    for damage, left, mode in (
+        ("cut-short", len(content) // 2, 0o644),
+        ("empty", 0, 0o644),
+        ("closed", 0, 0),
+    ):
         damaged = place.parent / damage
         damaged.mkdir(exist_ok=True)
         (damaged / f"{IO}.gch").write_bytes(content[:left])
@@ -132,7 +147,10 @@ def test_the_first_include_decides() -> None:
 def test_each_version_has_its_own_and_clang_none(place: Path) -> None:
     assert find_header(CPP, IO) == place
     assert find_header(find_language("cpp17"), IO) is None
-    assert CPP.model_copy(update={"compilers": ("clang++",)}).precompile_command("/usr/bin/clang++") == ()
+    assert (
+        CPP.model_copy(update={"compilers": ("clang++",)}).precompile_command("/usr/bin/clang++")
+        == ()
+    )
     plain = CPP.model_copy(update={"precompiled": None})
     assert find_toolchain(plain) == plain.readable
 
@@ -170,12 +188,16 @@ def test_where_it_cannot_be_kept_builds_go_on_in_a_scaled_time(
     assert f"set {ROOT_VARIABLE} to a folder that can" in warning
     monkeypatch.setattr("microcoder.judge.run.workers.Builds", Watched)
     with Judge(workers=1, time_scale=3, build_seconds=7, packages="none") as judging:
-        (verdict,) = judging.judge([Program(ADD, "cpp")], [make_problem(("1 2\n", "3\n"), language="cpp")])
+        (verdict,) = judging.judge(
+            [Program(ADD, "cpp")], [make_problem(("1 2\n", "3\n"), language="cpp")]
+        )
     assert verdict.outcome is Outcome.ACCEPTED, verdict.detail
     assert seen == [21.0]
 
 
-def test_nobody_waits_for_another_process(empty_root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_nobody_waits_for_another_process(
+    empty_root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (folder,) = find_places()
     folder.mkdir()
     with (folder / f".{builds._digest(CPP, IO)}.lock").open("a") as lock:
@@ -189,7 +211,9 @@ def test_a_command_makes_it_or_says_what_the_compiler_said(
 ) -> None:
     assert CPP.precompiled is not None
     small, wrong = (
-        CPP.model_copy(update={"precompiled": CPP.precompiled.model_copy(update={"headers": (header,)})})
+        CPP.model_copy(
+            update={"precompiled": CPP.precompiled.model_copy(update={"headers": (header,)})}
+        )
         for header in (IO, "nothing.h")
     )
     monkeypatch.setattr(packages, "LANGUAGES", {**LANGUAGES, "cpp": small})
@@ -242,4 +266,6 @@ def test_no_more_builds_at_a_time_than_processors(monkeypatch: pytest.MonkeyPatc
         return Build(b"binary")
 
     with ThreadPoolExecutor(6) as pool:
-        assert [*pool.map(lambda n: cache.get(CPP, f"{n}", build), range(6))] == [Build(b"binary")] * 6
+        assert [*pool.map(lambda n: cache.get(CPP, f"{n}", build), range(6))] == [
+            Build(b"binary")
+        ] * 6

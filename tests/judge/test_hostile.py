@@ -17,7 +17,11 @@ from .safety_suites import FORGERIES, IN_A_CONTAINER, KINDS  # pyrefly: ignore[m
         pytest.param("ourselves", (), id="ourselves"),
         pytest.param("nobody", ("fork", "read files", "kill the parent"), id="nobody, in part"),
         pytest.param("nobody in a container", IN_A_CONTAINER, id="nobody in a container, in part"),
-        *(pytest.param(name, (), id=name, marks=pytest.mark.long) for name in SETTINGS if name != "ourselves"),
+        *(
+            pytest.param(name, (), id=name, marks=pytest.mark.long)
+            for name in SETTINGS
+            if name != "ourselves"
+        ),
     ],
 )
 def test_hostile_programs_are_contained(setting: str, names: tuple[str, ...]) -> None:
@@ -44,7 +48,11 @@ QUICK = tuple(name for name in FORGERIES if name != "source without end at build
     [
         pytest.param("ourselves", QUICK, id="ourselves"),
         # The layers change nothing about most of them: a few are enough a second time.
-        pytest.param("root without capabilities in a container", QUICK[::6], id="root in a container, in part"),
+        pytest.param(
+            "root without capabilities in a container",
+            QUICK[::6],
+            id="root in a container, in part",
+        ),
         *(pytest.param(name, (), id=f"{name}, all", marks=pytest.mark.long) for name in SETTINGS),
     ],
 )

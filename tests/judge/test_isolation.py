@@ -65,17 +65,29 @@ def test_weaker_set_ups_are_reported_and_still_hold(name: str, tmp_path: Path) -
 
 
 def test_required_layers_are_missed_on_the_users_word_only() -> None:
-    for missing in ({Layer.SECCOMP}, {Layer.RESOURCE_LIMITS}, {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE}):
+    for missing in (
+        {Layer.SECCOMP},
+        {Layer.RESOURCE_LIMITS},
+        {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE},
+    ):
         with pytest.raises(EvaluatorFault, match=r"missing .*unsafe=True \(--unsafe\)"):
             Judge(workers=1, layers=set(LAYERS) - missing)
-    with Judge(workers=1, layers=set(LAYERS) - {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE}, unsafe=True) as judging:
+    with Judge(
+        workers=1, layers=set(LAYERS) - {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE}, unsafe=True
+    ) as judging:
         assert judging.isolation.level == "unsafe"
         assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
 
 
 def test_levels_and_record() -> None:
     assert (Isolation(LAYERS).level, Isolation(LAYERS).unmet_requirements()) == ("full", ())
-    fallback = Isolation((Layer.SECCOMP, Layer.RESOURCE_LIMITS, Layer.LANDLOCK), {Layer.MOUNT_NAMESPACE: "refused"})
+    fallback = Isolation(
+        (Layer.SECCOMP, Layer.RESOURCE_LIMITS, Layer.LANDLOCK), {Layer.MOUNT_NAMESPACE: "refused"}
+    )
     assert fallback.level == "degraded"
-    assert json.loads(json.dumps(fallback.as_record()))["missing"] == {Layer.MOUNT_NAMESPACE: "refused"}
-    assert Isolation((Layer.SECCOMP, Layer.LANDLOCK)).unmet_requirements() == (Layer.RESOURCE_LIMITS,)
+    assert json.loads(json.dumps(fallback.as_record()))["missing"] == {
+        Layer.MOUNT_NAMESPACE: "refused"
+    }
+    assert Isolation((Layer.SECCOMP, Layer.LANDLOCK)).unmet_requirements() == (
+        Layer.RESOURCE_LIMITS,
+    )

@@ -24,13 +24,18 @@ from .processes import children_of, descendants_of  # pyrefly: ignore[missing-im
 
 def test_options_are_taken_whole_and_changed_by_name() -> None:
     assert judge([], [], workers=1) == []
-    with Judge(JudgeOptions(workers=1, stop="never", time_scale=2), stop="first_failure") as judging:
+    with Judge(
+        JudgeOptions(workers=1, stop="never", time_scale=2), stop="first_failure"
+    ) as judging:
         assert judging.options == JudgeOptions(workers=1, stop="first_failure", time_scale=2)
         assert judging.time_scale == 2
         assert len(run(judging, "print(3)", make_problem(("", "4"), ("", "5"))).tests) == 1
         one, program = make_problem(("", "")), Program("x")
         wrong = [([program], [], "1 programs but 0 problems"), ("x", one, "lists, also of one")]
-        wrong += [(["x"], [one], "0 is a str; pass Program"), ([program], [{}], "0 has a dict for a problem; pass P")]
+        wrong += [
+            (["x"], [one], "0 is a str; pass Program"),
+            ([program], [{}], "0 has a dict for a problem; pass P"),
+        ]
         for programs, problems, message in wrong:
             with pytest.raises(DataError, match=message):
                 judging.judge(programs, problems)  # pyrefly: ignore[bad-argument-type]
@@ -52,7 +57,10 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
 def test_a_sandbox_that_is_killed_costs_no_verdict(place: int) -> None:
     """The innermost process, a program that runs, or the outermost, a fork server."""
     numbers = range(12)
-    programs = [Program(f"sum(range(2_000_000))  # {n}\n" + ADD.replace("a + b", f"a + b + {n % 2}")) for n in numbers]
+    programs = [
+        Program(f"sum(range(2_000_000))  # {n}\n" + ADD.replace("a + b", f"a + b + {n % 2}"))
+        for n in numbers
+    ]
     before, told, killed = {*children_of(os.getpid())}, [], []
 
     def note(index: int, verdict: object) -> None:
@@ -77,7 +85,10 @@ def test_a_run_that_was_cut_off_by_any_error_answers_nobody_else() -> None:
         with pytest.raises(OverflowError):
             run_invocation(session, Invocation(Program("print('A')"), wall_seconds=1e14), 1.0)
         for word in "BC":
-            assert run_invocation(session, Invocation(Program(f"print('{word}')")), 1.0).stdout == f"{word}\n".encode()
+            assert (
+                run_invocation(session, Invocation(Program(f"print('{word}')")), 1.0).stdout
+                == f"{word}\n".encode()
+            )
     with closing(Sandbox()) as sandbox, closing(LoadedProgram("print('first')")) as program:
         limits = Limits(5.0, 1e14, 1 << 30, 1 << 20)
         with pytest.raises(OverflowError):
@@ -101,7 +112,9 @@ def test_a_second_death_is_a_fault_of_that_program_alone(caplog: pytest.LogCaptu
         stop.set()
         killer.join()
         assert not verdict.is_scorable
-        assert [test.verdict for test in verdict.tests] == [verdict.outcome] == [Outcome.SANDBOX_FAULT]
+        assert (
+            [test.verdict for test in verdict.tests] == [verdict.outcome] == [Outcome.SANDBOX_FAULT]
+        )
         assert caplog.messages == [f"microcoder: a program stays unscored: {verdict.detail}"]
         assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted
 

@@ -25,7 +25,8 @@ from .processes import children_of, descendants_of, wait_until_gone  # pyrefly: 
 SUM = make_problem(("1 2", "3"), ("4 5", "9"), ("-1 1", "0"))
 FUNCTION = make_problem(("[3, 1]", "[1, 3]"), ("[]", "[]"), fn_name="order")
 CHECKED = make_problem(
-    ("5", "5"), checker={"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) < 5)"}
+    ("5", "5"),
+    checker={"type": "program", "code": "import sys\nsys.exit(int(open(sys.argv[2]).read()) < 5)"},
 )
 CPP = SUM.model_copy(update={"language": "cpp"})
 MIXED: list[tuple[str | None, Problem]] = [
@@ -54,7 +55,11 @@ def pool_of(judging: Judge) -> Processes:
 
 
 def processes_of(judging: Judge) -> list[int]:
-    return [member.process.pid for member in list(pool_of(judging)._places.values()) if member.process is not None]
+    return [
+        member.process.pid
+        for member in list(pool_of(judging)._places.values())
+        if member.process is not None
+    ]
 
 
 def essence(verdict: Verdict) -> tuple[object, ...]:
@@ -65,7 +70,9 @@ def essence(verdict: Verdict) -> tuple[object, ...]:
 
 def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -> None:
     problems = [problem for _, problem in MIXED]
-    programs = [Program(code, problem.language, reason="" if code else "none") for code, problem in MIXED]
+    programs = [
+        Program(code, problem.language, reason="" if code else "none") for code, problem in MIXED
+    ]
     seen: dict[int, Verdict] = {}
     callers: set[threading.Thread] = set()
 
@@ -93,7 +100,10 @@ def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -
 def test_what_was_judged_is_counted_over_all_processes(judge_two: Judge) -> None:
     before = judge_two.statistics
     problem = make_problem(*((f"{n} 1", str(n + 1)) for n in range(5)))
-    assert all(v.is_accepted for v in judge_two.judge([Program(f"{ADD}# {n}") for n in range(8)] * 2, [problem] * 16))
+    assert all(
+        v.is_accepted
+        for v in judge_two.judge([Program(f"{ADD}# {n}") for n in range(8)] * 2, [problem] * 16)
+    )
     after = judge_two.statistics
     assert (after.judged - before.judged, after.from_cache - before.from_cache) == (8, 8)
     assert after.shared - before.shared == 8 * 5
@@ -191,11 +201,15 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
 """
 
 
-@pytest.mark.parametrize(("processes", "number"), [(0, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("processes", "number"), [(0, signal.SIGINT), (0, signal.SIGTERM), (2, signal.SIGKILL)]
+)
 def test_nothing_outlives_the_calling_process(processes: int, number: signal.Signals) -> None:
     command = [sys.executable, "-c", BATCH_WITHOUT_END, str(processes)]
     pipe = subprocess.PIPE
-    caller = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
+    caller = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     assert caller.stdin is not None
     assert caller.stdout is not None
     pids = [int(pid) for pid in caller.stdout.readline().split()]

@@ -64,7 +64,10 @@ int main() {
 def judge_cpp(judging: Judge, code: str, *inputs: str, **options: object) -> list[Outcome]:
     """Judge one program, which is built once, on each input; its answer is 3."""
     problems = [make_problem((given, "3\n"), language="cpp", **options) for given in inputs]
-    return [verdict.outcome for verdict in judging.judge([Program(code, "c++")] * len(problems), problems)]
+    return [
+        verdict.outcome
+        for verdict in judging.judge([Program(code, "c++")] * len(problems), problems)
+    ]
 
 
 @NEEDS["cpp"]
@@ -80,17 +83,31 @@ def test_cpp_is_closed_in_and_has_its_threads_memory_and_stack(judge_one: Judge)
     assert deep == [Outcome.ACCEPTED, Outcome.MEMORY_LIMIT]
 
 
-def test_what_cannot_be_built_or_called_is_refused(judge_one: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_built_or_called_is_refused(
+    judge_one: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert find_language("C++").name == "cpp"
     for language, options, error, message in (
-        ("cobol", {}, DataError, "language = 'cobol'; use one of cpp, java, javascript, python, or add"),
+        (
+            "cobol",
+            {},
+            DataError,
+            "language = 'cobol'; use one of cpp, java, javascript, python, or add",
+        ),
         ("cpp", {"fn_name": "f"}, DataError, "only Python programs can be called"),
-        ("cpp", {}, EvaluatorFault, r"no compiler for cpp: none of g\+\+, clang\+\+ found; install one"),
+        (
+            "cpp",
+            {},
+            EvaluatorFault,
+            r"no compiler for cpp: none of g\+\+, clang\+\+ found; install one",
+        ),
     ):
         if error is EvaluatorFault:
             monkeypatch.setenv("PATH", "/nonexistent")
         with pytest.raises(error, match=message):
-            judge_one.judge([Program("x", language)], [make_problem(("1", "2"), language=language, **options)])
+            judge_one.judge(
+                [Program("x", language)], [make_problem(("1", "2"), language=language, **options)]
+            )
 
 
 SINCE_CPP23 = "#include <iostream>\nint main() { auto n = 3uz; if consteval { n = 0; } std::cout << n << std::endl; }"
@@ -105,7 +122,9 @@ def test_a_problem_may_name_the_python_that_we_run_on_and_no_other(judge_one: Ju
         assert verdict.is_accepted, verdict.detail
     version = "3.12" if CURRENT_VERSION != "3.12" else "3.13"
     problem = make_problem(("", ""), language_version=version)
-    with pytest.raises(EvaluatorFault, match=f"no Python {version} here: .* `microcoder serve` there"):
+    with pytest.raises(
+        EvaluatorFault, match=f"no Python {version} here: .* `microcoder serve` there"
+    ):
         judge_one.judge([Program("print(1)")], [problem])
     with closing(Session()) as session:
         verdict = session.judge(Program("print(1)"), PreparedProblem(problem))
@@ -121,7 +140,11 @@ def test_a_problem_chooses_its_standard_of_cpp(judge_one: Judge) -> None:
 
     assert judge(TELLS_STANDARD, "201703", "17") is Outcome.ACCEPTED
     assert judge(TELLS_STANDARD, "201703", "", "cpp17") is Outcome.ACCEPTED
-    assert judge(TELLS_STANDARD, "201703", "") is judge(TELLS_STANDARD, "201703", "20") is Outcome.WRONG_ANSWER
+    assert (
+        judge(TELLS_STANDARD, "201703", "")
+        is judge(TELLS_STANDARD, "201703", "20")
+        is Outcome.WRONG_ANSWER
+    )
     assert judge(SINCE_CPP23, "3", "23") is Outcome.ACCEPTED
 
 

@@ -43,7 +43,9 @@ print(3)
         ("def f(a): return [0] * 100_000", None),
     ],
 )
-def test_a_wrong_answer_is_kept_as_the_expected_one_is_written(judge_one: Judge, code: str, kept: str | None) -> None:
+def test_a_wrong_answer_is_kept_as_the_expected_one_is_written(
+    judge_one: Judge, code: str, kept: str | None
+) -> None:
     is_call = code.startswith("def f")
     problem = make_problem(("0" if is_call else "", "1"), fn_name="f" if is_call else None)
     assert run(judge_one, code, problem).tests[0].output == kept
@@ -54,8 +56,15 @@ TESTS = ({"input": "3", "output": "9"}, {"input": "-2", "output": "4"})
 
 
 def test_a_harness_calls_the_answer(judge_one: Judge) -> None:
-    problem = Problem.model_validate({"id": "square", "fn_name": "f", "harness": HARNESS, "tests": TESTS})
-    answers = ["f = lambda n: n * n", "f = lambda n: n * 3", "f = None", "quote = \"'''\\n\\\\\"\nf = lambda n: n ** 2"]
+    problem = Problem.model_validate(
+        {"id": "square", "fn_name": "f", "harness": HARNESS, "tests": TESTS}
+    )
+    answers = [
+        "f = lambda n: n * n",
+        "f = lambda n: n * 3",
+        "f = None",
+        "quote = \"'''\\n\\\\\"\nf = lambda n: n ** 2",
+    ]
     verdicts = judge_one.judge([Program(code) for code in answers], [problem] * len(answers))
     assert [verdict.outcome for verdict in verdicts] == [
         Outcome.ACCEPTED,
@@ -106,7 +115,16 @@ def test_livecodebench_prelude(judge_one: Judge, name: str) -> None:
 def test_functions_have_its_digits_and_built_languages_no_dialect(judge_one: Judge) -> None:
     code = "def solve(n): return len(str(10 ** n)) + len(ascii_lowercase) - 26"
     call = ("40000", "40001")
-    assert run(judge_one, code, make_problem(call, fn_name="solve", dialect="livecodebench")).is_accepted
-    assert run(judge_one, code, make_problem(call, fn_name="solve")).outcome is Outcome.RUNTIME_ERROR
-    with pytest.raises(DataError, match='is in cpp, dialect "livecodebench" is a way to run Python programs; leave it'):
-        judge_one.judge([Program("", "cpp")], [make_problem(("", ""), language="cpp", dialect="livecodebench")])
+    assert run(
+        judge_one, code, make_problem(call, fn_name="solve", dialect="livecodebench")
+    ).is_accepted
+    assert (
+        run(judge_one, code, make_problem(call, fn_name="solve")).outcome is Outcome.RUNTIME_ERROR
+    )
+    with pytest.raises(
+        DataError,
+        match='is in cpp, dialect "livecodebench" is a way to run Python programs; leave it',
+    ):
+        judge_one.judge(
+            [Program("", "cpp")], [make_problem(("", ""), language="cpp", dialect="livecodebench")]
+        )

@@ -65,17 +65,30 @@ def test_promised_packages_can_be_imported_and_no_others_of_the_host(judge_one: 
 def test_a_session_of_its_own_goes_by_its_options_too() -> None:
     with closing(Session(Sandboxes(JudgeOptions(packages="none", build_seconds=7)))) as session:
         verdict = session.judge(Program(USES["numpy"]), PreparedProblem(SUM))
-        assert (verdict.outcome, session._builds.limit(LANGUAGES["cpp"]).build_seconds) == (Outcome.RUNTIME_ERROR, 7)
+        assert (verdict.outcome, session._builds.limit(LANGUAGES["cpp"]).build_seconds) == (
+            Outcome.RUNTIME_ERROR,
+            7,
+        )
 
 
-def test_a_promise_that_is_not_kept_scores_nothing(index: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_promise_that_is_not_kept_scores_nothing(
+    index: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     call = make_problem(("[1]", "1"), fn_name="solve")
     with Judge(workers=1, time_scale=1, packages=pin(index, "sortedcontainers==0.0.1")) as judging:
         faults = [
             run(judging, USES["sortedcontainers"], SUM),
-            run(judging, "try:\n    import sortedcontainers\nexcept ImportError: pass\n" + PLAIN, SUM),
+            run(
+                judging,
+                "try:\n    import sortedcontainers\nexcept ImportError: pass\n" + PLAIN,
+                SUM,
+            ),
             run(judging, "def solve(a): return SortedList(a)[0]", call),
-            run(judging, USES["sortedcontainers"], call.model_copy(update={"harness": "def main(code): exec(code)"})),
+            run(
+                judging,
+                USES["sortedcontainers"],
+                call.model_copy(update={"harness": "def main(code): exec(code)"}),
+            ),
         ]
         scored = [
             run(judging, PLAIN, SUM),
@@ -95,7 +108,9 @@ def test_a_promise_that_is_not_kept_scores_nothing(index: Path, caplog: pytest.L
     assert missing[:60] in caplog.text
 
 
-def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_packages_are_installed_where_they_are_first_needed(
+    index: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """By pip; the next one finds them; a judge goes on when they are taken away."""
     make_wheel(index, "sortedcontainers", "2.4.0", "SortedList = SortedDict = SortedSet = sorted\n")
     pins = pin(index, "sortedcontainers == 2.4.0  # a comment")
@@ -119,7 +134,9 @@ def test_packages_are_installed_where_they_are_first_needed(index: Path, caplog:
 def test_what_programs_could_not_import_is_refused(index: Path) -> None:
     make_wheel(index, "thing", "1.0", "", needs="Requires-Dist: numpy>=2\n")
     profile = load_profile(pin(index, "thing==1.0"))
-    with pytest.raises(EvaluatorFault, match="thing needs numpy, which is not pinned; add a line numpy==VERSION"):
+    with pytest.raises(
+        EvaluatorFault, match="thing needs numpy, which is not pinned; add a line numpy==VERSION"
+    ):
         install_packages(profile)
     assert find_folder(profile) is None
 
@@ -129,7 +146,10 @@ def test_where_folders_are_looked_for_and_one_that_cannot_be_written(
 ) -> None:
     monkeypatch.delenv(ROOT_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert find_roots() == (tmp_path / "microcoder" / "packages", Path("/var/cache/microcoder/packages"))
+    assert find_roots() == (
+        tmp_path / "microcoder" / "packages",
+        Path("/var/cache/microcoder/packages"),
+    )
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "file" / "packages"))
     assert find_roots() == (tmp_path / "file" / "packages",)
@@ -139,7 +159,10 @@ def test_where_folders_are_looked_for_and_one_that_cannot_be_written(
 
 def test_a_profile_is_distinguished_by_its_pins(tmp_path: Path) -> None:
     assert len({profile.digest for profile in PROFILES.values()}) == len(PROFILES)
-    for name, text in (("a.txt", "numpy==2.4.6\nTZdata==2026.6\n"), ("b.txt", "tzdata==2026.6\n\nnumpy == 2.4.6\n")):
+    for name, text in (
+        ("a.txt", "numpy==2.4.6\nTZdata==2026.6\n"),
+        ("b.txt", "tzdata==2026.6\n\nnumpy == 2.4.6\n"),
+    ):
         (tmp_path / name).write_text(text)
     first, second = (load_profile(str(tmp_path / name)) for name in ("a.txt", "b.txt"))
     assert (first.digest, first.name) == (second.digest, "a")
@@ -163,7 +186,11 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
         (str(tmp_path / "gone.txt"), "", "cannot be read"),
         (str(tmp_path / "own.txt"), "numpy>=2\n", "write exact pins, such as numpy==2.4.6"),
         (str(tmp_path / "own.txt"), "numpy==2.4.6\nNumPy==2.4.6\n", "pins numpy twice"),
-        (str(tmp_path / "own.toml"), 'name = "own"\npackages = [{pin = "numpy"}]\n', "write exact pins"),
+        (
+            str(tmp_path / "own.toml"),
+            'name = "own"\npackages = [{pin = "numpy"}]\n',
+            "write exact pins",
+        ),
     ):
         if text:
             Path(name).write_text(text)

@@ -36,9 +36,14 @@ CALL = make_problem(("[1, 2]\n3", "[3, 6]"), ("[]\n3", "[]"), fn_name="solve")
 CHECKED = KINDS["checker"].problem
 BRITTLE = make_problem(
     ("10\n", "5 5\n"),
-    checker=Checker(type="program", code="import sys\nsys.exit(sum(map(int, open(sys.argv[2]).read().split())) != 10)"),
+    checker=Checker(
+        type="program",
+        code="import sys\nsys.exit(sum(map(int, open(sys.argv[2]).read().split())) != 10)",
+    ),
 )
-BROKEN = make_problem(("10\n", "5 5\n"), ("12\n", "6 6\n"), checker=Checker(type="program", code="1 / 0"))
+BROKEN = make_problem(
+    ("10\n", "5 5\n"), ("12\n", "6 6\n"), checker=Checker(type="program", code="1 / 0")
+)
 CPP = make_problem(("1 2\n", "3\n"), ("2 2", "4"), language="cpp")
 READS = "a, b = map(int, input().split())\n"
 PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
@@ -50,7 +55,12 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
     "endless": (SUM, "while True: pass", LIMIT, "cpu"),
     "asleep": (SUM, "import time\ntime.sleep(99)", LIMIT, "wall"),
     "an exception": (SUM, "1 / 0", CRASH, "test 1: ZeroDivisionError: division by zero"),
-    "an exception in the second test": (SUM, READS + "print(a + b)\n1 // (b - 4)", CRASH, "test 2: Zero"),
+    "an exception in the second test": (
+        SUM,
+        READS + "print(a + b)\n1 // (b - 4)",
+        CRASH,
+        "test 2: Zero",
+    ),
     "an exit code": (SUM, READS + "print(a + b)\nraise SystemExit(7)", CRASH, "exit code 7"),
     "a signal": (SUM, "import ctypes\nctypes.string_at(0)", CRASH, "killed by SIGSEGV"),
     "no memory": (SUM, "x = bytearray(10 ** 9)", MEMORY, "128 MiB"),
@@ -63,37 +73,92 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
         "",
     ),
     "a package": (SUM, "import numpy\n" + READS + "print(numpy.add(a, b))", RIGHT, ""),
-    "a method": (CALL, "class Solution:\n    def solve(self, a: List[int], k): return [x * k for x in a]", RIGHT, ""),
+    "a method": (
+        CALL,
+        "class Solution:\n    def solve(self, a: List[int], k): return [x * k for x in a]",
+        RIGHT,
+        "",
+    ),
     "wrong items": (CALL, "def solve(a, k): return [6, 3]", WRONG, "value[0]: expected 3, got 6"),
     "no kind of value": (CALL, "def solve(a, k): return solve", CRASH, "type function"),
     "other arguments": (CALL, "def solve(a): return a", CRASH, "TypeError"),
-    "no function": (CALL, "def move(a, k): return a", CRASH, "neither Solution.solve nor a function solve"),
-    "a name of the prelude": (CALL.model_copy(update={"fn_name": "fsum"}), "pass", CRASH, "neither Solution.fsum"),
-    "an exit instead": (CALL, "def solve(a, k): exit(0)", CRASH, "ended before its function returned"),
-    "no value": (CALL, "import os\ndef solve(a, k): os._exit(0)", CRASH, "ended before its function returned"),
+    "no function": (
+        CALL,
+        "def move(a, k): return a",
+        CRASH,
+        "neither Solution.solve nor a function solve",
+    ),
+    "a name of the prelude": (
+        CALL.model_copy(update={"fn_name": "fsum"}),
+        "pass",
+        CRASH,
+        "neither Solution.fsum",
+    ),
+    "an exit instead": (
+        CALL,
+        "def solve(a, k): exit(0)",
+        CRASH,
+        "ended before its function returned",
+    ),
+    "no value": (
+        CALL,
+        "import os\ndef solve(a, k): os._exit(0)",
+        CRASH,
+        "ended before its function returned",
+    ),
     "an endless function": (CALL, "def solve(a, k):\n    while True: pass", LIMIT, "cpu"),
-    "a value without end": (CALL, "x = []\nx.append(x)\ndef solve(a, k): return x", CRASH, "nested too deeply"),
+    "a value without end": (
+        CALL,
+        "x = []\nx.append(x)\ndef solve(a, k): return x",
+        CRASH,
+        "nested too deeply",
+    ),
     "a large value": (CALL, "def solve(a, k): return ['x' * 10 ** 7] * 3", OUTPUT, ""),
     "checked and wrong": (CHECKED, "print(3)", WRONG, "the checker refused it"),
     "checked and crashed": (CHECKED, "print(3, 7)\n1 / 0", CRASH, "ZeroDivisionError"),
-    "what breaks the checker": (BRITTLE, "print('ten')", WRONG, "the checker crashed on this output"),
+    "what breaks the checker": (
+        BRITTLE,
+        "print('ten')",
+        WRONG,
+        "the checker crashed on this output",
+    ),
     "a broken checker": (BROKEN, "print(5, 5)", FAULT, "ZeroDivisionError"),
-    "C++, wrong": (CPP, str(KINDS["cpp"].honest.code).replace("a + b", "a - b"), WRONG, 'expected "3", got "-1"'),
+    "C++, wrong": (
+        CPP,
+        str(KINDS["cpp"].honest.code).replace("a + b", "a - b"),
+        WRONG,
+        'expected "3", got "-1"',
+    ),
     "no C++": (CPP, "int main() { return x; }", COMPILE, "main.cpp:1:21: error: "),
-    "C++, a file of the machine": (CPP, '#include "/etc/passwd"\nint main() {}', COMPILE, "No such file"),
+    "C++, a file of the machine": (
+        CPP,
+        '#include "/etc/passwd"\nint main() {}',
+        COMPILE,
+        "No such file",
+    ),
     "C++, a signal": (CPP, "int main() { *(volatile int*)0 = 1; }", CRASH, "SIGSEGV"),
     **{
         f"honest {name}": (kind.problem, str(kind.honest.code), RIGHT, "")
         for name, kind in KINDS.items()
-        if kind.problem.call or kind.problem.checker.type == "program" or kind.problem.language == "cpp"
+        if kind.problem.call
+        or kind.problem.checker.type == "program"
+        or kind.problem.language == "cpp"
     },
 }
 
 
 def test_the_specification_is_short_and_imports_nothing_that_judges() -> None:
     source = Path(reference.__file__).read_text(encoding="utf-8")
-    modules = [node.module or "" for node in ast.walk(parse_source(source)) if isinstance(node, ast.ImportFrom)]
-    inside = {name.removeprefix("microcoder.judge.") for name in modules if name.startswith("microcoder.judge.")}
+    modules = [
+        node.module or ""
+        for node in ast.walk(parse_source(source))
+        if isinstance(node, ast.ImportFrom)
+    ]
+    inside = {
+        name.removeprefix("microcoder.judge.")
+        for name in modules
+        if name.startswith("microcoder.judge.")
+    }
     assert len(source.splitlines()) <= 300
     assert {name for name in inside if not name.startswith("core.")} <= MAY_IMPORT
 

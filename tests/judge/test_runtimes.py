@@ -49,7 +49,9 @@ def check(judge: Judge, language: str, code: str, outcome: Outcome, number: int 
     seconds = 0.3 if outcome is Outcome.TIME_LIMIT else 20.0
     limits = {"memory_limit_mib": 256, "time_limit_seconds": seconds}
     test = (f"{number} {3 - number}\n", "3\n")
-    (verdict,) = judge.judge([Program(code, language)], [make_problem(test, language=language, **limits)])
+    (verdict,) = judge.judge(
+        [Program(code, language)], [make_problem(test, language=language, **limits)]
+    )
     assert verdict.outcome is outcome, (verdict.detail, verdict.tests)
 
 
@@ -64,8 +66,14 @@ ENDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "threads spin": (hostile.JAVA, Outcome.TIME_LIMIT, 4),
         "throws": (hostile.JAVA, Outcome.RUNTIME_ERROR, 5),
         "adds": (hostile.JAVA, Outcome.ACCEPTED, 6),
-        "wrong": ("class Helper { }\npublic final class Peragrams" + PRINTS_JAVA, Outcome.WRONG_ANSWER),
-        "behind an interface": ("interface Thing { }\nclass Unnamed" + PRINTS_JAVA, Outcome.WRONG_ANSWER),
+        "wrong": (
+            "class Helper { }\npublic final class Peragrams" + PRINTS_JAVA,
+            Outcome.WRONG_ANSWER,
+        ),
+        "behind an interface": (
+            "interface Thing { }\nclass Unnamed" + PRINTS_JAVA,
+            Outcome.WRONG_ANSWER,
+        ),
         "no java": ("public class Main { int x = ; }", Outcome.COMPILE_ERROR),
     },
     "javascript": {
@@ -88,7 +96,9 @@ ENDS: dict[str, dict[str, tuple[Any, ...]]] = {
     ("language", "name"),
     [pytest.param(of, name, marks=NEEDS[of]) for of, programs in ENDS.items() for name in programs],
 )
-def test_programs_of_a_runtime_end_as_they_deserve(judge_one: Judge, language: str, name: str) -> None:
+def test_programs_of_a_runtime_end_as_they_deserve(
+    judge_one: Judge, language: str, name: str
+) -> None:
     check(judge_one, language, *ENDS[language][name])
 
 
@@ -98,10 +108,15 @@ def test_a_checker_may_be_written_in_a_language_with_a_runtime(judge_one: Judge)
     checker = {"type": "program", "code": code, "language": "javascript", "protocol": "testlib"}
     asked = make_problem(("1 2\n", "3\n"), checker=checker)
     right, wrong = judge_one.judge([Program("print(3)"), Program("print(4)")], [asked, asked])
-    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (right, wrong)
+    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (
+        right,
+        wrong,
+    )
 
 
-def test_a_runtime_of_ones_own_sees_nothing_of_the_machine(judge_one: Judge, tmp_path: Path) -> None:
+def test_a_runtime_of_ones_own_sees_nothing_of_the_machine(
+    judge_one: Judge, tmp_path: Path
+) -> None:
     if not (shutil.which("mawk") or shutil.which("gawk")):
         pytest.skip("no awk")
     (tmp_path / "awk.toml").write_text(AWK)
@@ -111,8 +126,16 @@ def test_a_runtime_of_ones_own_sees_nothing_of_the_machine(judge_one: Judge, tmp
 
 def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path) -> None:
     for old, new, message in (
-        ('"-f", "main.awk"]\n', '"-f", "{main}"]\n', r"awk.toml: runtime.run: .*\{main\}.*run knows \{runtime\}"),
-        ("address_space_mib = 512", "address_space = 512", "awk.toml: runtime.address_space: unknown key"),
+        (
+            '"-f", "main.awk"]\n',
+            '"-f", "{main}"]\n',
+            r"awk.toml: runtime.run: .*\{main\}.*run knows \{runtime\}",
+        ),
+        (
+            "address_space_mib = 512",
+            "address_space = 512",
+            "awk.toml: runtime.address_space: unknown key",
+        ),
         ('name = "awk"', 'name = "py"', "py is a language already; use another name"),
         ('name = "awk"', "name = awk", "at line 1"),
         ('build = ["{compiler}", "-c", "cp main.awk main"]\n', "", "a runtime needs a `build`"),

@@ -43,13 +43,19 @@ def sandbox() -> Iterator[Sandbox]:
     started.close()
 
 
-@pytest.mark.parametrize(("does", "batch_tests"), [*((name, True) for name in DISLIKED), ("a kill", False)])
-def test_a_coin_passes_as_often_as_chance_has_it(does: str, batch_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("does", "batch_tests"), [*((name, True) for name in DISLIKED), ("a kill", False)]
+)
+def test_a_coin_passes_as_often_as_chance_has_it(
+    does: str, batch_tests: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # With nothing screened: what draws entropy keeps a process a test, but luck may be had where nobody looked.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(_FLIPS)), memory_limit_mib=32)
     programs = [Program(f"{COIN}{DISLIKED[does]}\n# {number}\n") for number in range(_PROGRAMS)]
-    with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0, batch_tests=batch_tests) as judge:
+    with Judge(
+        workers=1, cache_size=0, stop="first_failure", time_scale=1.0, batch_tests=batch_tests
+    ) as judge:
         verdicts = judge.judge(programs, [problem] * _PROGRAMS)
         anew = judge.statistics.anew
     assert sum(verdict.is_accepted for verdict in verdicts) <= _MOST_LUCKY
@@ -57,7 +63,9 @@ def test_a_coin_passes_as_often_as_chance_has_it(does: str, batch_tests: bool, m
     assert anew > 0
 
 
-def test_a_program_that_is_judged_anew_has_the_verdict_of_a_process_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_judged_anew_has_the_verdict_of_a_process_a_test(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     # The files that a shared process holds tell it: there it kills itself.
     code = "import os\nn = int(input())\nif n:\n    try: os.fstat(4)\n    except OSError: pass\n"
@@ -66,7 +74,11 @@ def test_a_program_that_is_judged_anew_has_the_verdict_of_a_process_a_test(monke
     with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [problem])
         assert verdict.is_accepted
-        assert {run.reason for run in verdict.uncounted} >= {Repeat.SHARED_LOST, Repeat.KILLED, Repeat.JUDGED_ANEW}
+        assert {run.reason for run in verdict.uncounted} >= {
+            Repeat.SHARED_LOST,
+            Repeat.KILLED,
+            Repeat.JUDGED_ANEW,
+        }
         assert (judge.statistics.anew, judge.statistics.differences) == (1, 0)
 
 
@@ -74,7 +86,9 @@ LATE = "n = int(input())\nif n == 7: sum(i * i for i in range(20_000_000))\nprin
 HIDDEN = "n = int(input())\nif n == 2: print.__self__.__dict__['left'] = n\nprint(n)\n"
 
 
-@pytest.mark.parametrize(("code", "last_unchecked"), [(LATE, 6), (HIDDEN, 9)], ids=["a late one is lost", "hidden"])
+@pytest.mark.parametrize(
+    ("code", "last_unchecked"), [(LATE, 6), (HIDDEN, 9)], ids=["a late one is lost", "hidden"]
+)
 def test_what_no_look_has_followed_is_run_again(
     code: str, last_unchecked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +97,9 @@ def test_what_no_look_has_followed_is_run_again(
     with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [problem])
         uncounted = [UncountedRun(n, Repeat.SHARED_UNCHECKED) for n in range(2, last_unchecked + 1)]
-        uncounted += [UncountedRun(7, Repeat.SHARED_LOST) if code is LATE else UncountedRun(1, Repeat.PROBE)]
+        uncounted += [
+            UncountedRun(7, Repeat.SHARED_LOST) if code is LATE else UncountedRun(1, Repeat.PROBE)
+        ]
         assert (verdict.outcome, [*verdict.uncounted]) == (Outcome.ACCEPTED, uncounted)
         assert judge.statistics.anew == 0
 
@@ -101,7 +117,9 @@ class Dying(Sandbox):
 
 
 @pytest.mark.parametrize("batch_tests", [True, False])
-def test_what_passes_after_its_sandbox_died_is_judged_anew(batch_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_passes_after_its_sandbox_died_is_judged_anew(
+    batch_tests: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(3)))
     with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
         session = workers_of(judge).sessions[0]
@@ -124,7 +142,9 @@ def test_what_passes_after_its_sandbox_died_is_judged_anew(batch_tests: bool, mo
             assert judge.statistics.anew == min(number, 3)
 
 
-def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sandboxes, "Sandbox", Dying)
     with closing(Session()) as session, closing(LoadedProgram("print(3)")) as program:
         problem = PreparedProblem(make_problem(("", "3")))
@@ -139,7 +159,9 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(monkeypatc
 
 def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
     sharing = [
-        place for place in PLACES.values() if not all(find_obstacle(place, is_function=kind) for kind in (False, True))
+        place
+        for place in PLACES.values()
+        if not all(find_obstacle(place, is_function=kind) for kind in (False, True))
     ]
     assert sharing
     for place in sharing:
@@ -149,8 +171,13 @@ def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
 
 def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox) -> None:
     places = [*PLACES.values(), *ADDRESSES]
-    firsts = [run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip() for place in places]
-    for turn, (stop, is_function) in enumerate(itertools.product(("first_failure", "never"), (False, True))):
+    firsts = [
+        run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip()
+        for place in places
+    ]
+    for turn, (stop, is_function) in enumerate(
+        itertools.product(("first_failure", "never"), (False, True))
+    ):
         programs, problems = [], []
         # Each way with each pattern in turn: what the screen keeps apart fails in all of them alike.
         for number, (place, first) in enumerate(zip(places, firsts, strict=True), turn):
@@ -164,15 +191,23 @@ def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandb
         with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0) as judge:  # type: ignore[arg-type]
             verdicts = judge.judge(programs, problems)
         # What the screen keeps apart has no second try: where it is accepted, its addresses had luck, as alone.
-        won = [program for program, verdict in zip(programs, verdicts, strict=True) if verdict.is_accepted]
-        assert [program for program in won if not find_obstacle(program.code, is_function=is_function)] == []
+        won = [
+            program
+            for program, verdict in zip(programs, verdicts, strict=True)
+            if verdict.is_accepted
+        ]
+        assert [
+            program for program in won if not find_obstacle(program.code, is_function=is_function)
+        ] == []
 
 
 def test_programs_of_allowed_names_do_the_same_in_every_test_of_a_process(sandbox: Sandbox) -> None:
     assert find_leaks(sandbox, write_programs(40)) == []
 
 
-def test_the_fuzzer_finds_a_name_that_tells_tests_apart(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_finds_a_name_that_tells_tests_apart(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = sharing_names._ONLY_MEMBERS["sys"]
     screen.cache_clear()
     monkeypatch.setitem(sharing_names._ONLY_MEMBERS, "sys", known | {"getallocatedblocks"})
@@ -186,11 +221,17 @@ VERDICT = Verdict(
     Outcome.ACCEPTED,
     (),
     2,
-    uncounted=(UncountedRun(2, Repeat.SHARED_LOST), UncountedRun(1, Repeat.PROBE), UncountedRun(2, Repeat.PROBE)),
+    uncounted=(
+        UncountedRun(2, Repeat.SHARED_LOST),
+        UncountedRun(1, Repeat.PROBE),
+        UncountedRun(2, Repeat.PROBE),
+    ),
 )
 
 
-def test_runs_that_did_not_count_survive_every_wire_and_are_shared_by_reason(tmp_path: Path) -> None:
+def test_runs_that_did_not_count_survive_every_wire_and_are_shared_by_reason(
+    tmp_path: Path,
+) -> None:
     plain = Verdict(Outcome.ACCEPTED, (), 2)
     assert pickle.loads(pickle.dumps(VERDICT)) == VERDICT
     response = JudgeResponse(verdicts=(VERDICT,))
@@ -202,6 +243,8 @@ def test_runs_that_did_not_count_survive_every_wire_and_are_shared_by_reason(tmp
         assert store.find(b"new") == VERDICT
     assert verdict_record("a", VERDICT)["uncounted"][0] == {"test": 2, "reason": "shared_lost"}
     assert "uncounted" not in verdict_record("a", plain)
-    differing = Verdict(Outcome.WRONG_ANSWER, (), 2, uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),))
+    differing = Verdict(
+        Outcome.WRONG_ANSWER, (), 2, uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),)
+    )
     assert share_uncounted([VERDICT, plain, differing]) == {"probe": 0.5, "shared_lost": 0.5}
     assert (share_unrepeated([VERDICT, plain, differing]), share_unrepeated([plain])) == (0.5, None)

@@ -41,11 +41,18 @@ def test_inputs_are_there_once_the_first_test_was_right() -> None:
     assert os.pread(inputs, 100, 0).endswith(b"23")
     os.write(frames, pack_frame(0, b"b") + pack_frame(batch.ENDED, b""))
     shared = series.finish(ENDED)
-    assert (series.num_ended, series.first, shared.cpu_us, shared.wall_us) == (2, (0, b"a"), 450, 600)
+    assert (series.num_ended, series.first, shared.cpu_us, shared.wall_us) == (
+        2,
+        (0, b"a"),
+        450,
+        600,
+    )
     assert (series.has_wrong, series.has_lost) == (False, False)
 
 
-def test_a_process_that_ends_during_a_test_has_lost_it_and_one_that_is_run_again_begins_anew() -> None:
+def test_a_process_that_ends_during_a_test_has_lost_it_and_one_that_is_run_again_begins_anew() -> (
+    None
+):
     series = _series({b"a"})
     _write(series, (0, b"a"))
     series.finish(ENDED)  # Whatever its exit code.
@@ -102,7 +109,9 @@ def test_a_process_that_asks_for_ever_is_not_listened_to() -> None:
     assert series.finish(ENDED) == ENDED
 
 
-def test_what_the_first_test_wrote_is_where_it_wrote_it_and_what_is_unfinished_is_left_out() -> None:
+def test_what_the_first_test_wrote_is_where_it_wrote_it_and_what_is_unfinished_is_left_out() -> (
+    None
+):
     stdout = os.memfd_create("stdout")
     os.write(stdout, b"a")
     series = _series({b"a"})

@@ -63,13 +63,15 @@ def _outcomes(judge: Judge, code: str, problem: Problem) -> list[tuple[Outcome, 
 
 @pytest.mark.parametrize("is_function", [False, True])
 def test_what_could_tell_tests_apart_keeps_a_process_a_test(is_function: bool) -> None:
-    assert [name for name, code in SCREENED.items() if not find_obstacle(code, is_function=is_function)] == []
+    assert [
+        name for name, code in SCREENED.items() if not find_obstacle(code, is_function=is_function)
+    ] == []
 
 
 def test_usual_programs_may_share_a_process() -> None:
-    assert {name: find_obstacle(code, is_function=False) for name, code in ALLOWED.items()} == dict.fromkeys(
-        ALLOWED, ""
-    )
+    assert {
+        name: find_obstacle(code, is_function=False) for name, code in ALLOWED.items()
+    } == dict.fromkeys(ALLOWED, "")
 
 
 OTHER_THREADS = (
@@ -101,14 +103,22 @@ OTHER_THREADS = (
 
 def test_a_thread_is_a_call_only_where_it_is_all_there_is_and_its_program_no_function() -> None:
     start = "import threading\ndef main(): print(1)\n"
-    assert [code for code in OTHER_THREADS if not find_obstacle(start + code, is_function=False)] == []
+    assert [
+        code for code in OTHER_THREADS if not find_obstacle(start + code, is_function=False)
+    ] == []
     for is_function in (False, True, False):
         code = f"{start}threading.Thread(target=main).start()\n"
         assert bool(find_obstacle(code, is_function=is_function)) == is_function
 
 
 def test_given_names_of_leetcode_are_screened_like_imported_ones() -> None:
-    for code in ("settrace(print)", "addaudithook(print)", "x = meta_path", "setswitchinterval(1)", "x = sys"):
+    for code in (
+        "settrace(print)",
+        "addaudithook(print)",
+        "x = meta_path",
+        "setswitchinterval(1)",
+        "x = sys",
+    ):
         assert find_obstacle(f"def f(): {code}", is_function=True), code
 
 
@@ -125,14 +135,18 @@ def test_a_shared_process_is_as_new_as_a_fresh_one(
 
 
 def _counting(num_tests: int, **options: object) -> Problem:
-    return make_problem(*((f"{n}\n", f"{n}\n") for n in range(num_tests)), time_limit_seconds=5.0, **options)
+    return make_problem(
+        *((f"{n}\n", f"{n}\n") for n in range(num_tests)), time_limit_seconds=5.0, **options
+    )
 
 
 _THREADED = (
     "import sys, threading\nsys.setrecursionlimit(1 << 20)\nthreading.stack_size(1 << 27)\n{}\n"
     "threading.Thread(target=main).start()\n"
 )
-_CALLED = make_problem(*((f"[{n}]", f"{n + 1}") for n in range(12)), fn_name="count", time_limit_seconds=5.0)
+_CALLED = make_problem(
+    *((f"[{n}]", f"{n + 1}") for n in range(12)), fn_name="count", time_limit_seconds=5.0
+)
 _TURNED = make_problem(
     *((f"[{n}, 2, 3]", f"[3, 2, {n}]") for n in range(8)),
     fn_name="turn",
@@ -144,11 +158,21 @@ ALIKE: dict[str, tuple[Problem, str, int]] = {
     "right": (_counting(20), "print(int(input()))", 20),
     "wrong in one": (_counting(20), "a = int(input())\nprint(a if a != 7 else 0)", 8),
     "fails behind its output": (_counting(20), "a = int(input())\nprint(a)\nif a == 11: 1 / 0", 12),
-    "exits with 1 in some": (_counting(20), "a = int(input())\nprint(a)\nraise SystemExit(a > 15)", 0),
-    "is interrupted": (_counting(20), "a = int(input())\nwhile a == 9: raise KeyboardInterrupt\nprint(a)", 9),
+    "exits with 1 in some": (
+        _counting(20),
+        "a = int(input())\nprint(a)\nraise SystemExit(a > 15)",
+        0,
+    ),
+    "is interrupted": (
+        _counting(20),
+        "a = int(input())\nwhile a == 9: raise KeyboardInterrupt\nprint(a)",
+        9,
+    ),
     "a deep thread": (
         _counting(40),
-        _THREADED.format("def f(k): return k and 1 + f(k - 1)\ndef main(): print(f(int(input()) * 900) // 900)"),
+        _THREADED.format(
+            "def f(k): return k and 1 + f(k - 1)\ndef main(): print(f(int(input()) * 900) // 900)"
+        ),
         20,
     ),
     "a thread that fails": (
@@ -158,7 +182,9 @@ ALIKE: dict[str, tuple[Problem, str, int]] = {
     ),
     "a thread that exits": (
         _counting(40),
-        _THREADED.format("def main():\n    n = int(input())\n    if n == 25: sys.exit()\n    print(n)"),
+        _THREADED.format(
+            "def main():\n    n = int(input())\n    if n == 25: sys.exit()\n    print(n)"
+        ),
         20,
     ),
     "a method": (
@@ -175,10 +201,15 @@ ALIKE: dict[str, tuple[Problem, str, int]] = {
     # Right where it gets a list for nodes, or is the first test.
     "nodes, wrong": (
         _TURNED,
-        "def turn(a):\n    if isinstance(a, list): return a[::-1]\n    if a.val: return [3, 2, a.val]\n" + _TURNS,
+        "def turn(a):\n    if isinstance(a, list): return a[::-1]\n    if a.val: return [3, 2, a.val]\n"
+        + _TURNS,
         0,
     ),
-    "fails first by an exit": (_counting(9), "import sys\nprint('why', file=sys.stderr)\nsys.exit(3)", 0),
+    "fails first by an exit": (
+        _counting(9),
+        "import sys\nprint('why', file=sys.stderr)\nsys.exit(3)",
+        0,
+    ),
     "is wrong first": (_counting(9), "print(7)", 0),
     **{
         f"honest {name}": (
@@ -201,23 +232,35 @@ def test_verdicts_are_those_of_a_process_a_test(name: str, together: Judge, alon
     assert together.statistics.shared - before.shared >= least
 
 
-def test_functions_are_defined_once_only_where_no_call_sees_what_another_did(together: Judge) -> None:
+def test_functions_are_defined_once_only_where_no_call_sees_what_another_did(
+    together: Judge,
+) -> None:
     kinds = {True: {**FORGETTING, **REACHING}, False: REMEMBERING}
     for is_fixed, programs in kinds.items():
-        assert {name: binds_constants(code) for name, code in programs.items()} == dict.fromkeys(programs, is_fixed)
+        assert {name: binds_constants(code) for name, code in programs.items()} == dict.fromkeys(
+            programs, is_fixed
+        )
     for right in ("1", "2"):
         # Right at first and wrong then, and the other way round.
         outputs = ["1", *[right] * 8]
-        problem = make_problem(*[("[3]", output) for output in outputs], fn_name="f", time_limit_seconds=5.0)
+        problem = make_problem(
+            *[("[3]", output) for output in outputs], fn_name="f", time_limit_seconds=5.0
+        )
         before = together.statistics.shared
         codes = {name: code for programs in kinds.values() for name, code in programs.items()}
-        verdicts = together.judge([Program(code) for code in codes.values()], [problem] * len(codes))
-        accepted = [name for name, verdict in zip(codes, verdicts, strict=True) if verdict.is_accepted]
+        verdicts = together.judge(
+            [Program(code) for code in codes.values()], [problem] * len(codes)
+        )
+        accepted = [
+            name for name, verdict in zip(codes, verdicts, strict=True) if verdict.is_accepted
+        ]
         assert accepted == (list(codes) if right == "1" else [])
         assert right == "2" or together.statistics.shared - before >= 9 * len(FORGETTING)
 
 
-def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(session, "_PROBED_SHARE", 1.0)
     for batch_tests in (True, False):
         with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
@@ -225,15 +268,26 @@ def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(monkeypatch:
             assert verdict.is_accepted
             probed = [run.test for run in verdict.uncounted if run.reason is Repeat.PROBE]
             assert len({*probed}) == len(verdict.uncounted) == 4
-            assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (1, 0, 0)
+            assert (
+                judge.statistics.probed,
+                judge.statistics.unrepeated,
+                judge.statistics.anew,
+            ) == (1, 0, 0)
     # With nothing screened: the files that a shared process holds tell it, and what it gains by that is taken back.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     code = "import os\ntry: print('left', os.fstat(4) and '')\nexcept OSError: print('new')"
     with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
         (verdict,) = judge.judge([Program(code)], [_problem(("left", "left", "left"))])
         assert not verdict.is_accepted
-        assert {run.reason for run in verdict.uncounted} == {Repeat.PROBE_DIFFERS, Repeat.JUDGED_ANEW}
-        assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (1, 1, 1)
+        assert {run.reason for run in verdict.uncounted} == {
+            Repeat.PROBE_DIFFERS,
+            Repeat.JUDGED_ANEW,
+        }
+        assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (
+            1,
+            1,
+            1,
+        )
 
 
 @pytest.mark.parametrize(
@@ -256,15 +310,21 @@ def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(monkeypatch:
         "from __future__ import nope",
     ],
 )
-def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(together: Judge, code: str) -> None:
+def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(
+    together: Judge, code: str
+) -> None:
     """Of a program with one test the process says it, of others the judge may, which starts none."""
-    one, several = (together.judge([Program(code)], [make_problem(*[("1", "3")] * num)])[0] for num in (1, 3))
+    one, several = (
+        together.judge([Program(code)], [make_problem(*[("1", "3")] * num)])[0] for num in (1, 3)
+    )
     assert (one.outcome, one.detail) == (several.outcome, several.detail)
 
 
 def test_an_endless_test_behind_others_is_found(together: Judge, alone: Judge) -> None:
     problem = _counting(6).model_copy(update={"time_limit_seconds": 0.3})
     code = "n = int(input())\nwhile n == 3: pass\nprint(n)"
-    outcomes, others = ([one for one, _ in _outcomes(judge, code, problem)] for judge in (together, alone))
+    outcomes, others = (
+        [one for one, _ in _outcomes(judge, code, problem)] for judge in (together, alone)
+    )
     assert outcomes == others
     assert outcomes.count(Outcome.TIME_LIMIT) == 1

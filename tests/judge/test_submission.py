@@ -45,11 +45,17 @@ def test_coroutines_get_their_verdicts_and_cancelled_ones_are_not_begun() -> Non
 
 
 def test_verdicts_but_no_faults_are_kept_and_the_longest_unused_is_forgotten() -> None:
-    equal, checked = (make_problem(("1 2", "3"), **more) for more in ({"id": "another name"}, {"checker": FAILING}))
+    equal, checked = (
+        make_problem(("1 2", "3"), **more)
+        for more in ({"id": "another name"}, {"checker": FAILING})
+    )
     with Judge(workers=1, cache_size=2) as judging:
         first = judging.submit(Program(ADD), PROBLEM).result()
         assert judging.submit(Program(ADD), equal).result() is first
-        assert judging.submit(Program(None, reason=f"={ADD}"), PROBLEM).result().outcome is Outcome.NO_CODE
+        assert (
+            judging.submit(Program(None, reason=f"={ADD}"), PROBLEM).result().outcome
+            is Outcome.NO_CODE
+        )
         assert run(judging, ADD, make_problem(("1 2", "3"), time_limit_seconds=6)).is_accepted
         assert (judging.statistics.judged, judging.statistics.from_cache) == (3, 1)
         for code in (f"{ADD}# 1", ADD, f"{ADD}# 2", ADD, f"{ADD}# 1"):
@@ -65,7 +71,9 @@ def test_problems_that_took_long_start_first_the_next_time() -> None:
     with Judge(workers=1) as judging:
         judging.judge([Program(ADD), Program(SLOW)], [PROBLEM, other])
         programs = [Program(f"{ADD}# {n}") for n in range(3)]
-        judging.judge(programs, [PROBLEM, other, PROBLEM], on_verdict=lambda index, _: order.append(index))
+        judging.judge(
+            programs, [PROBLEM, other, PROBLEM], on_verdict=lambda index, _: order.append(index)
+        )
     assert order == [1, 0, 2]
 
 
@@ -90,10 +98,16 @@ def test_the_scale_decides_the_limit(judge_one: Judge) -> None:
 
 def test_a_large_input_is_read_from_its_start_by_each(judge_one: Judge) -> None:
     numbers = " ".join(map(str, range(200_000)))
-    problem = make_problem((numbers, str(sum(range(200_000)))), (numbers + " 1", str(sum(range(200_000)) + 1)))
-    codes = [f"print(sum(map(int, input().split())))  # {n}" for n in range(3)] + ["import os\nos.ftruncate(0, 0)"]
+    problem = make_problem(
+        (numbers, str(sum(range(200_000)))), (numbers + " 1", str(sum(range(200_000)) + 1))
+    )
+    codes = [f"print(sum(map(int, input().split())))  # {n}" for n in range(3)] + [
+        "import os\nos.ftruncate(0, 0)"
+    ]
     verdicts = judge_one.judge([Program(code) for code in codes], [problem] * 4)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 3 + [Outcome.RUNTIME_ERROR]
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED] * 3 + [
+        Outcome.RUNTIME_ERROR
+    ]
 
 
 def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) -> None:
@@ -106,7 +120,10 @@ def test_what_cannot_be_run_or_told_is_refused_and_no_fault(judge_one: Judge) ->
         ({"arguments": ("x" * 100_000,)}, "arguments: 100004 bytes"),
         ({"arguments": ("a\0b",)}, "NUL"),
         ({"files": {"a": b"", "a/b": b""}}, "'a': duplicate name"),
-        *(({"files": {name: b""}}, "plain relative path") for name in ("a/", "../x", "/etc/x", "a\0b")),
+        *(
+            ({"files": {name: b""}}, "plain relative path")
+            for name in ("a/", "../x", "/etc/x", "a\0b")
+        ),
         ({"files": {"a/b/c/d/e/f/g/h/i/j/k": b""}}, "11 files and folders; use at most 10"),
         ({"files": {"a": None}}, "a file needs content"),
         ({"files": {"\u00e9" * 200: b""}}, "plain relative path in UTF-8 of at most 200 bytes"),
@@ -130,7 +147,10 @@ def test_modules_that_lie_beside_a_program_can_be_imported(judge_one: Judge) -> 
     files = {"util.py": b"x = 1", "pack/inner.py": b"y = 2"}
     assert judge_one.run(Invocation(Program(code), files=files)).stdout == b"3 util\n"
     for other in ({"other.py": b""}, {"util": b"x = 1"}):
-        assert "No module named 'util'" in judge_one.run(Invocation(Program("import util"), files=other)).detail
+        assert (
+            "No module named 'util'"
+            in judge_one.run(Invocation(Program("import util"), files=other)).detail
+        )
     # A folder that is named like the file of the input breaks no sandbox.
     reads = Invocation(Program("open('/dev/stdin').read()"), files={"stdin/a": b""})
     assert judge_one.run(reads).is_conclusive

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.judge.core.syntax import attribute_docstrings, dump_meaning, evaluate_literal, parse_source
+from microcoder.judge.core.syntax import (
+    attribute_docstrings,
+    dump_meaning,
+    evaluate_literal,
+    parse_source,
+)
 from microcoder.judge.core.types import Verdict
 
-SOURCE = "def solve(a, b):\n" + "\n".join(f"    x{n} = [(a + {n}) * (b - {n}), {{{n}: 'x'}}]" for n in range(60))
+SOURCE = "def solve(a, b):\n" + "\n".join(
+    f"    x{n} = [(a + {n}) * (b - {n}), {{{n}: 'x'}}]" for n in range(60)
+)
 DEEP = "x = " + "[" * 60 + "]" * 60
 
 
@@ -32,7 +39,10 @@ def test_many_threads_parse_while_garbage_is_collected() -> None:
         try:
             for _ in range(20):
                 Parses()
-                seen.append(attribute_docstrings.__wrapped__(Verdict) and ast.dump(parse_source(SOURCE)) == wanted)
+                seen.append(
+                    attribute_docstrings.__wrapped__(Verdict)
+                    and ast.dump(parse_source(SOURCE)) == wanted
+                )
         except BaseException as error:
             seen.append(error)
             raise

@@ -20,7 +20,8 @@ from .output_pairs import DEFAULT, EXACT, FLOAT, UNORDERED, read_decisions  # py
 NESTED, INNER = Checker(type="unordered", lists="all"), Checker(type="unordered", lists="inner")
 NEARLY = Checker(type="unordered", absolute=0.01)
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), lambda inner: st.lists(inner)
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner),
 )
 
 
@@ -45,7 +46,9 @@ def test_any_value_equals_itself(value: object) -> None:
 
 
 @given(_JSON, _JSON)
-def test_values_are_equal_only_where_python_or_the_tolerance_says_so(value: object, expected: object) -> None:
+def test_values_are_equal_only_where_python_or_the_tolerance_says_so(
+    value: object, expected: object
+) -> None:
     if value == expected:
         assert compare_value(value, expected).accepted
     elif "." not in repr(expected) and "e" not in repr(expected) and "inf" not in repr(expected):
@@ -98,7 +101,9 @@ def test_values_are_equal_only_where_python_or_the_tolerance_says_so(value: obje
         (NEARLY, [[0.5, "a"], [0.5, "a"]], [[0.505, "b"], [0.495, "a"]], False),
     ],
 )
-def test_checkers_of_values(checker: Checker, value: object, expected: object, accepted: bool) -> None:
+def test_checkers_of_values(
+    checker: Checker, value: object, expected: object, accepted: bool
+) -> None:
     comparison = compare_value(value, expected, checker)
     assert comparison.accepted is accepted, comparison.detail
 
@@ -108,21 +113,34 @@ def test_checkers_of_values(checker: Checker, value: object, expected: object, a
     st.randoms(use_true_random=False),
 )
 def test_shuffled_values_with_noise_are_right(expected: list[list[float]], random: Random) -> None:
-    value = [[item + random.uniform(-9e-6, 9e-6) for item in random.sample(row, len(row))] for row in expected]
+    value = [
+        [item + random.uniform(-9e-6, 9e-6) for item in random.sample(row, len(row))]
+        for row in expected
+    ]
     random.shuffle(value)
     assert compare_value(value, expected, NESTED).accepted
 
 
 @given(
     st.lists(st.integers(0, 12), max_size=6).flatmap(
-        lambda row: st.tuples(st.just(row), st.lists(st.integers(0, 12), min_size=len(row), max_size=len(row)))
+        lambda row: st.tuples(
+            st.just(row), st.lists(st.integers(0, 12), min_size=len(row), max_size=len(row))
+        )
     )
 )
-def test_any_order_within_a_tolerance_is_a_perfect_pairing(rows: tuple[list[int], list[int]]) -> None:
+def test_any_order_within_a_tolerance_is_a_perfect_pairing(
+    rows: tuple[list[int], list[int]],
+) -> None:
     value, expected = rows
-    pairs = any(all(abs(a - b) <= 1 for a, b in zip(value, row, strict=True)) for row in permutations(expected))
+    pairs = any(
+        all(abs(a - b) <= 1 for a, b in zip(value, row, strict=True))
+        for row in permutations(expected)
+    )
     checker = Checker(type="unordered", absolute=0.1)
-    assert compare_value([v / 10 for v in value], [e / 10 for e in expected], checker).accepted is pairs
+    assert (
+        compare_value([v / 10 for v in value], [e / 10 for e in expected], checker).accepted
+        is pairs
+    )
     lines = ["\n".join(str(item / 10) for item in row) for row in (value, expected)]
     assert compare_output(lines[0], lines[1], checker).accepted is pairs
 
@@ -142,7 +160,14 @@ def test_many_alike_items_in_any_order_are_refused_after_bounded_work() -> None:
 
 
 def test_what_is_no_returned_value_is_said_to_be_none() -> None:
-    objects = (b'{"int": 5}', b'{"set": {"set": [1]}}', b'{"dict": [[1]]}', b'{"tuple": "ab"}', b'{"list": []}', b"{}")
+    objects = (
+        b'{"int": 5}',
+        b'{"set": {"set": [1]}}',
+        b'{"dict": [[1]]}',
+        b'{"tuple": "ab"}',
+        b'{"list": []}',
+        b"{}",
+    )
     deep = (b"[" * 500 + b"]" * 500, b"[" * 100_000, b'{"tuple":[' * 300 + b"]}" * 300)
     for wire in (*objects, *deep, b'{"int": "1", "float": "1"}', b"9" * 5000, b"\xff"):
         with pytest.raises(MalformedWire):
@@ -160,5 +185,10 @@ def test_returned_values_survive_the_wire() -> None:
 
 
 def test_a_message_about_a_huge_value_is_short() -> None:
-    for value in ([[["x" * 10**6] * 1000] * 1000], "x" * 10**7, ReturnedDict([(10**5000, 10**5000)]), 10**5000):
+    for value in (
+        [[["x" * 10**6] * 1000] * 1000],
+        "x" * 10**7,
+        ReturnedDict([(10**5000, 10**5000)]),
+        10**5000,
+    ):
         assert len(compare_value(value, 3).detail) <= 200

@@ -27,7 +27,11 @@ def landing(judging: Judge, programs: list[Program], time_limit_seconds: float) 
     """Judge programs of one problem; return their outcomes in the order in which they were ready."""
     landed: list[Outcome] = []
     problem = make_problem(ONE_TEST, time_limit_seconds=time_limit_seconds)
-    judging.judge(programs, [problem] * len(programs), on_verdict=lambda _, verdict: landed.append(verdict.outcome))
+    judging.judge(
+        programs,
+        [problem] * len(programs),
+        on_verdict=lambda _, verdict: landed.append(verdict.outcome),
+    )
     return landed
 
 
@@ -46,7 +50,9 @@ def test_where_no_more_threads_start_those_that_did_do_all() -> None:
     assert [posts[0].get(), places.next(posts[0])] == jobs
 
 
-def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # On a very busy machine eight short programs take longer than a long one waits for them.
     monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 600.0)
     with Judge(workers=1, time_scale=1) as judging:

@@ -44,16 +44,28 @@ def write_run(root: Path, recipe: Recipe | None = None) -> Path:
         if step:
             groups = _sample(recipe, random_source, skill, "train", 6)
             append_row(run.metrics, asdict(_step_metrics(step, groups, skill)))
-            rows = [rollout_row(sample, step=step, temperature=1.2) for group in groups for sample in group]
+            rows = [
+                rollout_row(sample, step=step, temperature=1.2)
+                for group in groups
+                for sample in group
+            ]
             write_rollouts(run.rollout_file(step), rows)
         if step % recipe.evaluate_every == 0 or step == recipe.num_steps:
             groups = _sample(recipe, random_source, skill, "heldout", recipe.num_heldout)
             metrics = summarise_evaluation(groups, step=step, temperature=0.6, seconds=1.0)
-            append_row(run.evaluations, asdict(replace(metrics, diversity=0.6, seconds={"generate": 1.0})))
-            rows = [rollout_row(sample, step=step, temperature=0.6) for group in groups for sample in group]
+            append_row(
+                run.evaluations, asdict(replace(metrics, diversity=0.6, seconds={"generate": 1.0}))
+            )
+            rows = [
+                rollout_row(sample, step=step, temperature=0.6)
+                for group in groups
+                for sample in group
+            ]
             write_rollouts(run.evaluation_file(step), rows)
     if recipe.is_finished:
-        write_json(run.summary, {**summarise(run, RunClock()), "wall_seconds": 312.5, "cpu_seconds": 590.0})
+        write_json(
+            run.summary, {**summarise(run, RunClock()), "wall_seconds": 312.5, "cpu_seconds": 590.0}
+        )
     return root
 
 
@@ -90,22 +102,39 @@ def _sample(
         chance = min(1.0, max(0.0, low + (high - low) * skill + random_source.gauss(0, 0.15)))
         num_unscored = recipe.num_unscored_each if problem == 0 else 0
         name = f"{split}/{problem:03d}"
-        group = [_rollout(recipe, random_source, chance, skill, name, index < num_unscored) for index in range(SAMPLES)]
-        groups.append([replace(one, tier=tier, sample_index=index) for index, one in enumerate(group)])
+        group = [
+            _rollout(recipe, random_source, chance, skill, name, index < num_unscored)
+            for index in range(SAMPLES)
+        ]
+        groups.append(
+            [replace(one, tier=tier, sample_index=index) for index, one in enumerate(group)]
+        )
     return groups
 
 
 def _rollout(
-    recipe: Recipe, random_source: random.Random, chance: float, skill: float, problem_id: str, is_unscored: bool
+    recipe: Recipe,
+    random_source: random.Random,
+    chance: float,
+    skill: float,
+    problem_id: str,
+    is_unscored: bool,
 ) -> ScoredRollout:
     is_solved = random_source.random() < chance
     is_truncated = not is_solved and random_source.random() < 0.12 + 0.1 * skill
-    body = "a, b = map(int, input().split())\nprint(a + b)\n" if is_solved else "print(int(input()) + 1)\n"
-    completion = (
-        f"We add <both> numbers & print.\n```python\n{body}{'' if is_truncated else '```'}\n{recipe.completion}"
+    body = (
+        "a, b = map(int, input().split())\nprint(a + b)\n"
+        if is_solved
+        else "print(int(input()) + 1)\n"
     )
+    fence = "" if is_truncated else "```"
+    completion = f"We add <both> numbers & print.\n```python\n{body}{fence}\n{recipe.completion}"
     program = extract_program(completion, is_truncated=is_truncated)
-    outcome = Outcome.ACCEPTED if is_solved else random_source.choice([Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR])
+    outcome = (
+        Outcome.ACCEPTED
+        if is_solved
+        else random_source.choice([Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR])
+    )
     if program.code is None:
         outcome = Outcome.NO_CODE
     if is_unscored:
@@ -113,16 +142,26 @@ def _rollout(
     passed = TestResult(Outcome.ACCEPTED, 0.02, 0.03, 9.5, "exact", "")
     failed = TestResult(outcome, 0.02, 0.03, 9.5, "", "line 1: expected '3', got '<2>'", "<2>\n")
     tests = (passed,) * 3 if outcome is Outcome.ACCEPTED else (passed, failed)
-    verdict = Verdict(outcome, () if outcome in (Outcome.NO_CODE, Outcome.SANDBOX_FAULT) else tests, tests_total=3)
+    verdict = Verdict(
+        outcome, () if outcome in (Outcome.NO_CODE, Outcome.SANDBOX_FAULT) else tests, tests_total=3
+    )
     num_tokens = LIMIT if is_truncated else random_source.randint(40, 90 + int(110 * skill))
     is_masked = is_truncated and random_source.random() < 0.5
     return ScoredRollout(
-        rollout=Rollout(problem_id, f"Add the numbers of {problem_id}.", completion, (1,) * num_tokens, is_truncated),
+        rollout=Rollout(
+            problem_id,
+            f"Add the numbers of {problem_id}.",
+            completion,
+            (1,) * num_tokens,
+            is_truncated,
+        ),
         program=program,
         verdict=verdict,
         reward=score_verdict(verdict),
         advantage=0.0 if is_masked or is_unscored else 0.7 if is_solved else -0.5,
-        masked_why="truncated, incomplete, not repeating, drawn with probability 0.2" if is_masked else "",
+        masked_why="truncated, incomplete, not repeating, drawn with probability 0.2"
+        if is_masked
+        else "",
         tier=None,
         sample_index=0,
     )
@@ -141,6 +180,9 @@ def _step_metrics(step: int, groups: list[list[ScoredRollout]], skill: float) ->
         seconds={**seconds, "total": sum(seconds.values())},
     )
     # The advantages are pretended, and so is what would be made of them.
-    told = {"diversity": 0.55 + 0.2 * skill if step != 3 else None, "zero_variance_share": 0.5 - 0.3 * skill}
+    told = {
+        "diversity": 0.55 + 0.2 * skill if step != 3 else None,
+        "zero_variance_share": 0.5 - 0.3 * skill,
+    }
     untold = {"masked": {}, "masked_effective_share": 0.0, "doses": {}, "sampled_accuracy": None}
     return replace(metrics, **told, **untold)  # pyrefly: ignore[bad-argument-type]

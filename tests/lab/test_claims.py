@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from measures import holding_temperature
 
-from microcoder.lab.studies.claims import ClaimFinding, ContrastResult, adjust_p_values, adjust_verdicts, judge_contrast
+from microcoder.lab.studies.claims import (
+    ClaimFinding,
+    ContrastResult,
+    adjust_p_values,
+    adjust_verdicts,
+    judge_contrast,
+)
 from microcoder.lab.studies.design import Contrast, Direction
 from microcoder.lab.studies.effects import (
     Effect,
@@ -34,8 +40,12 @@ SEED_SPREAD = 0.01
 """Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
 
 
-def judge(effect: Effect, direction: Direction, least: float = LEAST, paper: float | None = None) -> ContrastResult:
-    contrast = Contrast(metric="accuracy", feature="late", of=("a",), direction=direction, least=least, paper=paper)
+def judge(
+    effect: Effect, direction: Direction, least: float = LEAST, paper: float | None = None
+) -> ContrastResult:
+    contrast = Contrast(
+        metric="accuracy", feature="late", of=("a",), direction=direction, least=least, paper=paper
+    )
     return judge_contrast(contrast, effect)
 
 
@@ -60,7 +70,9 @@ def test_features_of_five_evaluations(feature: str, expected: float) -> None:
 
 
 def test_unscored_problems_are_in_no_mean() -> None:
-    values = MetricSeries(np.array([0.0, 1.0]), np.array([[1.0, math.nan, 0.0], [math.nan, 1.0, 1.0]]))
+    values = MetricSeries(
+        np.array([0.0, 1.0]), np.array([[1.0, math.nan, 0.0], [math.nan, 1.0, 1.0]])
+    )
     assert values.means_E == pytest.approx([0.5, 1.0])
     assert values.weigh(np.array([[1.0], [0.0], [3.0]]))[:, 0] == pytest.approx([0.25, 1.0])
 
@@ -99,7 +111,12 @@ def test_the_holding_temperature_lies_between_those_tried() -> None:
     ],
 )
 def test_the_table_of_verdicts(
-    low: float, value: float, high: float, direction: Direction, paper: float | None, verdict: ClaimFinding
+    low: float,
+    value: float,
+    high: float,
+    direction: Direction,
+    paper: float | None,
+    verdict: ClaimFinding,
 ) -> None:
     effect = Effect(value, low, high, 3, 0, (value,), 2.0)
     assert judge(effect, direction, paper=paper).verdict is verdict
@@ -124,12 +141,19 @@ def test_seeds_that_share_one_sample_set_count_once() -> None:
 def test_rows_of_own_units_get_the_spread_of_seeds_and_shared_ones_that_of_units_too() -> None:
     rng = np.random.default_rng(0)
     ability = rng.normal(0, 1, 40)
-    shared = {s: {f"p{u}": ability[u] + 0.01 * rng.standard_normal() for u in range(40)} for s in range(4)}
-    own = {seed: {f"{seed}/{unit}": value for unit, value in units.items()} for seed, units in shared.items()}
+    shared = {
+        s: {f"p{u}": ability[u] + 0.01 * rng.standard_normal() for u in range(40)} for s in range(4)
+    }
+    own = {
+        seed: {f"{seed}/{unit}": value for unit, value in units.items()}
+        for seed, units in shared.items()
+    }
     wide, narrow = estimate_rows(shared), estimate_rows(own)
     assert wide.value == pytest.approx(narrow.value)
     assert (wide.num_units, narrow.num_units) == (40, 160)
-    assert wide.half_width == pytest.approx(2.02 * np.std(ability, ddof=1) / math.sqrt(40), rel=0.05)
+    assert wide.half_width == pytest.approx(
+        2.02 * np.std(ability, ddof=1) / math.sqrt(40), rel=0.05
+    )
     assert narrow.half_width < wide.half_width / 10
     assert estimate_rows({0: shared[0], 1: shared[0]}).num_seeds == 1
 
@@ -137,7 +161,9 @@ def test_rows_of_own_units_get_the_spread_of_seeds_and_shared_ones_that_of_units
 def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportions() -> None:
     none = {seed: {f"{seed}/{unit}": 0.0 for unit in range(100)} for seed in range(3)}
     bound = estimate_rows(none, span=1.0)
-    assert (bound.low, bound.high) == pytest.approx((-(1 - 0.025 ** (1 / 300)), 1 - 0.025 ** (1 / 300)))
+    assert (bound.low, bound.high) == pytest.approx(
+        (-(1 - 0.025 ** (1 / 300)), 1 - 0.025 ** (1 / 300))
+    )
     one = estimate_rows({**none, 0: {**none[0], "0/0": 1.0}}, span=1.0)
     # Bonett and Price: (n12 + 1) and (n21 + 1) of n + 2.
     p12, p21 = 2 / 302, 1 / 302
@@ -149,19 +175,28 @@ def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportio
 
 VALUES = st.floats(-1, 1).map(lambda value: round(value, 3))
 ROWS = st.dictionaries(
-    st.integers(0, 9), st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=2), min_size=2, max_size=6
+    st.integers(0, 9),
+    st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=2),
+    min_size=2,
+    max_size=6,
 )
 
 
 @given(ROWS)
 @settings(max_examples=80, deadline=None)
-def test_an_interval_holds_its_value_has_a_width_and_turns_with_the_sign(rows: dict[int, dict[str, float]]) -> None:
+def test_an_interval_holds_its_value_has_a_width_and_turns_with_the_sign(
+    rows: dict[int, dict[str, float]],
+) -> None:
     for span in (None, 1.0):
         effect = estimate_rows(rows, span=span)
         assert effect.low <= effect.value <= effect.high
         assert effect.half_width > 0
-        turned = estimate_rows({s: {u: -v for u, v in units.items()} for s, units in rows.items()}, span=span)
-        assert (turned.value, turned.low, turned.high) == pytest.approx((-effect.value, -effect.high, -effect.low))
+        turned = estimate_rows(
+            {s: {u: -v for u, v in units.items()} for s, units in rows.items()}, span=span
+        )
+        assert (turned.value, turned.low, turned.high) == pytest.approx(
+            (-effect.value, -effect.high, -effect.low)
+        )
         backwards = estimate_rows(dict(reversed(list(rows.items()))), span=span)
         assert (backwards.low, backwards.high) == pytest.approx((effect.low, effect.high))
 
@@ -180,7 +215,10 @@ def test_planted_effects_are_found_and_what_is_not_there_is_not(num_seeds: int) 
             rows = []
             for _ in range(num_seeds):
                 drift = SEED_SPREAD * rng.standard_normal()
-                solved = rng.binomial(SAMPLES, np.clip([ability, ability + gains + drift], 0, 1)) / SAMPLES
+                solved = (
+                    rng.binomial(SAMPLES, np.clip([ability, ability + gains + drift], 0, 1))
+                    / SAMPLES
+                )
                 rows.append((solved[1] - solved[0]) @ weights)
             found = estimate_effect(np.stack(rows), num_problems=PROBLEMS)
             verdicts[effect][judge(found, "higher").verdict] += 1
@@ -210,8 +248,12 @@ def test_more_seeds_never_lead_from_supported_to_contradicted(
         effect = Effect(truth, truth - half, truth + half, num_seeds, 0, (truth,), num_seeds - 1)
         result = judge(effect, direction, least, paper)
         seen.append(result.verdict)
-        low, high = (-effect.high, -effect.low) if direction == "lower" else (effect.low, effect.high)
-        is_on_claimed_side = -least < effect.low and effect.high < least if direction == "same" else low > 0
+        low, high = (
+            (-effect.high, -effect.low) if direction == "lower" else (effect.low, effect.high)
+        )
+        is_on_claimed_side = (
+            -least < effect.low and effect.high < least if direction == "same" else low > 0
+        )
         (adjusted,) = adjust_verdicts({"x": result}, num_claims=34).values()
         for verdict in (result.verdict, adjusted.verdict):
             assert not (is_on_claimed_side and verdict is CONTRADICTED)
@@ -224,9 +266,13 @@ def test_more_seeds_never_lead_from_supported_to_contradicted(
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
-def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(num_seeds: int) -> None:
+def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(
+    num_seeds: int,
+) -> None:
     rng, spread = np.random.default_rng(num_seeds), 0.015
-    effects = [estimate_effect(LEAST + spread * rng.standard_normal((num_seeds, 1))) for _ in range(2000)]
+    effects = [
+        estimate_effect(LEAST + spread * rng.standard_normal((num_seeds, 1))) for _ in range(2000)
+    ]
     assert 0.935 <= sum(effect.low <= LEAST <= effect.high for effect in effects) / 2000 <= 0.965
     typical = math.sqrt(sum(effect.half_width**2 for effect in effects) / 2000)
     assert typical == pytest.approx(expected_half_width(spread, num_seeds), rel=0.05)

@@ -85,7 +85,11 @@ def measurement(tmp_path: Path) -> Measurement:
         ({"settings": {"gane": 1.0}}, ConfigError, "has no option 'gane'; did you mean gain?"),
         ({"settings": {"gain": "much"}}, ConfigError, "option gain = 'much'"),
         ({"function": "nowhere.py:measure"}, ConfigError, "file nowhere.py does not exist"),
-        ({"settings": {"broken": "middle"}}, DataError, "yielded 'score' at 'middle'; the study names the metrics"),
+        (
+            {"settings": {"broken": "middle"}},
+            DataError,
+            "yielded 'score' at 'middle'; the study names the metrics",
+        ),
         (
             {"metrics": {"score": {"says": "s", "unit": "share"}, "reached": {"says": "r"}}},
             DataError,
@@ -94,11 +98,17 @@ def measurement(tmp_path: Path) -> Measurement:
     ],
 )
 def test_what_is_wrong_with_a_measurement_is_one_line(
-    change: dict[str, object], error: type[Exception], told: str, measurement: Measurement, tmp_path: Path
+    change: dict[str, object],
+    error: type[Exception],
+    told: str,
+    measurement: Measurement,
+    tmp_path: Path,
 ) -> None:
     wrong = Measurement.model_validate(measurement.model_dump() | change)
     with pytest.raises(error) as caught:
-        run_measurement(Work("s", "score", 3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"), wrong)
+        run_measurement(
+            Work("s", "score", 3, load_config(TrainConfig, [RECIPE]), tmp_path / "work"), wrong
+        )
     assert told in str(caught.value)
     assert not (tmp_path / "work" / "summary.json").exists()
 
@@ -112,12 +122,19 @@ def write_study(folder: Path, function: str = FUNCTION, text: str = STUDY) -> Pa
 
 def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> None:
     def place(function: str = FUNCTION, text: str = STUDY) -> Path:
-        works = plan_work(load_study(write_study(tmp_path, function, text)), scale=QUICK, root=tmp_path, code="code")
+        works = plan_work(
+            load_study(write_study(tmp_path, function, text)),
+            scale=QUICK,
+            root=tmp_path,
+            code="code",
+        )
         assert len({work.folder for work in works}) == len(works) == 7
         return works[0].folder
 
     assert place() == place(text=STUDY.replace("Does a higher", "Does any higher"))
-    keys = STUDY.replace("[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]")
+    keys = STUDY.replace(
+        "[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]"
+    )
     folders = {place(), place(text=STUDY.replace("gain = 0.5", "gain = 1.0")), place(text=keys)}
     assert len({*folders, place(function=FUNCTION.replace("0.2", "0.3"))}) == 4
 
@@ -136,8 +153,17 @@ def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
         histories[level] = {0: (history := read_history(run))}
         doses.append(fmean(step.masked_share for step in history.steps[:3]))
         lengths.append(history.evaluations[1].length_mean)
-    study = {"question": "q", "done": "d", "next": "n", "factor": "f", "baseline": "b.toml", "seeds": [0, 1, 2]}
-    asked = Study.model_validate({**study, "reference": "none", "levels": {name: {} for name in levels}})
+    study = {
+        "question": "q",
+        "done": "d",
+        "next": "n",
+        "factor": "f",
+        "baseline": "b.toml",
+        "seeds": [0, 1, 2],
+    }
+    asked = Study.model_validate(
+        {**study, "reference": "none", "levels": {name: {} for name in levels}}
+    )
     contrast = Contrast(metric="heldout_length", feature="at 3/6", of=levels, dose="masked")
     effect = measure_contrast(contrast, asked, histories)
     assert effect is not None
@@ -163,7 +189,11 @@ def test_a_study_of_measurements_is_never_done_twice(
     assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 7
     told = json.loads(call("--report", "--json"))
     effect = told["studies"]["study"]["effects"][told["claims"][0]["primary"]]
-    assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == ("supported", 7, 140)
+    assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == (
+        "supported",
+        7,
+        140,
+    )
     call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** Supported: a higher level scores more (T2)." in page
@@ -177,40 +207,69 @@ def test_two_studies_may_call_their_own_claims_alike(
     text = STUDY.replace('id = "T2"', 'id = "X1"').replace("recipe.toml", "../recipe.toml")
     own = write_study(tmp_path / "studies", text=text)
     (tmp_path / "studies" / "recipe.toml").rename(tmp_path / "recipe.toml")
-    (tmp_path / "studies" / "idle.toml").write_text(own.read_text().replace("gain = 0.5", "gain = 0.0"))
+    (tmp_path / "studies" / "idle.toml").write_text(
+        own.read_text().replace("gain = 0.5", "gain = 0.0")
+    )
     main(["study", "--all", "--quick", "--jobs", "1"])
     capsys.readouterr()
     main(["study", "--all", "--quick", "--report", "--json"])
     claims = json.loads(capsys.readouterr().out)["claims"]
-    assert {one["study"]: one["verdict"] for one in claims} == {"idle": "contradicted", "study": "supported"}
+    assert {one["study"]: one["verdict"] for one in claims} == {
+        "idle": "contradicted",
+        "study": "supported",
+    }
     main(["study", "--all", "--quick", "--report", "-o", "pages"])
     assert (tmp_path / "pages" / "README.md").read_text().count("| X1 | ") == 2
 
 
-def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_study(tmp_path: Path) -> None:
+def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_study(
+    tmp_path: Path,
+) -> None:
     trouble = """    assert work.seed, "no luck"
     if (work.folder / "pid").exists(): os._exit(1)
     if work.seed == 1: (work.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
     source ="""
-    write_study(tmp_path, FUNCTION.replace("import random", "import os, random, time").replace("    source =", trouble))
-    command = [sys.executable, "-m", "microcoder", "study", "study.toml", "--quick", "--runs", "runs", "--jobs", "1"]
+    write_study(
+        tmp_path,
+        FUNCTION.replace("import random", "import os, random, time").replace(
+            "    source =", trouble
+        ),
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "microcoder",
+        "study",
+        "study.toml",
+        "--quick",
+        "--runs",
+        "runs",
+        "--jobs",
+        "1",
+    ]
     study = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while not (found := [path for path in tmp_path.glob("runs/*/*/pid") if path.read_text()]):
         assert study.poll() is None
         time.sleep(0.1)
     study.send_signal(signal.SIGINT)
-    assert "study, score, seed 0: FAILED: AssertionError: no luck" in study.communicate(timeout=60)[1]
+    assert (
+        "study, score, seed 0: FAILED: AssertionError: no luck" in study.communicate(timeout=60)[1]
+    )
     assert study.returncode == 130
     with pytest.raises(ProcessLookupError):
         os.kill(int(found[0].read_text()), 0)
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    again = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
     assert "the process of study, score, seed 1 died" in again.stderr
     assert again.returncode == 2
 
 
 def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> None:
     check = 'check = { measurement = "score", metric = "reached", of = ["high"] }\n'
-    (tmp_path / "study.toml").write_text(STUDY.replace('family = "measuring"', f'family = "mechanism"\n{check}'))
+    (tmp_path / "study.toml").write_text(
+        STUDY.replace('family = "measuring"', f'family = "mechanism"\n{check}')
+    )
     study = load_study(tmp_path / "study.toml")
     (claim,) = study.claims
     assert claim.primary is not None

@@ -23,7 +23,9 @@ RULES = {"none": {}, "all": {"algorithm.masking.kind": "all"}}
 
 
 @pytest.fixture(scope="module")
-def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[MeasuredValue]]:
+def taken(
+    tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[MeasuredValue]]:
     """The folder and the rows of one step under no mask and under the full one."""
     folder = tmp_path_factory.mktemp("steps")
     layer = {
@@ -36,7 +38,11 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
             "gradient_checkpointing": False,
         },
         "problems": {"kind": "micro", "num_train": 48, "num_heldout": 8, "tiers": ["easy"]},
-        "rollout": {"num_samples": 8, "max_response_tokens": 28, "temperature": {"kind": "constant", "value": 1.0}},
+        "rollout": {
+            "num_samples": 8,
+            "max_response_tokens": 28,
+            "temperature": {"kind": "constant", "value": 1.0},
+        },
         "batch": {"train_batch_size": 48, "ppo_mini_batch_size": 48, "micro_batch_rollouts": 64},
         "optimizer": {"learning_rate": 1e-3, "warmup_steps": 0},
         "algorithm.masking.kind": "none",
@@ -48,7 +54,9 @@ def taken(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     return folder, list(step_under_rules(Work("masks", "one_step", 0, config, folder), rules=RULES))
 
 
-def test_a_mask_moves_truncated_responses_and_its_reach_is_reported(taken: tuple[Path, list[MeasuredValue]]) -> None:
+def test_a_mask_moves_truncated_responses_and_its_reach_is_reported(
+    taken: tuple[Path, list[MeasuredValue]],
+) -> None:
     folder, rows = taken
     found = {(row.metric, row.level): row.value for row in rows}
     unmasked = read_rollouts(RunDirectory(folder / "none").rollout_file(1))
@@ -66,8 +74,12 @@ def test_a_shift_is_the_difference_of_two_log_probabilities(
     run = RunDirectory(folder / "none")
     samples = read_rollouts(run.evaluation_file(0))
     shifts = measure_shifts(tiny_checkpoint, run.model, samples)
-    assert contrast_length(shifts) == next(r.value for r in rows if (r.metric, r.level) == ("length_shift", "none"))
-    assert {shift.change for shift in measure_shifts(tiny_checkpoint, tiny_checkpoint, samples)} == {0.0}
+    assert contrast_length(shifts) == next(
+        r.value for r in rows if (r.metric, r.level) == ("length_shift", "none")
+    )
+    assert {
+        shift.change for shift in measure_shifts(tiny_checkpoint, tiny_checkpoint, samples)
+    } == {0.0}
 
     shift = max(shifts, key=lambda s: len(s.response.token_ids))
     tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
@@ -88,19 +100,31 @@ TIDY = "```python\n{}```"
 
 
 def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
-    keys = {"problems.num_train": 64, "problems.num_heldout": 4, "evaluator.workers": 1, "problems.tiers": ["easy"]}
+    keys = {
+        "problems.num_train": 64,
+        "problems.num_heldout": 4,
+        "evaluator.workers": 1,
+        "problems.tiers": ["easy"],
+    }
     config = load_config(TrainConfig, [ROOT / "recipes" / "lab" / "layouts.toml"], layers=[keys])
-    problem = next(t.problem for t in load_tasks(config).train if t.problem.tests[0].output.strip().isdigit())
+    problem = next(
+        t.problem for t in load_tasks(config).train if t.problem.tests[0].output.strip().isdigit()
+    )
     answers = {test.input: test.output.strip() for test in problem.tests}
     table = f"import sys\nfound = {answers!r}[sys.stdin.read()]\n"
     right, padded = table + "print(found)\n", table + "print(' ' + found + ' ')\n"
     programs = [right, padded, "print('none')\n", right]
-    rollouts = [Rollout(problem.id, problem.statement, TIDY.format(code), (1, 2), False) for code in programs]
+    rollouts = [
+        Rollout(problem.id, problem.statement, TIDY.format(code), (1, 2), False)
+        for code in programs
+    ]
     run = RunDirectory(tmp_path / "run")
     with Judge(workers=1) as judge:
         (samples,) = score_heldout([rollouts], [problem], judge=judge)
     for step, kept in ((1, samples), (2, [samples[0], samples[2], samples[3]])):
-        write_rollouts(run.rollout_file(step), [rollout_row(one, step=step, temperature=1.0) for one in kept])
+        write_rollouts(
+            run.rollout_file(step), [rollout_row(one, step=step, temperature=1.0) for one in kept]
+        )
 
     work = Work("s", "gap", 3, config, tmp_path / "own", runs={"robust": run.root})
     found = {(row.metric, row.level): (row.unit, row.value) for row in judge_both_ways(work)}
@@ -111,6 +135,8 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
         ("gap", "late"): ("seed3", 0.0),
     }
 
-    strict = load_config(TrainConfig, layers=[config.model_dump(mode="json"), {"evaluator.comparison": "strict"}])
+    strict = load_config(
+        TrainConfig, layers=[config.model_dump(mode="json"), {"evaluator.comparison": "strict"}]
+    )
     with pytest.raises(DataError, match="was trained with comparison = 'strict', not robust"):
         list(judge_both_ways(replace(work, config=strict)))

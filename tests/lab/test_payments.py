@@ -45,7 +45,9 @@ options = { kind = "systematic", false_accepts = 0.2, pattern = "{seed}" }
 
 
 @pytest.fixture(scope="module")
-def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, dict[str, Work]]:
+def finished(
+    tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Study, dict[str, Work]]:
     """The runs of one seed, done as a process of `microcoder study` does them."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "baseline.toml").write_text(BASELINE.replace("CHECKPOINT", str(tiny_checkpoint)))
@@ -54,7 +56,9 @@ def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
     chosen = {run.name: run for run in plan_work(study, scale=MICRO, root=root) if run.seed == 1}
     for run in chosen.values():
         _do(run, [])
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # between two works such a process has none
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # between two works such a process has none
     assert missing_work([*chosen.values()]) == []
     assert not any(RunDirectory(run.folder).checkpoints.exists() for run in chosen.values())
     return study, chosen
@@ -67,14 +71,26 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
     study, runs = finished
     noisy = runs["systematic false accepts, 20 %"]
     assert noisy.config.rewards[0].options["pattern"] == 1
-    rows = [row for step in (1, 2) for row in read_rollouts(RunDirectory(noisy.folder).rollout_file(step))]
+    rows = [
+        row
+        for step in (1, 2)
+        for row in read_rollouts(RunDirectory(noisy.folder).rollout_file(step))
+    ]
     assert any(row["program"] for row in rows)
     for row in rows:
         is_right, code = row["verdict"] == "accepted", row["program"]
-        assert row["reward"] == float(is_right or (code is not None and place_program(code, 1) < 0.2))
+        assert row["reward"] == float(
+            is_right or (code is not None and place_program(code, 1) < 0.2)
+        )
     paid = read_paid_runs(study, study.path.parent / "runs")
     clean = paid[0].steps[0]
-    assert (clean.step, clean.num_scored, clean.paid_wrong, clean.unpaid_right, clean.all_tricks) == (1, 16, 0, 0, 0)
+    assert (
+        clean.step,
+        clean.num_scored,
+        clean.paid_wrong,
+        clean.unpaid_right,
+        clean.all_tricks,
+    ) == (1, 16, 0, 0, 0)
     write_payments(paid, tmp_path / "payments.csv")
     assert load_payments(tmp_path / "payments.csv") == paid
     fate = report_fate(study, paid, output=tmp_path)
@@ -83,17 +99,25 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
         read_paid_runs(study, tmp_path)
 
 
-@pytest.mark.parametrize(("page", "report"), [("reward-hacking", report_hacking), ("noisy-judge", report_errors)])
-def test_published_tables_and_figures_are_what_their_runs_paid_for(page: str, report: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "report"), [("reward-hacking", report_hacking), ("noisy-judge", report_errors)]
+)
+def test_published_tables_and_figures_are_what_their_runs_paid_for(
+    page: str, report: Any, tmp_path: Path
+) -> None:
     name, published = page.replace("-", "_"), ROOT / "docs" / "insights"
     paid = load_payments(published / f"{name}-payments.csv")
-    made = report(load_study(ROOT / f"studies/judges/{name}.toml"), paid, output=tmp_path).splitlines()
+    made = report(
+        load_study(ROOT / f"studies/judges/{name}.toml"), paid, output=tmp_path
+    ).splitlines()
     text = (published / f"{page}.md").read_text()
     shown = text[text.index(made[0]) :].partition("\n\n")[0].splitlines()
     assert len(shown) > 8
     assert {*shown} <= {*made}
     # Another processor adds in another order, which a curve's last digit may show.
-    drawn, shown = (ElementTree.parse(folder / f"{name}.svg").findtext(DESC) for folder in (tmp_path, published))
+    drawn, shown = (
+        ElementTree.parse(folder / f"{name}.svg").findtext(DESC) for folder in (tmp_path, published)
+    )
     assert drawn == shown is not None
 
 
@@ -108,7 +132,16 @@ def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:
     rows = [dict(zip(("reward", "verdict", "program"), values, strict=True)) for values in paid]
     payments = count_payments(rows, step=3)
     assert payments is not None
-    assert (payments.step, payments.num_scored, payments.reward, payments.accuracy) == (3, 4, 0.5, 0.5)
-    assert (payments.paid_wrong, payments.unpaid_right, payments.tricks) == (0.25, 0.25, {"exit": 0.25})
+    assert (payments.step, payments.num_scored, payments.reward, payments.accuracy) == (
+        3,
+        4,
+        0.5,
+        0.5,
+    )
+    assert (payments.paid_wrong, payments.unpaid_right, payments.tricks) == (
+        0.25,
+        0.25,
+        {"exit": 0.25},
+    )
     assert (payments.alike, count_payments([*rows, rows[0]], step=3).alike) == (1 / 2, 2 / 3)  # pyrefly: ignore
     assert count_payments(rows[-1:], step=3) is None

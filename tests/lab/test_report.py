@@ -23,7 +23,14 @@ SMALL = Recipe(num_steps=6, evaluate_every=3, num_heldout=18)
 
 def manifest(mask: str, problems: str = "aa") -> dict[str, Any]:
     return {
-        "command": ["microcoder", "train", "-c", "recipes/micro/config.toml", "--run-dir", "runs/my demo"],
+        "command": [
+            "microcoder",
+            "train",
+            "-c",
+            "recipes/micro/config.toml",
+            "--run-dir",
+            "runs/my demo",
+        ],
         "problems": {"num_train": 64, "num_heldout": 18, "digest": problems},
         "config": {
             "model": {"kind": "micro", "warm_start": {"num_layers": 3, "hidden_size": 96}},
@@ -68,18 +75,34 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> Non
     assert history.before is not None
     assert history.after is not None
     headline = told["headline"]
-    assert headline["figures"] == [f"{100 * e.accuracy:.1f} %" for e in (history.before, history.after)]
+    assert headline["figures"] == [
+        f"{100 * e.accuracy:.1f} %" for e in (history.before, history.after)
+    ]
     assert "after 6 steps: 18 problems, 4 samples each" in headline["text"]
     assert re.fullmatch(r"\+\d+\.\d \([^0-9]\d+\.\d to \+\d+\.\d\)", headline["difference"][0])
     assert (headline["difference"][1], headline["finding"]) == ("up", "")
-    assert list(rows_of(told, "before-after"))[:5] == ["all problems", "easy", "medium", "hard", "pass@4"]
+    assert list(rows_of(told, "before-after"))[:5] == [
+        "all problems",
+        "easy",
+        "medium",
+        "hard",
+        "pass@4",
+    ]
     assert rows_of(told, "before-after")["all problems"][-1] == headline["difference"]
     num_wrong = history.after.outcomes["wrong_answer"]
-    assert rows_of(told, "before-after")["verdict wrong_answer"][2] == f"{num_wrong} ({100 * num_wrong / 72:.1f} %)"
+    assert (
+        rows_of(told, "before-after")["verdict wrong_answer"][2]
+        == f"{num_wrong} ({100 * num_wrong / 72:.1f} %)"
+    )
     assert (told["title"], told["state"]) == ("demo", "finished")
-    assert told["about"].startswith("6 training steps · started 2026-11-20T23:30:00+00:00 · 5.2 minutes of wall time")
+    assert told["about"].startswith(
+        "6 training steps · started 2026-11-20T23:30:00+00:00 · 5.2 minutes of wall time"
+    )
     assert told["about"].endswith("seed 0")
-    assert told["reproduce"] == f"git checkout {MANIFEST['git']['commit']}\n{' '.join(MANIFEST['command'])}"
+    assert (
+        told["reproduce"]
+        == f"git checkout {MANIFEST['git']['commit']}\n{' '.join(MANIFEST['command'])}"
+    )
     assert not any("unscored" in notice for notice in told["notices"])
 
 
@@ -98,8 +121,13 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
         )
         for step in history.steps
     ]
-    (jump, name, state), truncated, doses_line = describe_report(replace(history, steps=steps))["story"]
-    assert jump == "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
+    (jump, name, state), truncated, doses_line = describe_report(replace(history, steps=steps))[
+        "story"
+    ]
+    assert (
+        jump
+        == "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
+    )
     assert (name, state["step"], state["split"]) == ("rollouts of these steps", "3-4", "train")
     assert truncated[2]["truncated"] == "yes"
     assert " Of 18 masked, " in truncated[0]
@@ -109,8 +137,15 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
 
 
 def test_unscored_samples_are_counted_apart(tmp_path: Path) -> None:
-    told = told_of(write_run(tmp_path, Recipe(num_steps=3, evaluate_every=3, num_heldout=9, num_unscored_each=4)))
-    assert any(n.startswith("20 unscored samples: 12 in training, 4 before, 4 after.") for n in told["notices"])
+    told = told_of(
+        write_run(
+            tmp_path, Recipe(num_steps=3, evaluate_every=3, num_heldout=9, num_unscored_each=4)
+        )
+    )
+    assert any(
+        n.startswith("20 unscored samples: 12 in training, 4 before, 4 after.")
+        for n in told["notices"]
+    )
     assert "8 problems, 4 samples each" in told["headline"]["text"]
 
 
@@ -134,7 +169,10 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     first = run.read_evaluations()[0]
     append_row(run.evaluations, first | {"step": 7})
     told = told_of(copied)["headline"]
-    assert (told["difference"][1], told["finding"]) == ("flat", "The interval includes zero: no change is shown.")
+    assert (told["difference"][1], told["finding"]) == (
+        "flat",
+        "The interval includes zero: no change is shown.",
+    )
     run.metrics.unlink()
     run.evaluations.unlink()
     append_row(run.evaluations, first)
@@ -149,7 +187,9 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     assert (told["title"], told["reproduce"], told["tables"]) == ("new", "", [])
 
 
-def test_a_folder_that_is_no_run_or_is_damaged_is_one_clear_line(copied: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_or_is_damaged_is_one_clear_line(
+    copied: Path, tmp_path: Path
+) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(DataError, match="pass a folder that `microcoder train` or"):
             read_history(path)
@@ -160,13 +200,18 @@ def test_a_folder_that_is_no_run_or_is_damaged_is_one_clear_line(copied: Path, t
 
 def test_tiers_are_ordered_by_difficulty_then_by_name(runs: Path) -> None:
     history = read_history(runs / "demo")
-    step = replace(history.steps[0], accuracy_by_tier={"hard": 0.1, "zeta": 0.1, "easy": 0.1, "alpha": 0.1})
+    step = replace(
+        history.steps[0], accuracy_by_tier={"hard": 0.1, "zeta": 0.1, "easy": 0.1, "alpha": 0.1}
+    )
     assert replace(history, steps=[step], evaluations=[]).tiers == ["easy", "hard", "alpha", "zeta"]
 
 
 def test_a_run_says_what_it_was(runs: Path) -> None:
     history = read_history(runs / "ours")
-    assert describe_report(history)["title"] == "MicroCoder-GRPO on a tiny Qwen3 of 3 layers: the micro lab's chains"
+    assert (
+        describe_report(history)["title"]
+        == "MicroCoder-GRPO on a tiny Qwen3 of 3 layers: the micro lab's chains"
+    )
     config = history.manifest["config"] | {
         "model": {"kind": "hugging_face", "path": "Qwen/Qwen3-4B"},
         "problems": {"kind": "files", "train": "data/kodsport/train.jsonl"},
@@ -184,7 +229,9 @@ def test_arms_are_compared_on_the_same_problems_with_an_interval(runs: Path) -> 
     assert [table["id"] for table in told] == ["arms", "before-after"]
     assert told[0]["rows"][1][2][0].replace("−", "-").startswith(f"{change:+.1f} (")  # noqa: RUF001
     assert [row[0] for row in told[0]["rows"]] == ["MicroCoder-GRPO", "DAPO"]
-    assert told[0]["note"].endswith("The arms differ in: algorithm.masking.kind: conditional / none.")
+    assert told[0]["note"].endswith(
+        "The arms differ in: algorithm.masking.kind: conditional / none."
+    )
 
 
 def test_a_run_on_other_problems_is_refused(runs: Path, tmp_path: Path) -> None:
@@ -199,7 +246,10 @@ def test_a_run_on_other_problems_is_refused(runs: Path, tmp_path: Path) -> None:
         ({}, "MicroCoder-GRPO"),
         ({"masking": {"kind": "none"}}, "DAPO"),
         ({"masking": {"kind": "all"}}, "DAPO, masking all"),
-        ({"masking": {"kind": "all", "leave_out_of": "baseline"}}, "DAPO, masking all, left out of the baseline"),
+        (
+            {"masking": {"kind": "all", "leave_out_of": "baseline"}},
+            "DAPO, masking all, left out of the baseline",
+        ),
         ({"loss": "gspo", "masking": {"kind": "none"}}, "GSPO"),
         ({"loss": "cispo"}, "CISPO, masking conditional"),
         ({"advantage": "rloo", "masking": {"kind": "none"}}, "DAPO, advantage rloo"),
@@ -207,7 +257,11 @@ def test_a_run_on_other_problems_is_refused(runs: Path, tmp_path: Path) -> None:
         ({"loss": "grpo", "kl_coefficient": 0.001, "masking": {"kind": "none"}}, "GRPO"),
         ({"loss": "grpo", "masking": {"kind": "none"}}, "GRPO, no KL"),
         (
-            {"loss": {"kind": "dapo", "clip_high": 0.2}, "kl_coefficient": 0.01, "masking": {"kind": "none"}},
+            {
+                "loss": {"kind": "dapo", "clip_high": 0.2},
+                "kl_coefficient": 0.01,
+                "masking": {"kind": "none"},
+            },
             "DAPO, symmetric clip, KL",
         ),
         ({"group_filtering": "dynamic"}, "MicroCoder-GRPO, dynamic sampling"),

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.lab.studies.accuracy import estimate_accuracy, estimate_difference, pass_at_k, wilson_interval
+from microcoder.lab.studies.accuracy import (
+    estimate_accuracy,
+    estimate_difference,
+    pass_at_k,
+    wilson_interval,
+)
 
 SAMPLES = st.lists(st.sampled_from([True, False, None]), max_size=5)
 SOLVED = st.dictionaries(st.text(max_size=4), SAMPLES, max_size=12)
@@ -13,7 +18,9 @@ SOLVED = st.dictionaries(st.text(max_size=4), SAMPLES, max_size=12)
 
 @given(SOLVED)
 @settings(max_examples=40, deadline=None)
-def test_an_accuracy_lies_in_its_interval_and_both_between_zero_and_one(solved: dict[str, list[bool | None]]) -> None:
+def test_an_accuracy_lies_in_its_interval_and_both_between_zero_and_one(
+    solved: dict[str, list[bool | None]],
+) -> None:
     estimate = estimate_accuracy(solved)
     scored = [[s for s in samples if s is not None] for samples in solved.values()]
     means = [sum(samples) / len(samples) for samples in scored if samples]
@@ -53,7 +60,10 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for _ in range(100):
         chances = [source.random() for _ in range(40)]
-        solved = {f"p{i}": [source.random() < chance for _ in range(4)] for i, chance in enumerate(chances)}
+        solved = {
+            f"p{i}": [source.random() < chance for _ in range(4)]
+            for i, chance in enumerate(chances)
+        }
         estimate = estimate_accuracy(solved)
         assert estimate is not None
         covered += estimate.low <= 0.5 <= estimate.high
@@ -63,7 +73,11 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 def test_pairing_finds_what_the_spread_between_problems_would_hide() -> None:
     before = {f"p{i}": [i < 20] * 4 for i in range(40)}
     after = {name: [True, *samples[1:]] for name, samples in before.items()}
-    gain, old, new = estimate_difference(before, after), estimate_accuracy(before), estimate_accuracy(after)
+    gain, old, new = (
+        estimate_difference(before, after),
+        estimate_accuracy(before),
+        estimate_accuracy(after),
+    )
     assert gain is not None
     assert old is not None
     assert new is not None
@@ -79,9 +93,13 @@ def test_none_or_all_solved_is_not_certainty(is_solved: bool, value: float) -> N
     assert (five.value, five.high - five.low) == (value, pytest.approx(0.5218, abs=1e-4))
 
 
-@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+@given(
+    st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
+)
 @settings(deadline=None)
-def test_pass_at_k_is_the_share_of_subsets_with_a_correct_sample(case: tuple[int, int, int]) -> None:
+def test_pass_at_k_is_the_share_of_subsets_with_a_correct_sample(
+    case: tuple[int, int, int],
+) -> None:
     num_samples, num_correct, k = case
     samples = [True] * num_correct + [False] * (num_samples - num_correct)
     subsets = [any(subset) for subset in itertools.combinations(samples, k)]
@@ -104,7 +122,9 @@ def test_pass_at_k_refuses_what_has_no_answer(case: tuple[int, int, int]) -> Non
         (0, 0, (0, 1)),
     ],
 )
-def test_wilson_gives_the_published_bounds(misses: int, asked: int, expected: tuple[float, float]) -> None:
+def test_wilson_gives_the_published_bounds(
+    misses: int, asked: int, expected: tuple[float, float]
+) -> None:
     assert wilson_interval(misses, asked) == pytest.approx(expected, abs=5e-5)
     low, high = wilson_interval(asked - misses, asked)
     assert (1 - high, 1 - low) == pytest.approx(expected, abs=5e-5)

@@ -27,7 +27,12 @@ def planned(name: str, scale: str) -> list[Work]:
 
 
 def test_every_insight_is_tested_once_or_says_why_it_cannot_be() -> None:
-    named = [claim.id for study in STUDIES.values() for claim in study.claims if not claim.id.startswith("X")]
+    named = [
+        claim.id
+        for study in STUDIES.values()
+        for claim in study.claims
+        if not claim.id.startswith("X")
+    ]
     assert sorted(named) == sorted(INSIGHTS)
     assert len(INSIGHTS) == 34
 
@@ -41,12 +46,16 @@ def test_levels_differ_in_what_they_say_and_seeds_in_the_seed(name: str, scale: 
     assert len({run.folder for run in runs}) == len(runs) == len(seeds) * len(study.levels)
     if not runs:
         return
-    base = flatten(next(r for r in runs if r.name == study.reference).config.model_dump(mode="json"))
+    base = flatten(
+        next(r for r in runs if r.name == study.reference).config.model_dump(mode="json")
+    )
     for run in runs[: len(study.levels)]:
         keys = flatten(run.config.model_dump(mode="json"))
         differing = {key for key in keys | base if keys.get(key) != base.get(key)}
         level, reference = study.levels[run.name], study.levels[study.reference]
-        said = {k for table in (level, reference) for t in (table.set, *table.at.values()) for k in t}
+        said = {
+            k for table in (level, reference) for t in (table.set, *table.at.values()) for k in t
+        }
         # `loss = "grpo"` says the kind, and with it its options.
         parts = {key.rpartition(".")[0] for key in said if key.endswith(".kind")} | said
         assert all(key in said or key.rpartition(".")[0] in parts for key in differing)
@@ -63,17 +72,28 @@ def test_work_that_studies_share_is_done_once() -> None:
     there = plan_work(STUDIES["002_evaluator"], scale=QUICK, root=Path("runs"), seeds_from=100)
     assert [work.seed + 100 for work in here] == [work.seed for work in there]
     assert not {work.folder for work in here} & {work.folder for work in there}
-    starts = [{work.config.model_dump()["model"]["warm_start"]["seed"] for work in works} for works in (here, there)]
+    starts = [
+        {work.config.model_dump()["model"]["warm_start"]["seed"] for work in works}
+        for works in (here, there)
+    ]
     assert starts == [{0}, {100}]
 
 
-def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems() -> None:
+def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems() -> (
+    None
+):
     strict, data = (
-        {work.name: load_tasks(work.config) for work in planned(name, QUICK) if not (work.seed or work.measurement)}
+        {
+            work.name: load_tasks(work.config)
+            for work in planned(name, QUICK)
+            if not (work.seed or work.measurement)
+        }
         for name in ("002_evaluator", "004_data")
     )
     checkers = {
-        level: [{task.problem.checker.type for task in split} for split in (tasks.train, tasks.heldout)]
+        level: [
+            {task.problem.checker.type for task in split} for split in (tasks.train, tasks.heldout)
+        ]
         for level, tasks in strict.items()
     }
     assert checkers == {"robust": [{"default"}, {"default"}], "strict": [{"exact"}, {"default"}]}
@@ -120,7 +140,9 @@ spread = { sd = 0.02, where = "pilot" }
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    (tmp_path / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\nnum_steps = 2\n')
+    (tmp_path / "recipe.toml").write_text(
+        'model.kind = "micro"\nproblems.kind = "micro"\nnum_steps = 2\n'
+    )
     (tmp_path / "study.toml").write_text(STUDY)
     return load_study(tmp_path / "study.toml")
 
@@ -144,11 +166,17 @@ def do(works: list[Work]) -> None:
 def test_a_level_may_name_the_seed(study: Study) -> None:
     study.path.write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
     runs = plan_work(load_study(study.path), scale=MICRO, root=study.path.parent)
-    seeds = [flatten(run.config.model_dump(mode="json"))["problems.seed"] for run in runs if run.name == "b"]
+    seeds = [
+        flatten(run.config.model_dump(mode="json"))["problems.seed"]
+        for run in runs
+        if run.name == "b"
+    ]
     assert seeds == [10, 11, 12, 13, 14, 15]
 
 
-def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(study: Study, tmp_path: Path) -> None:
+def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(
+    study: Study, tmp_path: Path
+) -> None:
     works = plan_work(study, scale="micro", root=tmp_path)
     runs = missing_work(works)
     assert named(runs) == [(level, seed) for seed in (10, 11, 12, 13, 14, 15) for level in "abc"]
@@ -167,7 +195,11 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(study: Stud
     [
         ('reference = "a"', 'reference = "d"', "d: no such level; levels are a, b, c"),
         ("seeds = [10, 11, 12, 13, 14, 15]", "seeds = [0, 1]", "must have 3 or more items"),
-        ('feature = "late"', 'feature = "last"', "no feature 'last'; use one of start, early, late"),
+        (
+            'feature = "late"',
+            'feature = "last"',
+            "no feature 'last'; use one of start, early, late",
+        ),
         ('id = "T2"', 'id = "T11"', "T11 is none of the 34"),
         ("check = { metric", "undecidable = 'r'\ncheck = { metric", "needs either `primary`"),
         ("spread = {", "# spread = {", "needs `spread`: measure it on a pilot"),
@@ -176,7 +208,11 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(study: Stud
         ('metric = "masked"', 'metric = "mask"', "no metric 'mask' of runs; use one of accuracy"),
         ('of = ["x"]', 'of = ["y"]', "T2: y: no such level; levels are x"),
         ('measurement = "of_a"', 'measurement = "push"', "no measurement 'push' in this study"),
-        ('measurement = "of_a"', 'measurement = "of_a", feature = "late"', "a measurement has no feature"),
+        (
+            'measurement = "of_a"',
+            'measurement = "of_a", feature = "late"',
+            "a measurement has no feature",
+        ),
         ("set = {", "at.huge = {", "levels set keys at huge, no scale"),
         ("question", "qestion", "qestion: unknown key"),
     ],
@@ -189,7 +225,9 @@ def test_a_wrong_study_is_one_clear_line(old: str, new: str, told: str, study: S
     assert "\n" not in str(error.value)
 
 
-def test_a_study_is_found_by_a_part_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_is_found_by_a_part_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "studies").mkdir()
     for name in ("001_first", "002_second"):
         (tmp_path / "studies" / f"{name}.toml").write_text(STUDY)
@@ -197,7 +235,9 @@ def test_a_study_is_found_by_a_part_of_its_name(tmp_path: Path, monkeypatch: pyt
     assert [study.name for study in find_studies(None)] == ["001_first", "002_second"]
     assert find_studies("second")[0].name == "002_second"
     for name, told in (("third", "no study"), ("00", "more than one study")):
-        with pytest.raises(ConfigError, match=f"{told} is called '{name}'; studies: 001_first, 002_second"):
+        with pytest.raises(
+            ConfigError, match=f"{told} is called '{name}'; studies: 001_first, 002_second"
+        ):
             find_studies(name)
 
 
@@ -213,7 +253,11 @@ def test_a_dry_run_says_what_the_seeds_can_show_and_at_full_scale_the_command_of
         main(["study", "temperature", "--scale", "qwen3-4b"])
     assert "add --dry-run to print their commands" in capsys.readouterr().err
     main(["study", "temperature", "--scale", "qwen3-4b", "--dry-run"])
-    lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("microcoder train")]
+    lines = [
+        shlex.split(line)
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("microcoder train")
+    ]
     runs = plan_work(find_studies("temperature")[0], scale="qwen3-4b", root=Path("runs/studies"))
     runs = [run for run in runs if run.measurement is None]
     assert [line[-1] for line in lines] == [str(run.folder) for run in runs]

@@ -24,9 +24,13 @@ ROOT = Path(__file__).parents[2]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Synthetic runs of three seeds of one study, all but one."""
     root = tmp_path_factory.mktemp("runs")
-    for run in plan_work(load_study(ROOT / "studies" / "007_batch_size.toml"), scale=QUICK, root=root):
+    for run in plan_work(
+        load_study(ROOT / "studies" / "007_batch_size.toml"), scale=QUICK, root=root
+    ):
         if run.seed < 3 and (run.name, run.seed) != ("32", 2):
-            write_run(run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed))
+            write_run(
+                run.folder, Recipe(num_steps=8, evaluate_every=2, num_heldout=12, seed=run.seed)
+            )
     return root
 
 
@@ -43,7 +47,18 @@ def folder(runs: Path, tmp_path: Path) -> Path:
 
 
 def report(folder: Path, name: str, *words: str) -> None:
-    main(["study", "--report", *words, "--quick", "--runs", str(folder / "runs"), "-o", str(folder / name)])
+    main(
+        [
+            "study",
+            "--report",
+            *words,
+            "--quick",
+            "--runs",
+            str(folder / "runs"),
+            "-o",
+            str(folder / name),
+        ]
+    )
 
 
 def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_the_records_beside_it(
@@ -54,13 +69,19 @@ def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_
     page = (folder / "a" / "007_batch_size.md").read_text()
     opening = page.split("## Claims")[0]
     words = ["Asked", "Done", "Seen", "Next"]
-    assert [line.split(":**")[0].strip("*") for line in opening.splitlines() if line.startswith("**")] == words
+    assert [
+        line.split(":**")[0].strip("*") for line in opening.splitlines() if line.startswith("**")
+    ] == words
     assert opening.count("](007_batch_size-figure.svg)") == page.count(".svg)") == 1
     ElementTree.parse(folder / "a" / "007_batch_size-figure.svg")
     # The same seeds pretend the same learning, so the setting changed nothing.
     assert "**Seen:** Cannot appear here: " in opening
     assert "| **B1** | " in page.split("## What was compared")[1]
-    for part in ("- **B1** cannot appear here, ", "| 2 of at most 10 |", "batch.train_batch_size = "):
+    for part in (
+        "- **B1** cannot appear here, ",
+        "| 2 of at most 10 |",
+        "batch.train_batch_size = ",
+    ):
         assert part in page
     assert "microcoder study 007_batch_size --quick" in page
     records = folder / "a" / "007_batch_size-records.tar.xz"
@@ -68,11 +89,25 @@ def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_
     # Whatever the recipe has become since: the records say which run is which.
     for run in (folder / "runs").glob("*/seed*"):
         shutil.rmtree(run)
-    main(["study", "--report", "batch_size", "--quick", "--runs", str(records), "-o", str(folder / "b")])
+    main(
+        [
+            "study",
+            "--report",
+            "batch_size",
+            "--quick",
+            "--runs",
+            str(records),
+            "-o",
+            str(folder / "b"),
+        ]
+    )
     for name in (records.name, "007_batch_size.md", "007_batch_size-figure.svg"):
         assert (folder / "b" / name).read_bytes() == (folder / "a" / name).read_bytes()
     records.write_bytes(records.read_bytes()[:-1])
-    for path, told in ((records, "holds no records of a study"), (Path("README.md"), "or a folder of runs")):
+    for path, told in (
+        (records, "holds no records of a study"),
+        (Path("README.md"), "or a folder of runs"),
+    ):
         with pytest.raises(SystemExit):
             main(["study", "--report", "batch_size", "--quick", "--runs", str(path)])
         assert told in capsys.readouterr().err
@@ -90,22 +125,44 @@ def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> N
     verdicts = {claim["id"]: claim["verdict"] for claim in results["claims"]}
     assert set(INSIGHTS) <= set(verdicts)
     assert (verdicts["B3"], verdicts["T1"]) == ("cannot appear here", "not run")
-    first, second = ({p.name: p.read_bytes() for p in sorted((folder / name).iterdir())} for name in ("a", "b"))
+    first, second = (
+        {p.name: p.read_bytes() for p in sorted((folder / name).iterdir())} for name in ("a", "b")
+    )
     assert first == second
 
 
-@pytest.mark.parametrize("name", ["all", "rate_and_fate", *(p.stem for p in ROOT.glob("studies/registered/*.toml"))])
+@pytest.mark.parametrize(
+    "name", ["all", "rate_and_fate", *(p.stem for p in ROOT.glob("studies/registered/*.toml"))]
+)
 def test_published_pages_are_what_their_records_say(name: str, tmp_path: Path) -> None:
     published = ROOT / "docs" / "insights"
-    typed = ["--all", "--quick"] if name == "all" else map(str, Path("studies").glob(f"*/{name}.toml"))
-    main(["study", *typed, "--report", "--runs", f"{published}/{name}-records.tar.xz", "-o", str(tmp_path)])
+    typed = (
+        ["--all", "--quick"] if name == "all" else map(str, Path("studies").glob(f"*/{name}.toml"))
+    )
+    main(
+        [
+            "study",
+            *typed,
+            "--report",
+            "--runs",
+            f"{published}/{name}-records.tar.xz",
+            "-o",
+            str(tmp_path),
+        ]
+    )
     # Another processor adds in another order, which a curve's last digit may show.
-    written = {path.name: path.read_text() for path in tmp_path.iterdir() if path.suffix in (".md", ".json")}
+    written = {
+        path.name: path.read_text()
+        for path in tmp_path.iterdir()
+        if path.suffix in (".md", ".json")
+    }
     assert len(written) == (10 if name == "all" else 1)
     assert [page for page, text in written.items() if text != (published / page).read_text()] == []
 
 
-def test_without_runs_it_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_runs_it_says_what_to_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
         report(tmp_path, "a", "batch_size")
@@ -119,12 +176,17 @@ def test_a_figure_is_whole_xml_with_a_text_alternative_and_no_date() -> None:
     text, time_E = "$x^{<b>&amp; is higher", np.linspace(0, 1, 5)
     seeds = [MetricSeries(time_E, time_E[:, None] * slope) for slope in (0.1, 0.2, 0.4)]
     levels, before = {text: seeds, "b": seeds[:1]}, dict(mpl.rcParams)
-    chart, again = (draw_curves("name", "accuracy", levels, reference="b", num_steps=8) for _ in range(2))
+    chart, again = (
+        draw_curves("name", "accuracy", levels, reference="b", num_steps=8) for _ in range(2)
+    )
     assert (chart, dict(mpl.rcParams)) == (again, before)
     assert not re.search(r"<metadata|20\d\d-\d\d-\d\d|matplotlib v", chart.svg)
     root, svg = ElementTree.fromstring(chart.svg), "{http://www.w3.org/2000/svg}"
     assert root.attrib["role"] == "img"
-    assert (root.findtext(f"{svg}title"), root.findtext(f"{svg}desc")) == (chart.title, chart.description)
+    assert (root.findtext(f"{svg}title"), root.findtext(f"{svg}desc")) == (
+        chart.title,
+        chart.description,
+    )
     assert chart.title == LABELS["accuracy"]
     assert text in chart.description
     ids = re.findall(r'\bid="([^"]+)"', chart.svg)

@@ -28,16 +28,22 @@ class KeyedSampling(MicroCoderTrainer):
     """Samples as the transformers rollout of verl's tests does."""
 
     @torch.no_grad()
-    def _generate_single_turn(self, prompt_ids: Any, *_: Any, **__: Any) -> tuple[list[list[int]], Any]:
+    def _generate_single_turn(
+        self, prompt_ids: Any, *_: Any, **__: Any
+    ) -> tuple[list[list[int]], Any]:
         model, limit = self.model, self.max_completion_length
         assert model is not None
         assert limit is not None
         chats = [task.prompt.as_chat() for task in self.train_tasks.values()]
-        names = dict(zip(map(tuple, encode_chats(self.tokenizer, chats, {})), self.train_tasks, strict=True))
+        names = dict(
+            zip(map(tuple, encode_chats(self.tokenizer, chats, {})), self.train_tasks, strict=True)
+        )
         seen, requests = Counter[str](), []
         for prompt in prompt_ids:
             name = names.get(tuple(prompt), f"held out {prompt}")
-            seed = sampling_seed(self.config.seed, step=self.steps_done + 1, problem_id=name, sample_index=seen[name])
+            seed = sampling_seed(
+                self.config.seed, step=self.steps_done + 1, problem_id=name, sample_index=seen[name]
+            )
             seen[name] += 1
             requests.append(SampleRequest(prompt, self.temperature, limit, seed))
         was_training = model.training

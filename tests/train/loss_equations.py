@@ -51,7 +51,8 @@ def policy_loss(
         divided: as of `reduce_rows`.
     """
     rows = [
-        token_losses(loss, now, then, advantage) + kl_coefficient * ((then - now).exp() - (then - now) - 1)
+        token_losses(loss, now, then, advantage)
+        + kl_coefficient * ((then - now).exp() - (then - now) - 1)
         for now, then, advantage in zip(logps, old, advantages, strict=True)
     ]
     kept = [row if counted else 0 * row for row, counted in zip(rows, counts, strict=True)]
@@ -75,7 +76,9 @@ def reduce_rows(
     return sums.sum() / tokens_per_update
 
 
-def token_losses(loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: float) -> torch.Tensor:
+def token_losses(
+    loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: float
+) -> torch.Tensor:
     """Return the loss of each token of a response, before any division."""
     ratios = (now - then).exp()
     mean_ratio = (now - then).mean().exp()
@@ -99,12 +102,17 @@ Rows = list[torch.Tensor]
 
 
 def read_responses(
-    model: Any, prompts: Sequence[torch.Tensor], responses: Sequence[torch.Tensor], temperature: float
+    model: Any,
+    prompts: Sequence[torch.Tensor],
+    responses: Sequence[torch.Tensor],
+    temperature: float,
 ) -> tuple[Rows, Rows]:
     """Return log-probs and entropies of each response's tokens, one at a time and without padding."""
     logps, entropies = [], []
     for prompt, response in zip(prompts, responses, strict=True):
-        logits = model(input_ids=torch.cat([prompt, response])[None]).logits[0, len(prompt) - 1 : -1]
+        logits = model(input_ids=torch.cat([prompt, response])[None]).logits[
+            0, len(prompt) - 1 : -1
+        ]
         shares = torch.log_softmax(logits / temperature, -1)
         logps.append(shares.gather(-1, response[:, None])[:, 0])
         entropies.append(-(shares.exp() * shares).sum(-1))
@@ -113,7 +121,10 @@ def read_responses(
 
 def largest_change(logps: Rows, old: Rows) -> float:
     """Return how far a ratio is from one."""
-    return max(float((now.detach() - then).exp().sub(1).abs().max()) for now, then in zip(logps, old, strict=True))
+    return max(
+        float((now.detach() - then).exp().sub(1).abs().max())
+        for now, then in zip(logps, old, strict=True)
+    )
 
 
 def gradient_error(model: Any, exact: Any) -> float:

@@ -47,13 +47,24 @@ SMALL = {
 
 
 def scored(
-    outcome: Outcome = Outcome.ACCEPTED, *, rollout: Rollout = ROLLOUT, advantage: float = 0.5, **changes: Any
+    outcome: Outcome = Outcome.ACCEPTED,
+    *,
+    rollout: Rollout = ROLLOUT,
+    advantage: float = 0.5,
+    **changes: Any,
 ) -> ScoredRollout:
     """Return a response whose only test that ran ended so, as `score_rollouts` returns it; any field may be another."""
     passed = outcome is Outcome.ACCEPTED
-    test = TestResult(outcome, 0.1, 0.2, 10.0, "exact" if passed else "", "" if passed else "2 is not 3")
-    verdict, reward = Verdict(outcome, (test,), 2), None if outcome is Outcome.SANDBOX_FAULT else float(passed)
-    return replace(ScoredRollout(rollout, Program("x\n"), verdict, reward, advantage, "", "easy", 1), **changes)
+    test = TestResult(
+        outcome, 0.1, 0.2, 10.0, "exact" if passed else "", "" if passed else "2 is not 3"
+    )
+    verdict, reward = (
+        Verdict(outcome, (test,), 2),
+        None if outcome is Outcome.SANDBOX_FAULT else float(passed),
+    )
+    return replace(
+        ScoredRollout(rollout, Program("x\n"), verdict, reward, advantage, "", "easy", 1), **changes
+    )
 
 
 def build_trainer(config: TrainConfig, run: Path, judge: Judge) -> MicroCoderTrainer:
@@ -73,7 +84,13 @@ def build_trainer(config: TrainConfig, run: Path, judge: Judge) -> MicroCoderTra
 
 def build_small(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
     """Return TRL's trainer of the smallest recipe with changes."""
-    keys = {**SMALL, "num_steps": "2", "problems.num_train": "16", "rollout.temperature.value": "0.9", **changes}
+    keys = {
+        **SMALL,
+        "num_steps": "2",
+        "problems.num_train": "16",
+        "rollout.temperature.value": "0.9",
+        **changes,
+    }
     config = load_config(TrainConfig, overrides={**keys, "model.path": str(checkpoint)})
     return build_trainer(config, run, judge)
 
@@ -86,7 +103,17 @@ def start_training(
         (config := run.parent / "empty.toml").touch()
     words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
     return subprocess.Popen(
-        [sys.executable, "-m", "microcoder", "train", "-c", str(config), "--run-dir", str(run), *words],
+        [
+            sys.executable,
+            "-m",
+            "microcoder",
+            "train",
+            "-c",
+            str(config),
+            "--run-dir",
+            str(run),
+            *words,
+        ],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -98,14 +125,26 @@ def finish(process: subprocess.Popen[str], run: Path) -> str:
     """Wait for the end of a training and return what it said."""
     said, _ = process.communicate(timeout=1500)
     log = run / "logs" / "verl.log"
-    assert process.returncode == 0, said + (log.read_text(errors="replace")[-4000:] if log.exists() else "")
+    assert process.returncode == 0, said + (
+        log.read_text(errors="replace")[-4000:] if log.exists() else ""
+    )
     return said
 
 
 @contextmanager
 def serving(*options: str) -> Iterator[str]:
     """Run `microcoder serve` as a training run wants it, and yield its address."""
-    command = [sys.executable, "-m", "microcoder", "serve", "--port", "0", "--workers", "1", "--no-self-test"]
+    command = [
+        sys.executable,
+        "-m",
+        "microcoder",
+        "serve",
+        "--port",
+        "0",
+        "--workers",
+        "1",
+        "--no-self-test",
+    ]
     command += ["--stop", "first_failure", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -131,7 +170,12 @@ def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
     """Return a step's rollouts without what is measured."""
     measured = ("cpu_seconds", "wall_seconds", "memory_mib")
     return [
-        {**row, "tests": [{k: v for k, v in test.items() if k not in measured} for test in row["tests"]]}
+        {
+            **row,
+            "tests": [
+                {k: v for k, v in test.items() if k not in measured} for test in row["tests"]
+            ],
+        }
         for row in read_rollouts(path)
     ]
 

@@ -32,15 +32,22 @@ def sampled(problem_id: str, *, every: int) -> Sampled:
 
 
 @pytest.mark.parametrize("max_rounds", [1, 2, 3, 9])
-def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_problems_end(max_rounds: int) -> None:
+def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_problems_end(
+    max_rounds: int,
+) -> None:
     asked: list[list[str]] = []
 
     def sample(problem_ids: Sequence[str]) -> list[Sampled]:
         asked.append(list(problem_ids))
         return [sampled(one, every=3) for one in problem_ids]
 
-    groups, left_out = sample_mixed_groups(sample, IDS[:6], all_ids=IDS, max_rounds=max_rounds, seed=1, step=2)
-    spares, all_asked = order_spares(IDS, asked=IDS[:6], seed=1, step=2), [one for names in asked for one in names]
+    groups, left_out = sample_mixed_groups(
+        sample, IDS[:6], all_ids=IDS, max_rounds=max_rounds, seed=1, step=2
+    )
+    spares, all_asked = (
+        order_spares(IDS, asked=IDS[:6], seed=1, step=2),
+        [one for names in asked for one in names],
+    )
     assert len(asked) <= max_rounds
     assert all_asked == [*IDS[:6], *spares][: len(all_asked)]
     assert sorted(one.problem_id for one in [*groups, *left_out]) == sorted(all_asked)
@@ -64,7 +71,9 @@ def test_processes_ask_equally_many_and_never_the_same() -> None:
 
     def sample(problem_ids: Sequence[str]) -> list[Sampled]:
         asked.append(list(problem_ids))
-        return [sampled(one, every=2) if asked[1:] else sampled(one, every=3) for one in problem_ids]
+        return [
+            sampled(one, every=2) if asked[1:] else sampled(one, every=3) for one in problem_ids
+        ]
 
     groups, left_out = sample_mixed_groups(
         sample, ["3", "7"], all_ids=IDS, max_rounds=2, seed=0, step=1, process=1, num_processes=2,
@@ -80,7 +89,12 @@ def test_processes_ask_equally_many_and_never_the_same() -> None:
 
 def test_fewer_spares_than_flat_groups_replace_as_many_as_they_can() -> None:
     groups, left_out = sample_mixed_groups(
-        lambda names: [sampled(one, every=19) for one in names], IDS[1:17], all_ids=IDS, max_rounds=5, seed=0, step=1
+        lambda names: [sampled(one, every=19) for one in names],
+        IDS[1:17],
+        all_ids=IDS,
+        max_rounds=5,
+        seed=0,
+        step=1,
     )
     assert {one.problem_id for one in groups[:2]} == {"0", "19"}
     assert [one.problem_id for one in groups[2:]] == IDS[3:17]
@@ -95,7 +109,8 @@ def test_problems_that_are_solved_half_of_the_time_are_asked() -> None:
     """Five problems at one half among others that are always, or never, solved."""
     halves = {"2", "5", "11", "12", "19"}
     counts = [
-        PassCount(8, one, *(100, 100) if one in halves else (200, 0) if int(one) % 2 else (0, 200)) for one in IDS
+        PassCount(8, one, *(100, 100) if one in halves else (200, 0) if int(one) % 2 else (0, 200))
+        for one in IDS
     ]
     assert set(choose(counts)) == halves
     assert set(choose(counts, number=len(IDS))) == set(IDS), "each once"
@@ -115,4 +130,6 @@ def test_what_was_seen_long_ago_is_forgotten() -> None:
 
 def test_unscored_samples_are_no_failures() -> None:
     verdicts = [("a", "accepted"), ("b", "sandbox_fault"), ("a", "no_code"), ("a", "sandbox_fault")]
-    assert count_passes([{"problem_id": n, "verdict": v} for n, v in verdicts], step=4) == [PassCount(4, "a", 1, 1)]
+    assert count_passes([{"problem_id": n, "verdict": v} for n, v in verdicts], step=4) == [
+        PassCount(4, "a", 1, 1)
+    ]

@@ -12,7 +12,9 @@ from microcoder.train.run.judging import TOKEN_VARIABLE, open_judge
 
 pytest.importorskip("fastapi")
 TOKEN = "a-token-for-tests-only"
-PROBLEM = Problem(id="double", tests=(TestCase(input="2\n", output="4\n"), TestCase(input="3\n", output="6\n")))
+PROBLEM = Problem(
+    id="double", tests=(TestCase(input="2\n", output="4\n"), TestCase(input="3\n", output="6\n"))
+)
 PROGRAMS = [
     Program("print(2 * int(input()))"),
     Program("print(2 + int(input()))"),
@@ -31,7 +33,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_gives_the_verdicts_of_this_process(
+    service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     problems = [PROBLEM] * len(PROGRAMS)
     with open_judge(EvaluatorConfig(workers=1)) as (judge, held):
@@ -42,14 +46,28 @@ def test_a_service_gives_the_verdicts_of_this_process(service: str, monkeypatch:
     assert [(v.outcome, v.tests_passed, len(v.tests)) for v in there] == [
         (v.outcome, v.tests_passed, len(v.tests)) for v in here
     ]
-    assert [str(v.outcome) for v in here] == ["accepted", "wrong_answer", "wrong_answer", "no_code", "runtime_error"]
+    assert [str(v.outcome) for v in here] == [
+        "accepted",
+        "wrong_answer",
+        "wrong_answer",
+        "no_code",
+        "runtime_error",
+    ]
 
 
-def test_what_cannot_be_judged_there_is_said_at_the_start(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_judged_there_is_said_at_the_start(
+    service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
-    with pytest.raises(ConfigError, match=TOKEN_VARIABLE), open_judge(EvaluatorConfig(backend=(service,))):
+    with (
+        pytest.raises(ConfigError, match=TOKEN_VARIABLE),
+        open_judge(EvaluatorConfig(backend=(service,))),
+    ):
         pass
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     another_rule = EvaluatorConfig(backend=(service,), stop="never")
-    with pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"), open_judge(another_rule):
+    with (
+        pytest.raises(ConfigError, match=r"--evaluator\.stop first_failure"),
+        open_judge(another_rule),
+    ):
         pass

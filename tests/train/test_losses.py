@@ -39,13 +39,20 @@ class FaultySandbox:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
 
-    def judge(self, programs: Sequence[Program], problems: Sequence[Problem], **options: Any) -> list[Verdict]:
+    def judge(
+        self, programs: Sequence[Program], problems: Sequence[Problem], **options: Any
+    ) -> list[Verdict]:
         verdicts = self._judge.judge(programs, problems, **options)
-        return [Verdict(Outcome.SANDBOX_FAULT, (), 0) if n % 5 == 3 else one for n, one in enumerate(verdicts)]
+        return [
+            Verdict(Outcome.SANDBOX_FAULT, (), 0) if n % 5 == 3 else one
+            for n, one in enumerate(verdicts)
+        ]
 
 
 @pytest.fixture(scope="module")
-def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MicroCoderTrainer]:
+def trainer(
+    tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MicroCoderTrainer]:
     with Judge(workers=1) as judge:
         changes = {"rollout.temperature.value": str(TEMPERATURE)}
         trainer = build_small(tiny_checkpoint, tmp_path_factory.mktemp("run"), judge, **changes)
@@ -60,7 +67,10 @@ def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: fl
         setattr(trainer.args, name, value)
     trainer.loss_type, trainer.beta = arguments["loss_type"], algorithm.kl_coefficient
     trainer.importance_sampling_level = arguments["importance_sampling_level"]
-    trainer.epsilon_low, trainer.epsilon_high = arguments.get("epsilon", 0.2), arguments.get("epsilon_high", 0.2)
+    trainer.epsilon_low, trainer.epsilon_high = (
+        arguments.get("epsilon", 0.2),
+        arguments.get("epsilon_high", 0.2),
+    )
     # `[trl] entropy_coef`.
     trainer.entropy_coef, trainer._entropy_bonus_enabled = entropy, entropy != 0
 
@@ -83,23 +93,35 @@ def advantages_by_hand(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -
     found = []
     for group in trainer._scored_P_G:
         has_no_baseline = [leave_out_of == "baseline" and bool(one.masked_why) for one in group]
-        rewards = [None if out else one.reward for one, out in zip(group, has_no_baseline, strict=True)]
-        known = torch.tensor([reward for reward in rewards if reward is not None], dtype=torch.float64)
-        std = 1.0 if algorithm.advantage == "dr_grpo" else float(known.std(correction=int(len(known) > 1))) + 1e-6
+        rewards = [
+            None if out else one.reward for one, out in zip(group, has_no_baseline, strict=True)
+        ]
+        known = torch.tensor(
+            [reward for reward in rewards if reward is not None], dtype=torch.float64
+        )
+        std = (
+            1.0
+            if algorithm.advantage == "dr_grpo"
+            else float(known.std(correction=int(len(known) > 1))) + 1e-6
+        )
         for one, reward in zip(group, rewards, strict=True):
             is_zero = reward is None or bool(one.masked_why) or len(known) < 2
             found.append(0.0 if is_zero else (reward - float(known.mean())) / std)
     return found
 
 
-def read_rows(model: Any, batch: Mapping[str, torch.Tensor], lengths: Sequence[int]) -> tuple[Rows, Rows]:
+def read_rows(
+    model: Any, batch: Mapping[str, torch.Tensor], lengths: Sequence[int]
+) -> tuple[Rows, Rows]:
     """Return log-probs and entropies of each response's tokens."""
     rows = zip(batch["prompt_ids"], batch["prompt_mask"].bool(), strict=True)
     responses = [ids[:length] for ids, length in zip(batch["completion_ids"], lengths, strict=True)]
     return read_responses(model, [ids[mask] for ids, mask in rows], responses, TEMPERATURE)
 
 
-def sample_step(trainer: MicroCoderTrainer, exact: Any, checkpoint: Path, algorithm: AlgorithmConfig) -> dict[str, Any]:
+def sample_step(
+    trainer: MicroCoderTrainer, exact: Any, checkpoint: Path, algorithm: AlgorithmConfig
+) -> dict[str, Any]:
     """Return a sampled and scored step of five problems, both models being at the weights that sampled it."""
     start = AutoModelForCausalLM.from_pretrained(checkpoint).state_dict()
     for model in (trainer.model, exact):
@@ -111,7 +133,9 @@ def sample_step(trainer: MicroCoderTrainer, exact: Any, checkpoint: Path, algori
     torch.manual_seed(1)
     rows = rows_of(trainer, 5)
     batch = trainer._generate_and_score_completions(rows)
-    assert [one.rollout.problem_id for one in samples_of(trainer)] == [row["problem_id"] for row in rows]
+    assert [one.rollout.problem_id for one in samples_of(trainer)] == [
+        row["problem_id"] for row in rows
+    ]
     return batch
 
 
@@ -129,7 +153,11 @@ CASES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
-    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    trainer: MicroCoderTrainer,
+    exact: Any,
+    tiny_checkpoint: Path,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With weights of the sampler, and, with its terms, an update later: to 1e-5, the trainer being in float32.
 
@@ -147,7 +175,10 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
         return plain(self, model, inputs)
 
     monkeypatch.setattr(GRPOTrainer, "_compute_loss", count_rows)
-    lengths, counts = [len(one.rollout.token_ids) for one in samples], [one.counts for one in samples]
+    lengths, counts = (
+        [len(one.rollout.token_ids) for one in samples],
+        [one.counts for one in samples],
+    )
     advantages = advantages_by_hand(trainer, algorithm)
     assert batch["advantages"].tolist() == pytest.approx(advantages, abs=1e-6)
     assert any(one.masked_why for one in samples)
@@ -170,7 +201,9 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
         trainer._compute_loss(model, dict(batch)).backward()
         logps, entropies = read_rows(exact, batch, lengths)
         kept = {"counts": counts, "kl_coefficient": coefficient, **divided}
-        counted_entropies = [row for row, is_counted in zip(entropies, counts, strict=True) if is_counted]
+        counted_entropies = [
+            row for row, is_counted in zip(entropies, counts, strict=True) if is_counted
+        ]
         loss = policy_loss(algorithm.loss, logps, old, advantages, **kept)
         (loss - entropy * torch.cat(counted_entropies).mean()).backward()
         assert gradient_error(model, exact) < 1e-5
@@ -197,9 +230,14 @@ def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(
     least = torch.quantile(torch.cat(entropies).detach(), 0.75)
     rows = [
         token_losses(algorithm.loss, now, now.detach(), advantage) * (entropy.detach() >= least)
-        for now, entropy, advantage in zip(logps, entropies, advantages_by_hand(trainer, algorithm), strict=True)
+        for now, entropy, advantage in zip(
+            logps, entropies, advantages_by_hand(trainer, algorithm), strict=True
+        )
     ]
-    divided = {"tokens_per_update": sum(lengths) / passes_a_step(trainer), "max_response_tokens": 28}
+    divided = {
+        "tokens_per_update": sum(lengths) / passes_a_step(trainer),
+        "max_response_tokens": 28,
+    }
     reduce_rows(algorithm.loss, rows, **divided).backward()  # type: ignore[arg-type]
     assert gradient_error(trainer.model, exact) < 1e-5
 
@@ -213,14 +251,26 @@ def test_out_of_the_denominator_is_what_trl_users_run(
     """The same step by TRL's mask_truncated_completions; its advantages are ours, since its std has another epsilon."""
     ours = sample_step(trainer, exact, tiny_checkpoint, OUT_OF_THE_DENOMINATOR)
     monkeypatch.setattr(trainer, "mask_truncated_completions", True)
-    theirs = sample_step(trainer, exact, tiny_checkpoint, AlgorithmConfig(masking=NoMasking(kind="none")))
+    theirs = sample_step(
+        trainer, exact, tiny_checkpoint, AlgorithmConfig(masking=NoMasking(kind="none"))
+    )
     assert "tool_mask" not in theirs
     assert theirs["num_items_in_batch"] == ours["num_items_in_batch"]
-    assert bool((theirs["advantages"] != ours["advantages"]).any()), "nothing truncated had an advantage"
+    assert bool((theirs["advantages"] != ours["advantages"]).any()), (
+        "nothing truncated had an advantage"
+    )
     set_loss(trainer, OUT_OF_THE_DENOMINATOR)
     our_losses, their_losses = (
-        torch.stack([loss_of(trainer, trainer.model, cut_rows(step, rows)) for rows in torch.arange(20).split(5)])
-        for loss_of, step in ((MicroCoderTrainer._compute_loss, ours), (GRPOTrainer._compute_loss, theirs))
+        torch.stack(
+            [
+                loss_of(trainer, trainer.model, cut_rows(step, rows))
+                for rows in torch.arange(20).split(5)
+            ]
+        )
+        for loss_of, step in (
+            (MicroCoderTrainer._compute_loss, ours),
+            (GRPOTrainer._compute_loss, theirs),
+        )
     )
     torch.testing.assert_close(our_losses, their_losses, atol=1e-6, rtol=1e-5)
 
@@ -245,7 +295,9 @@ def test_a_pass_of_masked_responses_alone_teaches_nothing(
     assert not any(bool(gradient.any()) for gradient in gradients)
 
 
-def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperature: float) -> torch.Tensor:
+def reference_logps(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, temperature: float
+) -> torch.Tensor:
     with torch.no_grad():
         logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float() / temperature
     return torch.log_softmax(logits, -1).gather(-1, ids[:, 1:, None])[..., 0]
@@ -254,7 +306,11 @@ def reference_logps(model: Any, ids: torch.Tensor, mask: torch.Tensor, temperatu
 @pytest.mark.parametrize(
     "changes",
     [
-        {"model.compute_dtype": "bfloat16", "model.dtype": "bfloat16", "algorithm.kl_coefficient": "0.1"},
+        {
+            "model.compute_dtype": "bfloat16",
+            "model.dtype": "bfloat16",
+            "algorithm.kl_coefficient": "0.1",
+        },
         {"model.compute_dtype": "bfloat16", "model.lora.rank": "4"},
     ],
     ids=["bf16 weights, kl", "bf16, lora"],
@@ -264,7 +320,9 @@ def test_logps_in_bfloat16_follow_the_sampling_temperature(
 ) -> None:
     trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
     # Another shape rounds otherwise in bfloat16: without padding to trim, the shapes are the same.
-    ids = torch.randint(10, 300, (6, 32), generator=torch.Generator().manual_seed(0)).to(trainer.accelerator.device)
+    ids = torch.randint(10, 300, (6, 32), generator=torch.Generator().manual_seed(0)).to(
+        trainer.accelerator.device
+    )
     mask = torch.ones_like(ids)
     for name, weight in trainer.model.named_parameters():  # type: ignore[union-attr]
         if "lora_B" in name:

@@ -64,7 +64,10 @@ class StorageCounter(TorchDispatchMode):
 
 def count(**changes: Any) -> MemoryTable:
     recipe = {"rollout.max_response_tokens": 44, "model.path": "Qwen/Qwen3-4B"} | changes
-    keys = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in recipe.items()}
+    keys = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in recipe.items()
+    }
     return count_whole(load_config(TrainConfig, [ROOT / "recipes/models/qwen3-4b-4k.toml"], keys))
 
 
@@ -116,12 +119,19 @@ def test_more_rows_tokens_and_weights_take_more_and_savings_less() -> None:
 
 
 def test_known_shapes_have_the_parameters_of_their_model_cards() -> None:
-    for name, billions in (("Qwen/Qwen3-1.7B", 1.72), ("Qwen/Qwen3-8B", 8.19), ("Qwen/Qwen3-4B", 4.02)):
+    for name, billions in (
+        ("Qwen/Qwen3-1.7B", 1.72),
+        ("Qwen/Qwen3-8B", 8.19),
+        ("Qwen/Qwen3-4B", 4.02),
+    ):
         assert count_parameters(KNOWN[name]) == pytest.approx(billions * 1e9, rel=0.005)
 
 
 def test_parts_are_held_together_or_in_turns() -> None:
-    recipe, on_h100 = ROOT / "recipes/models/qwen3-4b-4k.toml", partial(count_whole, device_memory_gib=79.6)
+    recipe, on_h100 = (
+        ROOT / "recipes/models/qwen3-4b-4k.toml",
+        partial(count_whole, device_memory_gib=79.6),
+    )
     awake, asleep = (
         on_h100(load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": sleeps}))
         for sleeps in ("false", "true")
@@ -147,4 +157,6 @@ def test_the_gpu_benchmark_runs_whole_on_a_cpu() -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["steps"] == 2
-    assert all(found[name] > 0 for name in ("sampled_per_second", "trained_per_second", "counted_gib"))
+    assert all(
+        found[name] > 0 for name in ("sampled_per_second", "trained_per_second", "counted_gib")
+    )

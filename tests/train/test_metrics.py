@@ -31,7 +31,12 @@ from microcoder.train.runs import RunDirectory, rollout_row
 MIXED = [scored(), scored(Outcome.WRONG_ANSWER)]
 HEALTHY = replace(
     summarise_step(
-        [MIXED], step=3, temperature=1.2, max_response_tokens=4096, optimizer={"loss": 0.1}, seconds={"total": 2.0}
+        [MIXED],
+        step=3,
+        temperature=1.2,
+        max_response_tokens=4096,
+        optimizer={"loss": 0.1},
+        seconds={"total": 2.0},
     ),
     reward_mean=0.4,
     length_mean=900.0,
@@ -39,7 +44,9 @@ HEALTHY = replace(
     truncated_share=0.1,
 )
 UNSCORED = [scored(), scored(Outcome.SANDBOX_FAULT)]
-EVALUATION = replace(summarise_evaluation([UNSCORED], step=0, temperature=0.6, seconds=1.0), accuracy=0.5)
+EVALUATION = replace(
+    summarise_evaluation([UNSCORED], step=0, temperature=0.6, seconds=1.0), accuracy=0.5
+)
 
 
 def test_accuracy_leaves_unscored_samples_out_of_every_mean() -> None:
@@ -62,7 +69,9 @@ def test_rows_are_plain_json_and_hold_what_was_decided() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=12), min_size=1, max_size=8))
-def test_diversity_is_the_share_of_places_whose_4_gram_was_not_seen_before(group: list[list[int]]) -> None:
+def test_diversity_is_the_share_of_places_whose_4_gram_was_not_seen_before(
+    group: list[list[int]],
+) -> None:
     seen: dict[str, int] = {}
     for tokens in group:
         for start in range(len(tokens) - 3):
@@ -86,7 +95,13 @@ def names(diversities: tuple[float, ...] = (0.7,), **changes: Any) -> list[str]:
 
 def test_each_alarm_by_what_it_is_for() -> None:
     # Clocks, neighbours and memory explain these repeats, also where the program was judged anew.
-    explained = {Repeat.SHARED_LOST, Repeat.SHARED_OVER, Repeat.NEIGHBOURS, Repeat.SANDBOX_DIED, Repeat.JUDGED_ANEW}
+    explained = {
+        Repeat.SHARED_LOST,
+        Repeat.SHARED_OVER,
+        Repeat.NEIGHBOURS,
+        Repeat.SANDBOX_DIED,
+        Repeat.JUDGED_ANEW,
+    }
     seen = {"logp_difference": 0.01, "weight": 1.0, "dropped_share": 0.0}
     rings: list[tuple[dict[str, Any], list[str]]] = [
         ({"no_code_share": 0.05, "zero_variance_share": 0.3, "unscored_share": 0.01}, []),
@@ -117,7 +132,9 @@ def test_each_alarm_by_what_it_is_for() -> None:
         ({"mask_negative": 0.01}, {}, ""),  # an engine that counts no clip
     ],
 )
-def test_an_idea_without_an_effect_is_idle_after_some_steps(doses: Any, optimizer: Any, idle: str) -> None:
+def test_an_idea_without_an_effect_is_idle_after_some_steps(
+    doses: Any, optimizer: Any, idle: str
+) -> None:
     assert AlgorithmConfig().ideas == ("clip", "mask")
     row = replace(HEALTHY, doses=doses, optimizer=optimizer)
     for steps, rings in ((IDLE_STEPS - 2, False), (IDLE_STEPS - 1, bool(idle))):
@@ -137,15 +154,23 @@ def test_a_short_run_whose_diversity_collapses_rings() -> None:
 
 def test_flat_groups_are_distinguished_by_their_cause() -> None:
     flat = replace(HEALTHY, zero_variance_share=1.0)
-    for accuracy, fix in ((0.99, "harder problems"), (0.01, "easier problems"), (None, "easier problems")):
+    for accuracy, fix in (
+        (0.99, "harder problems"),
+        (0.01, "easier problems"),
+        (None, "easier problems"),
+    ):
         (alarm,) = find_alarms(replace(flat, sampled_accuracy=accuracy), num_steps=30)
         assert fix in str(alarm)
 
 
 def test_a_run_that_diverges_says_what_to_lower(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
-    recorder = Recorder(run=run, schedule=ConstantTemperature(), learning_rate=0.1, num_steps=9, ideas=())
+    recorder = Recorder(
+        run=run, schedule=ConstantTemperature(), learning_rate=0.1, num_steps=9, ideas=()
+    )
     recorder.refuse_divergence({"loss": 1.0}, step=3)
     for name, value in (("loss", math.nan), ("grad_norm", math.inf)):
-        with pytest.raises(TrainingError, match=rf"{name} is {value} in step 3; .* \(now 0\.1\) and start another"):
+        with pytest.raises(
+            TrainingError, match=rf"{name} is {value} in step 3; .* \(now 0\.1\) and start another"
+        ):
             recorder.refuse_divergence({name: value}, step=3)

@@ -32,14 +32,22 @@ ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, 
 def test_every_rule_is_its_equation_a_response_at_a_time(
     rows: list[list[float]], correction: Any, mode: Any, threshold: float, lower: float
 ) -> None:
-    settings = MismatchConfig(correction=correction, mode=mode, threshold=threshold, lower_threshold=lower)
+    settings = MismatchConfig(
+        correction=correction, mode=mode, threshold=threshold, lower_threshold=lower
+    )
     width = max(map(len, rows))
     trainer = torch.tensor([row + [7.0] * (width - len(row)) for row in rows], dtype=torch.float64)
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
     found = correct_mismatch(trainer, torch.zeros_like(trainer), mask, settings=settings)
-    for row, given_weights, seen in zip(rows, found.weights.expand_as(trainer).tolist(), found.rows, strict=True):
+    for row, given_weights, seen in zip(
+        rows, found.weights.expand_as(trainer).tolist(), found.rows, strict=True
+    ):
         total = sum(row)
-        logs = {"token": row, "sequence": [total] * len(row), "geometric": [total / len(row)] * len(row)}[correction]
+        logs = {
+            "token": row,
+            "sequence": [total] * len(row),
+            "geometric": [total / len(row)] * len(row),
+        }[correction]
         for log, weight in zip(logs, given_weights, strict=False):
             ratio = math.exp(log)
             inside = lower <= ratio <= threshold
@@ -53,7 +61,9 @@ def test_every_rule_is_its_equation_a_response_at_a_time(
 def test_what_the_sampler_did_not_report_counts_once() -> None:
     sampler = torch.tensor([[-1.0, float("nan"), -3.0]])
     trainer = torch.tensor([[-0.5, -1.0, -2.9]])
-    corrected = correct_mismatch(trainer, sampler, torch.ones_like(sampler), settings=MismatchConfig())
+    corrected = correct_mismatch(
+        trainer, sampler, torch.ones_like(sampler), settings=MismatchConfig()
+    )
     assert float(corrected.weights[0, 1]) == 1.0
     assert corrected.rows[0].weight < 2
 
@@ -79,7 +89,11 @@ def config(**changes: str) -> TrainConfig:
 def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_the_model() -> None:
     longer = config(**{"evaluation.max_response_tokens": "16384"})
     assert vllm_arguments(longer, longest_prompt_tokens=700)["vllm_max_model_length"] == 16384 + 700
-    here = vllm_arguments(config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9)
+    here = vllm_arguments(
+        config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9
+    )
     assert (here["vllm_enable_sleep_mode"], here["vllm_max_model_length"]) == (True, 8201)
-    plain = vllm_arguments(config(**{"rollout.mismatch.correction": "off"}), longest_prompt_tokens=9)
+    plain = vllm_arguments(
+        config(**{"rollout.mismatch.correction": "off"}), longest_prompt_tokens=9
+    )
     assert not plain["vllm_importance_sampling_correction"]

@@ -75,7 +75,9 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
         train(**{"trl.nowhere": "1"})
     # A start that failed binds nobody.
     train()
-    merged, base = (load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint))
+    merged, base = (
+        load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint)
+    )
     changed = {name for name in base if not torch.equal(base[name], merged[name])}
     assert changed
     assert all("proj" in name for name in changed)
@@ -83,17 +85,30 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     assert all(row["prompt"].endswith("!") for row in rows)
     for row in rows:
         parts = dict(row["rewards"])
-        assert parts == {"fraction": row["tests_passed"] / row["tests_total"], "brevity": 1 - row["num_tokens"] / 28}
+        assert parts == {
+            "fraction": row["tests_passed"] / row["tests_total"],
+            "brevity": 1 - row["num_tokens"] / 28,
+        }
         assert row["reward"] == pytest.approx(parts["fraction"] + 0.5 * parts["brevity"])
     first, second = run.read_metrics()
-    assert first["rewards"]["brevity"] == pytest.approx(fmean(dict(row["rewards"])["brevity"] for row in rows))
+    assert first["rewards"]["brevity"] == pytest.approx(
+        fmean(dict(row["rewards"])["brevity"] for row in rows)
+    )
     assert first["reward_mean"] == pytest.approx(fmean(row["reward"] for row in rows))
-    assert (first["optimizer"]["learning_rate"], second["optimizer"]["learning_rate"]) == pytest.approx((1e-3, 5e-4))
+    assert (
+        first["optimizer"]["learning_rate"],
+        second["optimizer"]["learning_rate"],
+    ) == pytest.approx((1e-3, 5e-4))
     # Held-out accuracy stays what it is, whatever is learnt from.
     held_out = read_rollouts(run.evaluation_file(2))
-    assert [row["reward"] for row in held_out] == [float(row["verdict"] == "accepted") for row in held_out]
+    assert [row["reward"] for row in held_out] == [
+        float(row["verdict"] == "accepted") for row in held_out
+    ]
     manifest = run.read_manifest()
-    assert [record["reference"] for record in manifest["extensions"]] == [f"{own}:brevity", f"{own}:ask"]
+    assert [record["reference"] for record in manifest["extensions"]] == [
+        f"{own}:brevity",
+        f"{own}:ask",
+    ]
     run.summary.unlink()
     shutil.rmtree(run.checkpoint(2))
     own.write_text(OWN.replace("1 - len", "2 - len"))
@@ -105,7 +120,9 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     assert {**run.read_metrics()[1], "seconds": None} == {**second, "seconds": None}
 
 
-def test_trl_asks_what_the_recipe_says(tiny_checkpoint: Path, tmp_path: Path, own: Path, judge: Judge) -> None:
+def test_trl_asks_what_the_recipe_says(
+    tiny_checkpoint: Path, tmp_path: Path, own: Path, judge: Judge
+) -> None:
     """System turn and template options reach TRL's prompts as they reach verl's and evaluations'."""
     thinker = tmp_path / "thinker"
     shutil.copytree(tiny_checkpoint, thinker)

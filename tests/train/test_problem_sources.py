@@ -21,22 +21,39 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import Tasks, load_tasks
 
 ROWS = [
-    {"prompt": [{"role": "user", "content": f"Print {i}."}], "tests": [{"input": "", "output": str(i)}]}
+    {
+        "prompt": [{"role": "user", "content": f"Print {i}."}],
+        "tests": [{"input": "", "output": str(i)}],
+    }
     for i in range(4)
 ]
-BROKEN = [{"prompt": "Nothing to judge by."}, {"prompt": "  ", "tests": [{"input": "", "output": "1"}]}]
+BROKEN = [
+    {"prompt": "Nothing to judge by."},
+    {"prompt": "  ", "tests": [{"input": "", "output": "1"}]},
+]
 HELDOUT = [{"prompt": "Print nine.", "tests": [{"input": "", "output": "9"}]}]
 
 
 def load(**problems: Any) -> Tasks:
-    overrides = {"model.kind": "micro", "batch.train_batch_size": "4", "batch.ppo_mini_batch_size": "2"}
-    return load_tasks(load_config(TrainConfig, overrides=overrides, layers=[{"problems": problems}]))
+    overrides = {
+        "model.kind": "micro",
+        "batch.train_batch_size": "4",
+        "batch.ppo_mini_batch_size": "2",
+    }
+    return load_tasks(
+        load_config(TrainConfig, overrides=overrides, layers=[{"problems": problems}])
+    )
 
 
 @pytest.fixture
 def training_file(tmp_path: Path) -> Path:
     path = tmp_path / "train.jsonl"
-    write_problems(path, generate_problems(split="train", num_problems=4, seed=0, tiers=("easy",), styles=("stdin",)))
+    write_problems(
+        path,
+        generate_problems(
+            split="train", num_problems=4, seed=0, tiers=("easy",), styles=("stdin",)
+        ),
+    )
     return path
 
 
@@ -50,10 +67,14 @@ def dataset(tmp_path: Path) -> Path:
     return folder
 
 
-def test_livecodebench_is_held_out_as_evaluation_reads_it(training_file: Path, tmp_path: Path) -> None:
+def test_livecodebench_is_held_out_as_evaluation_reads_it(
+    training_file: Path, tmp_path: Path
+) -> None:
     file = write_rows(tmp_path / "test6.jsonl", [make_row("a"), make_call_row("c")])
     tasks = load(kind="files", train=str(training_file), heldout=str(file))
-    assert [task.problem for task in tasks.heldout] == [question.load() for question in LiveCodeBench(path=file).read()]
+    assert [task.problem for task in tasks.heldout] == [
+        question.load() for question in LiveCodeBench(path=file).read()
+    ]
     # Asked as the run asks, not as the benchmark does.
     assert "reads the input from standard input" in tasks.heldout[0].prompt.text
     assert "Implement `double` in Python" in tasks.heldout[1].prompt.text
@@ -61,7 +82,10 @@ def test_livecodebench_is_held_out_as_evaluation_reads_it(training_file: Path, t
     pq.write_table(table, tmp_path / "test6.parquet")
     packed = load(kind="files", train=str(training_file), heldout=str(tmp_path / "test6.parquet"))
     assert [task.problem for task in packed.heldout] == [task.problem for task in tasks.heldout]
-    with pytest.raises(DataError, match=r"test6\.jsonl is LiveCodeBench, a benchmark: training would contaminate it"):
+    with pytest.raises(
+        DataError,
+        match=r"test6\.jsonl is LiveCodeBench, a benchmark: training would contaminate it",
+    ):
         load(kind="files", train=str(file), heldout=str(training_file))
 
 
@@ -79,8 +103,16 @@ def test_a_data_set_that_gives_none_or_held_out_problems_of_two_places_says_why(
     mistakes: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"format": "tlr"}, DataError, "problems.format = 'tlr' is unknown; use one of apps, "),
         ({"format": "livecodebench"}, DataError, "is a benchmark: training would contaminate it"),
-        ({"format": "codecontests"}, DataError, r"none of its 6 rows is a problem in format .*\(.*missing_field"),
-        ({"split": "validation"}, DataError, r"has no file like default/validation or .*; check subset and split"),
+        (
+            {"format": "codecontests"},
+            DataError,
+            r"none of its 6 rows is a problem in format .*\(.*missing_field",
+        ),
+        (
+            {"split": "validation"},
+            DataError,
+            r"has no file like default/validation or .*; check subset and split",
+        ),
         ({"heldout_split": None}, ConfigError, "set exactly one of"),
         ({"heldout": str(training_file)}, ConfigError, "set exactly one of"),
     ]
@@ -105,11 +137,15 @@ for name in sys.argv[1:]:
 """
 
 
-def test_a_data_set_comes_from_the_hub_and_from_the_cache_when_it_is_away(dataset: Path, tmp_path: Path) -> None:
+def test_a_data_set_comes_from_the_hub_and_from_the_cache_when_it_is_away(
+    dataset: Path, tmp_path: Path
+) -> None:
     def ask(*names: str) -> list[str]:
         place = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1"}
         command = [sys.executable, "-c", ASK_THE_HUB, *names]
-        done = subprocess.run(command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120
+        )
         return done.stdout.splitlines()
 
     found = "4 {'no_statement': 1, 'no_tests': 1}"

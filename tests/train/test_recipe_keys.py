@@ -11,7 +11,12 @@ from trl import GRPOConfig
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
-from microcoder.train.recipe.recipe import REFUSED_OF_TRL, TrainConfig, cut_batches, require_optimizer
+from microcoder.train.recipe.recipe import (
+    REFUSED_OF_TRL,
+    TrainConfig,
+    cut_batches,
+    require_optimizer,
+)
 from microcoder.train.run.manifest import digest_config
 from microcoder.train.trl import engine
 from microcoder.train.trl.engine import build_arguments
@@ -32,7 +37,11 @@ def arguments(**keys: str) -> GRPOConfig:
 
 def test_what_a_schedule_counts_counts_training_steps() -> None:
     """The learning rate of each update of a run."""
-    counted = {"num_steps": "10", "batch__ppo_mini_batch_size": "16", "optimizer__warmup_steps": "2"}
+    counted = {
+        "num_steps": "10",
+        "batch__ppo_mini_batch_size": "16",
+        "optimizer__warmup_steps": "2",
+    }
     training = arguments(optimizer__learning_rate="1.0", optimizer__schedule="cosine", **counted)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=training.learning_rate)
     scheduler = get_scheduler(
@@ -102,7 +111,12 @@ def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None
 
 
 def test_trl_is_told_its_own_options() -> None:
-    assert arguments(trl__disable_dropout="true", trl__torch_empty_cache_steps="4").torch_empty_cache_steps == 4
+    assert (
+        arguments(
+            trl__disable_dropout="true", trl__torch_empty_cache_steps="4"
+        ).torch_empty_cache_steps
+        == 4
+    )
 
 
 def test_every_name_that_is_refused_is_one_of_trls() -> None:

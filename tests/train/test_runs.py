@@ -13,8 +13,12 @@ from microcoder.train.runs import RunDirectory, read_rollouts, rollout_row, writ
 def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) -> None:
     odd = Rollout("é/1", "p", "<b>\n\x00 emoji 🎲", (5, 6, 7), is_truncated=True)
     samples = [
-        scored(Outcome.SANDBOX_FAULT, rollout=odd, program=Program(None), tier=None, lost={"mask": 0.5}),
-        scored(rewards={"fraction": 0.5, "format": None}, length_penalty=-0.5, masked_why="truncated"),
+        scored(
+            Outcome.SANDBOX_FAULT, rollout=odd, program=Program(None), tier=None, lost={"mask": 0.5}
+        ),
+        scored(
+            rewards={"fraction": 0.5, "format": None}, length_penalty=-0.5, masked_why="truncated"
+        ),
         scored(verdict=Verdict(Outcome.NO_CODE, (), 2)),
     ]
     rows = [rollout_row(sample, step=3, temperature=1.2) for sample in samples]
@@ -29,7 +33,10 @@ def test_rows_come_back_in_order_and_a_last_line_cut_off_anywhere_is_left_out_an
 ) -> None:
     path = tmp_path / "deep" / "metrics.jsonl"
     assert read_rows(path) == []
-    first, second = {"step": 1, "name": "line\nbreak \u2028 é"}, {"step": 2, "name": "éé", "loss": None}
+    first, second = (
+        {"step": 1, "name": "line\nbreak \u2028 é"},
+        {"step": 2, "name": "éé", "loss": None},
+    )
     append_row(path, first)
     num_kept = path.stat().st_size
     append_row(path, second)
@@ -46,7 +53,9 @@ def test_rows_come_back_in_order_and_a_last_line_cut_off_anywhere_is_left_out_an
             read_rows(path)
 
 
-def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "summary.json"
     write_json(path, {"accuracy": 0.5})
 
@@ -62,7 +71,9 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
 def test_a_folder_or_file_that_is_no_run_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for place in (tmp_path, tmp_path / "file"):
-        with pytest.raises(DataError, match="does not exist; pass a folder that `microcoder train` or"):
+        with pytest.raises(
+            DataError, match="does not exist; pass a folder that `microcoder train` or"
+        ):
             RunDirectory(place).read_manifest()
     for text, problem in (("{", "is not JSON"), ("[1]", "holds list, not an object")):
         (tmp_path / "manifest.json").write_text(text)

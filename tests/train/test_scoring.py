@@ -32,7 +32,9 @@ from microcoder.train.algorithm.selection import is_mixed
 from microcoder.train.metrics import summarise_step
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, has_signal, measure_doses
 
-shaped_rewards = st.lists(st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16)
+shaped_rewards = st.lists(
+    st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16
+)
 
 
 def by_hand(name: str, scored: np.ndarray, index: int) -> float:
@@ -49,7 +51,9 @@ def by_hand(name: str, scored: np.ndarray, index: int) -> float:
 
 
 @given(shaped_rewards, st.sampled_from(sorted(ADVANTAGES)))
-def test_each_equals_its_equation_in_float64_of_the_scored(group: list[float | None], name: str) -> None:
+def test_each_equals_its_equation_in_float64_of_the_scored(
+    group: list[float | None], name: str
+) -> None:
     if name == "maxrl":
         group = [None if reward is None else abs(reward) for reward in group]
     places = [place for place, reward in enumerate(group) if reward is not None]
@@ -106,10 +110,19 @@ ACCEPTED, REFUSED, NO_CODE = (
         pytest.param(TRUNCATED, CODE, ACCEPTED, 0.0, "truncated_correct", id="correct"),
         pytest.param(TRUNCATED, INCOMPLETE, NO_CODE, 0.0, "truncated_incomplete", id="incomplete"),
         # Each condition alone keeps the advantage.
-        pytest.param(replace(TRUNCATED, is_truncated=False), CODE, ACCEPTED, 0.0, None, id="not truncated"),
+        pytest.param(
+            replace(TRUNCATED, is_truncated=False), CODE, ACCEPTED, 0.0, None, id="not truncated"
+        ),
         pytest.param(TRUNCATED, CODE, REFUSED, 0.0, None, id="shown wrong"),
         pytest.param(TRUNCATED, CODE, ACCEPTED, 0.3, None, id="not drawn"),
-        pytest.param(replace(TRUNCATED, token_ids=(1, 2) * 16), INCOMPLETE, NO_CODE, 0.0, None, id="repeats itself"),
+        pytest.param(
+            replace(TRUNCATED, token_ids=(1, 2) * 16),
+            INCOMPLETE,
+            NO_CODE,
+            0.0,
+            None,
+            id="repeats itself",
+        ),
     ],
 )
 def test_what_is_masked_and_why(
@@ -138,21 +151,35 @@ def test_draws_depend_on_everything_and_are_uniform() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_tokens", "penalty"), [(0, 0.0), (16384, 0.0), (16385, -1 / 4096), (18432, -0.5), (20480, -1.0)]
+    ("num_tokens", "penalty"),
+    [(0, 0.0), (16384, 0.0), (16385, -1 / 4096), (18432, -0.5), (20480, -1.0)],
 )
 def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
-    given, rule = replace(TRUNCATED, token_ids=(0,) * num_tokens), SoftPenalty(kind="soft_penalty", window_tokens=4096)
+    given, rule = (
+        replace(TRUNCATED, token_ids=(0,) * num_tokens),
+        SoftPenalty(kind="soft_penalty", window_tokens=4096),
+    )
     assert rule.penalise(given, 1.0, max_response_tokens=20480) == penalty
 
 
 @pytest.mark.parametrize(
     ("reward", "factor", "penalty", "left"),
-    [(1.0, 0.0, 0.0, 0.0), (1.0, 0.5, 0.0, 0.5), (0.0, 0.5, 0.25, -0.25), (1.0, 1.0, 0.5, 0.5), (-0.5, 0.0, 0.0, -0.5)],
+    [
+        (1.0, 0.0, 0.0, 0.0),
+        (1.0, 0.5, 0.0, 0.5),
+        (0.0, 0.5, 0.25, -0.25),
+        (1.0, 1.0, 0.5, 0.5),
+        (-0.5, 0.0, 0.0, -0.5),
+    ],
 )
-def test_stopping_properly_keeps_the_reward(reward: float, factor: float, penalty: float, left: float) -> None:
+def test_stopping_properly_keeps_the_reward(
+    reward: float, factor: float, penalty: float, left: float
+) -> None:
     rule = StopProperly(kind="stop_properly", factor=factor, penalty=penalty)
     assert reward + rule.penalise(TRUNCATED, reward, max_response_tokens=64) == left
-    assert rule.penalise(replace(TRUNCATED, is_truncated=False), reward, max_response_tokens=64) == 0.0
+    assert (
+        rule.penalise(replace(TRUNCATED, is_truncated=False), reward, max_response_tokens=64) == 0.0
+    )
 
 
 PROBLEM = Problem(id="double", tests=(TestCase(input="2", output="4"),))
@@ -174,7 +201,9 @@ GROUP = [
 ]
 
 
-def score(judge: Judge, algorithm: AlgorithmConfig, group: Sequence[Rollout] = GROUP) -> list[ScoredRollout]:
+def score(
+    judge: Judge, algorithm: AlgorithmConfig, group: Sequence[Rollout] = GROUP
+) -> list[ScoredRollout]:
     rules = build_rules(algorithm, max_response_tokens=10)
     return score_rollouts([group], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)[0]
 
@@ -183,8 +212,15 @@ def test_mean_std_mask_and_its_reason(judge: Judge) -> None:
     scored = score(judge, AlgorithmConfig(masking=ConditionalMasking(rho=1.0)))
     assert [sample.reward for sample in scored] == [1.0, 1.0, 0.0, 0.0]
     std = (1 / 3) ** 0.5
-    assert [sample.advantage for sample in scored] == pytest.approx([0.5 / std, 0, -0.5 / std, 0], abs=1e-5)
-    assert [sample.masked_why for sample in scored] == ["", "truncated_correct", "", "truncated_incomplete"]
+    assert [sample.advantage for sample in scored] == pytest.approx(
+        [0.5 / std, 0, -0.5 / std, 0], abs=1e-5
+    )
+    assert [sample.masked_why for sample in scored] == [
+        "",
+        "truncated_correct",
+        "",
+        "truncated_incomplete",
+    ]
     everything = score(judge, AlgorithmConfig(masking=MaskAll(kind="all")))
     assert [sample.masked_why for sample in everything] == ["", "truncated", "", "truncated"]
 
@@ -234,17 +270,23 @@ def test_a_length_penalty_enters_the_reward_and_is_recorded(
     assert {sample.masked_why for sample in scored} == {""}
 
 
-def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_touched(judge: Judge) -> None:
+def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_touched(
+    judge: Judge,
+) -> None:
     mask_all = AlgorithmConfig(advantage="dr_grpo", masking=MaskAll(kind="all"))
     scored = score(judge, mask_all)
     assert [sample.lost for sample in scored] == [{}, {"mask": 0.5}, {}, {"mask": -0.5}]
     assert measure_doses(scored) == {"mask_negative": 0.25, "mask_positive": 0.25}
     lowered = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=SOFT))
     assert [sample.lost.get("penalty", 0.0) for sample in lowered] == [-0.625, 0.375, -0.125, 0.375]
-    assert measure_doses(lowered) == pytest.approx({"penalty_negative": 0.375, "penalty_positive": 0.375})
+    assert measure_doses(lowered) == pytest.approx(
+        {"penalty_negative": 0.375, "penalty_positive": 0.375}
+    )
     # Of a group whose rewards are equal the mask takes nothing, however many it touches.
     flat = score(judge, mask_all, [GROUP[1]] * 3)
-    row = summarise_step([scored, flat], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={})
+    row = summarise_step(
+        [scored, flat], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={}
+    )
     assert (row.masked_share, row.masked_effective_share) == (5 / 7, 2 / 7)
     seen = [SamplerMismatch(0, weight) for weight in (0.5, 0)]
     ((half, whole),) = note_mismatch([[scored[0], scored[2]]], seen)

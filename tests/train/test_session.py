@@ -65,7 +65,9 @@ def recipe(checkpoint: Path, **changes: str) -> TrainConfig:
 
 def run_with(config: TrainConfig, run: Path, *callbacks: TrainerCallback) -> dict[str, Any]:
     torch.set_num_threads(1)
-    return run_training(config, run_directory=run, observer=Observer(), command=["test"], callbacks=callbacks)
+    return run_training(
+        config, run_directory=run, observer=Observer(), command=["test"], callbacks=callbacks
+    )
 
 
 def train(checkpoint: Path, run: Path, **changes: str) -> dict[str, Any]:
@@ -98,14 +100,24 @@ def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, expected))
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert list(map(without_times, run.read_metrics())) == list(map(without_times, expected.read_metrics()))
-    assert list(map(without_times, run.read_evaluations())) == list(map(without_times, expected.read_evaluations()))
+    assert list(map(without_times, run.read_metrics())) == list(
+        map(without_times, expected.read_metrics())
+    )
+    assert list(map(without_times, run.read_evaluations())) == list(
+        map(without_times, expected.read_evaluations())
+    )
     assert rollout_rows(run.rollouts) == rollout_rows(expected.rollouts)
     assert rollout_rows(run.evaluation_samples) == rollout_rows(expected.evaluation_samples)
 
 
-def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_checkpoint: Path) -> None:
-    manifest, metrics, evaluations = finished.read_manifest(), finished.read_metrics(), finished.read_evaluations()
+def test_a_run_directory_holds_the_whole_story(
+    finished: RunDirectory, tiny_checkpoint: Path
+) -> None:
+    manifest, metrics, evaluations = (
+        finished.read_manifest(),
+        finished.read_metrics(),
+        finished.read_evaluations(),
+    )
     assert manifest["config"]["algorithm"]["masking"]["rho"] == 1
     assert manifest["packages"]["trl"].startswith("1.16")
     assert manifest["isolation"]["level"]
@@ -125,20 +137,29 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
     for recorded in metrics:
         groups = list(cut_pieces([row for row in rows if row["step"] == recorded["step"]], 4))
-        wholes = [one for group in groups for one in normalise_group([row["reward"] for row in group])]
+        wholes = [
+            one for group in groups for one in normalise_group([row["reward"] for row in group])
+        ]
         members = [row for group in groups for row in group]
-        taken = [whole for row, whole in zip(members, wholes, strict=True) if row["masked_why"] and whole]
+        taken = [
+            whole for row, whole in zip(members, wholes, strict=True) if row["masked_why"] and whole
+        ]
         assert recorded["masked_effective_share"] == len(taken) / len(members)
         total = sum(map(abs, wholes)) or 1
         for sign, direction in (("positive", 1), ("negative", -1)):
             dose = sum(max(0.0, direction * one) for one in taken) / total
             assert recorded["doses"].get(f"mask_{sign}", 0.0) == pytest.approx(dose)
-    assert any(recorded["doses"] for recorded in metrics), "the mask took nothing, so the test shows nothing of doses"
+    assert any(recorded["doses"] for recorded in metrics), (
+        "the mask took nothing, so the test shows nothing of doses"
+    )
     before, after = (
-        load_file(folder / "model.safetensors") for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
+        load_file(folder / "model.safetensors")
+        for folder in (tiny_checkpoint, finished.checkpoint(NUM_STEPS))
     )
     assert steps_in(finished.checkpoints) == [2, 4]
-    assert any(row["advantage"] for row in rows), "nothing was learnt, so the test shows nothing about updates"
+    assert any(row["advantage"] for row in rows), (
+        "nothing was learnt, so the test shows nothing about updates"
+    )
     assert before.keys() == after.keys()
     assert not all(torch.equal(before[name], after[name]) for name in before)
     assert write_report(finished.root) == finished.report
@@ -146,7 +167,9 @@ def test_a_run_directory_holds_the_whole_story(finished: RunDirectory, tiny_chec
     assert f"before training and after {NUM_STEPS} steps" in overview.read_text()
 
 
-def test_problems_are_chosen_by_what_is_recorded(finished: RunDirectory, tiny_checkpoint: Path) -> None:
+def test_problems_are_chosen_by_what_is_recorded(
+    finished: RunDirectory, tiny_checkpoint: Path
+) -> None:
     rows, counts, asked = rollout_rows(finished.rollouts), [], []
     names = sorted(task.problem.id for task in load_tasks(recipe(tiny_checkpoint)).train)
     for step in range(1, NUM_STEPS + 1):
@@ -154,13 +177,19 @@ def test_problems_are_chosen_by_what_is_recorded(finished: RunDirectory, tiny_ch
         asked.append([group[0]["problem_id"] for group in cut_pieces(of_step, 4)])
         assert asked[-1] == choose_problems(names, counts, number=8, seed=2, step=step)
         counts += count_passes(of_step, step=step)
-    uniform = list(cut_pieces(order_problems(12, num_steps=NUM_STEPS, train_batch_size=8, seed=2), 8))
-    shared, uniformly_shared = ([len({*s[n]} & {*s[n + 1]}) for n in range(3)] for s in (asked, uniform))
+    uniform = list(
+        cut_pieces(order_problems(12, num_steps=NUM_STEPS, train_batch_size=8, seed=2), 8)
+    )
+    shared, uniformly_shared = (
+        [len({*s[n]} & {*s[n + 1]}) for n in range(3)] for s in (asked, uniform)
+    )
     assert shared != uniformly_shared, "asked as if nothing had been chosen"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_stopped_run_resumes_to_the_same_weights(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, kill_signal: signal.Signals
 ) -> None:
@@ -176,7 +205,9 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     exit_code = process.wait(timeout=120)
     # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
     if not run.is_finished:
-        assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), f"seed {seed}"
+        assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), (
+            f"seed {seed}"
+        )
     train(tiny_checkpoint, run.root)
     assert_same_run(run, finished)
 
@@ -199,7 +230,9 @@ ADAPTIVE = {
 }
 
 
-def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_run_that_chooses_and_adapts_resumes_to_the_same(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     """Probe, length stages, filtering and penalty are functions of what is recorded.
 
     The coefficient of the entropy term is in the checkpoint.
@@ -216,7 +249,9 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(tiny_checkpoint: Path
     assert max(row["filtered_groups"] for row in rows) > 0
     # What gave way to another in its step is recorded in neither's place: each problem once, four times.
     for step in range(1, NUM_STEPS + 1):
-        asked = Counter(row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step)
+        asked = Counter(
+            row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step
+        )
         assert (len(asked), set(asked.values())) == (8, {4})
     assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
     coefficients = [row["optimizer"]["entropy_coefficient"] for row in rows]
@@ -236,7 +271,9 @@ def test_another_config_or_other_problems_than_a_run_began_with_are_refused(
     finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     """Another problem set would be asked in another order: the resumed run would be neither the old nor a new one."""
-    with pytest.raises(TrainingError, match=r"algorithm\.loss\.clip_high: 0\.28 -> 0\.3.*another folder"):
+    with pytest.raises(
+        TrainingError, match=r"algorithm\.loss\.clip_high: 0\.28 -> 0\.3.*another folder"
+    ):
         train(tiny_checkpoint, finished.root, **{"algorithm.loss.clip_high": "0.3"})
     run = interrupt(finished, tmp_path)
     manifest = run.read_manifest()
@@ -250,7 +287,9 @@ def test_another_config_or_other_problems_than_a_run_began_with_are_refused(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_train_as_one(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights, in float64."""
     changes = {
         "num_steps": "2",
@@ -265,8 +304,19 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
     }
     keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
     one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
-    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
-    words = [keyed_sampling.__file__, str(two.root), *(f"{key}={value}" for key, value in keys.items())]
+    launch = [
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        str(free_port()),
+    ]
+    words = [
+        keyed_sampling.__file__,
+        str(two.root),
+        *(f"{key}={value}" for key, value in keys.items()),
+    ]
     environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent / "verl")}
     process = subprocess.Popen([sys.executable, *launch, *words], env={**os.environ, **environment})
     monkeypatch.setattr(engine, "MicroCoderTrainer", keyed_sampling.InFloat64)
@@ -275,14 +325,25 @@ def test_two_processes_train_as_one(tiny_checkpoint: Path, tmp_path: Path, monke
     assert two.read_manifest()["machine"]["num_processes"] == 2
 
     def decisions(run: RunDirectory) -> list[tuple[Any, ...]]:
-        keys = ("step", "problem_id", "sample_index", "completion", "reward", "advantage", "masked_why", "temperature")
+        keys = (
+            "step",
+            "problem_id",
+            "sample_index",
+            "completion",
+            "reward",
+            "advantage",
+            "masked_why",
+            "temperature",
+        )
         return sorted(tuple(row[key] for key in keys) for row in rollout_rows(run.rollouts))
 
     assert decisions(two) == decisions(one)
     assert len(decisions(two)) == 2 * 32
     assert any(row["masked_why"] for row in rollout_rows(two.rollouts)), "nothing was masked"
     assert [len(row["solved"]) for row in two.read_evaluations()] == [7, 7]
-    start, ours, theirs = (load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model))
+    start, ours, theirs = (
+        load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model)
+    )
     assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
     for name, weight in theirs.items():
         assert weight.dtype == torch.float64
@@ -307,7 +368,9 @@ def test_a_folder_that_is_no_run_or_that_another_process_writes_is_refused(tmp_p
     check_run_directory(run, config)
 
 
-def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_mistakes_are_found_before_anything_is_written(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     empty, partial, cut = (tmp_path / name for name in ("no_weights", "partial", "cut"))
     empty.mkdir()
     (empty / "config.json").write_text("{}")
@@ -316,11 +379,19 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
     weights = load_file(partial / "model.safetensors")
     del weights["model.norm.weight"]
     save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
-    (cut / "model.safetensors").write_bytes((tiny_checkpoint / "model.safetensors").read_bytes()[:-100])
+    (cut / "model.safetensors").write_bytes(
+        (tiny_checkpoint / "model.safetensors").read_bytes()[:-100]
+    )
     broken, calls, shown = (tmp_path / f"{name}.jsonl" for name in ("broken", "calls", "shown"))
-    broken.write_text('{"id": "a", "statement": "s", "tests": [{"input": "1", "output": "2"}]}\n{"id": "b", \n')
-    calls.write_text('{"id": "a", "statement": "s", "fn_name": "f", "tests": [{"input": "n = 1", "output": "2"}]}\n')
-    write_problems(shown, generate_problems(split="train", num_problems=12, seed=0, tiers=("easy",)))
+    broken.write_text(
+        '{"id": "a", "statement": "s", "tests": [{"input": "1", "output": "2"}]}\n{"id": "b", \n'
+    )
+    calls.write_text(
+        '{"id": "a", "statement": "s", "fn_name": "f", "tests": [{"input": "n = 1", "output": "2"}]}\n'
+    )
+    write_problems(
+        shown, generate_problems(split="train", num_problems=12, seed=0, tiers=("easy",))
+    )
     files = {"problems.kind": "files", "problems.train": str(shown), "problems.heldout": str(shown)}
     own = tmp_path / "own.py"
     own.write_text(
@@ -333,18 +404,38 @@ def test_mistakes_are_found_before_anything_is_written(tiny_checkpoint: Path, tm
         ({"model.path": str(broken)}, DataError, "is no folder here"),
         ({"model.path": str(partial)}, DataError, r"lacks 1 weights.*model\.norm\.weight"),
         ({"model.path": str(cut)}, DataError, "cannot load model"),
-        ({"model.attn_implementation": "flash_attention_2"}, DataError, "cannot load model.*[Aa]ttention"),
+        (
+            {"model.attn_implementation": "flash_attention_2"},
+            DataError,
+            "cannot load model.*[Aa]ttention",
+        ),
         ({"rollout.backend": "vllm"}, ConfigError, "vLLM is not installed"),
         ({**files, "problems.train": str(calls)}, DataError, r"calls\.jsonl: .*a"),
         ({**files, "problems.train": str(broken)}, DataError, r"broken\.jsonl line 2 is not JSON"),
         (files, DataError, "12 held-out problems are training problems too"),
         ({"batch.train_batch_size": "16"}, ConfigError, "more than problems.num_train"),
         ({"rewards": f"{own}:nothing"}, ConfigError, "it has mine, ask"),
-        ({"rewards": f"{own}:mine", "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
-        ({"rewards": "fraction", "evaluator.stop": "first_failure"}, ConfigError, "add --evaluator.stop never"),
+        (
+            {"rewards": f"{own}:mine", "evaluator.stop": "first_failure"},
+            ConfigError,
+            "add --evaluator.stop never",
+        ),
+        (
+            {"rewards": "fraction", "evaluator.stop": "first_failure"},
+            ConfigError,
+            "add --evaluator.stop never",
+        ),
         (asks, ConfigError, r"line 8\) option ending = \[1\]"),
-        ({"prompt.chat_template_options.enable_thinking": "false"}, ConfigError, "would change nothing"),
-        ({"trl.disable_droput": "true"}, ConfigError, "unexpected keyword argument 'disable_droput'"),
+        (
+            {"prompt.chat_template_options.enable_thinking": "false"},
+            ConfigError,
+            "would change nothing",
+        ),
+        (
+            {"trl.disable_droput": "true"},
+            ConfigError,
+            "unexpected keyword argument 'disable_droput'",
+        ),
     ]
     for changes, error, message in mistakes:
         with pytest.raises(error, match=message):
@@ -391,9 +482,14 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
         run = interrupt(finished, tmp_path / "disk")
 
         def fill() -> None:
-            resize(sum(path.stat().st_size for path in run.root.rglob("*") if path.is_file()) // 1024 + 400)
+            resize(
+                sum(path.stat().st_size for path in run.root.rglob("*") if path.is_file()) // 1024
+                + 400
+            )
 
-        with pytest.raises(TrainingError, match=r"disk is full: .*cut has 0 MiB free; a checkpoint takes") as told:
+        with pytest.raises(
+            TrainingError, match=r"disk is full: .*cut has 0 MiB free; a checkpoint takes"
+        ) as told:
             run_with(recipe(tiny_checkpoint), run.root, AfterUpdate(7, fill))
         assert "\n" not in str(told.value)
         assert "resumes the run after step 2" in str(told.value)
@@ -410,7 +506,9 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
     And our figures are among TRL's in its loggers.
     """
     run = interrupt(finished, tmp_path)
-    with pytest.raises(TrainingError, match=r"out of memory \(.*lower batch.micro_batch_rollouts \(now 8;") as told:
+    with pytest.raises(
+        TrainingError, match=r"out of memory \(.*lower batch.micro_batch_rollouts \(now 8;"
+    ) as told:
         run_with(recipe(tiny_checkpoint), run.root, AfterUpdate(6, lambda: torch.empty(1 << 50)))
     assert "\n" not in str(told.value)
     assert "resumes the run after step 2" in str(told.value)
@@ -418,7 +516,11 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
     with run.metrics.open("a") as file:
         file.write('{"step": 5, "rew')
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
-    train(tiny_checkpoint, run.root, **{"batch.micro_batch_rollouts": "4", "trl.report_to": "tensorboard"})
+    train(
+        tiny_checkpoint,
+        run.root,
+        **{"batch.micro_batch_rollouts": "4", "trl.report_to": "tensorboard"},
+    )
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in theirs)
     asked = [[row["problem_id"] for row in rollout_rows(r.rollouts)] for r in (run, finished)]
@@ -430,4 +532,6 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
     events.Reload()
     (diversity,) = events.Scalars("train/diversity")[-1:]
     (accuracy,) = events.Scalars("eval/heldout/accuracy")[-1:]
-    assert (diversity.value, accuracy.value) == pytest.approx((rows[-1]["diversity"], evaluations[-1]["accuracy"]))
+    assert (diversity.value, accuracy.value) == pytest.approx(
+        (rows[-1]["diversity"], evaluations[-1]["accuracy"])
+    )

@@ -30,11 +30,18 @@ def point(temperature: float, accuracy: float | None, diversity: float | None) -
 
 
 # As the paper's figures draw them for the 4B model.
-PAPER = [point(0.6, 0.35, 0.58), point(0.9, 0.36, 0.65), point(1.2, 0.35, 0.72), point(1.5, 0.33, 0.84)]
+PAPER = [
+    point(0.6, 0.35, 0.58),
+    point(0.9, 0.36, 0.65),
+    point(1.2, 0.35, 0.72),
+    point(1.5, 0.33, 0.84),
+]
 DRASTIC = [point(1.8, 0.24, 0.97), point(2.1, 0.02, 0.99)]
 
 
-@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 40), st.integers(0, 3), st.integers(1, 9))
+@given(
+    st.integers(1, 40), st.integers(1, 12), st.integers(1, 40), st.integers(0, 3), st.integers(1, 9)
+)
 def test_no_problem_is_asked_twice_in_a_pass_and_a_longer_run_begins_like_a_shorter_one(
     num_problems: int, num_steps: int, batch: int, seed: int, more: int
 ) -> None:
@@ -44,7 +51,9 @@ def test_no_problem_is_asked_twice_in_a_pass_and_a_longer_run_begins_like_a_shor
     pass_length = num_problems // batch * batch
     for start in range(0, len(order), pass_length):
         assert max(Counter(order[start : start + pass_length]).values()) == 1
-    longer = order_problems(num_problems, num_steps=num_steps + more, train_batch_size=batch, seed=seed)
+    longer = order_problems(
+        num_problems, num_steps=num_steps + more, train_batch_size=batch, seed=seed
+    )
     assert longer[: len(order)] == order
 
 
@@ -57,8 +66,16 @@ def test_schedules() -> None:
     ramp = AblationRamp(kind="ablation_ramp", start=0.6, end=1.6, num_steps=11)
     assert [ramp.at(step) for step in (1, 6, 11, 50)] == pytest.approx([0.6, 1.1, 1.6, 1.6])
     lengths = (LengthStage(from_step=5, max_response_tokens=4096),)
-    assert RolloutConfig(max_response_tokens=2048, length_stages=lengths).longest_response_tokens == 4096
-    assert [find_limit(2048, lengths, step=step) for step in (1, 4, 5, 9)] == [2048, 2048, 4096, 4096]
+    assert (
+        RolloutConfig(max_response_tokens=2048, length_stages=lengths).longest_response_tokens
+        == 4096
+    )
+    assert [find_limit(2048, lengths, step=step) for step in (1, 4, 5, 9)] == [
+        2048,
+        2048,
+        4096,
+        4096,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +102,12 @@ def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:
     falls = (np.linspace(0.7, 0.6, 40) + noise / 4).tolist()
     decline = find_decline(falls, window_steps=20)
     assert decline == pytest.approx((0.65, 0.6), abs=0.01)
-    steady = ((0.7 + noise).tolist(), np.linspace(0.6, 0.7, 40).tolist(), [0.7] * 39 + [0.3], [0.7] * 40)
+    steady = (
+        (0.7 + noise).tolist(),
+        np.linspace(0.6, 0.7, 40).tolist(),
+        [0.7] * 39 + [0.3],
+        [0.7] * 40,
+    )
     for values in (*steady, FALLING[:19], [None] * 40):
         assert find_decline(values, window_steps=20) is None  # type: ignore[arg-type]
 

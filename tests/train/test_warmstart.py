@@ -12,7 +12,9 @@ from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise
 
 ROOT = Path(__file__).parents[2]
-TINY = WarmStartConfig(hidden_size=32, num_layers=1, vocab_size=400, num_demonstrations=120, num_steps=4, batch_size=16)
+TINY = WarmStartConfig(
+    hidden_size=32, num_layers=1, vocab_size=400, num_demonstrations=120, num_steps=4, batch_size=16
+)
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -30,7 +32,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_micro_checkpoint(TINY, Observer(), cache=tmp_path_factory.mktemp("cache"))
 
 
-def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(checkpoint: Path, tmp_path: Path) -> None:
+def test_two_builds_are_bit_identical_and_leave_the_global_generator_alone(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     """Also where one was stopped, and where a half-written one is in the way."""
 
     class Interrupting(Observer):
@@ -62,7 +66,9 @@ def test_it_loads_as_an_ordinary_checkpoint_and_speaks_chat(checkpoint: Path) ->
     ids = tokenizer(prompt, return_tensors="pt")
     output = model.generate(**ids, max_new_tokens=3)
     assert output.shape[1] <= ids["input_ids"].shape[1] + 3
-    assert model.generation_config.eos_token_id == tokenizer.eos_token_id == model.config.eos_token_id
+    assert (
+        model.generation_config.eos_token_id == tokenizer.eos_token_id == model.config.eos_token_id
+    )
     assert tokenizer.pad_token_id == model.generation_config.pad_token_id != tokenizer.eos_token_id
 
 
@@ -72,7 +78,9 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
     steps = re.findall(r"[+*-]\d", problem.statement)
     assert [token for token in tokenizer.tokenize(problem.statement) if token[0] in "+*-"] == steps
     assert problem.reference
-    assert not [token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)]
+    assert not [
+        token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)
+    ]
     for text in ("3+4=7\n```python\nx-- +5 -x2*10\n```\n", "übung → 日本", "\t \n\n"):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 from browsers import CHROMIUM, Browser, chromium
-from viewer_runs import write_corpus, write_evaluation, write_problems, write_training, write_verdicts
+from viewer_runs import (
+    write_corpus,
+    write_evaluation,
+    write_problems,
+    write_training,
+    write_verdicts,
+)
 
 
 @pytest.fixture(scope="module")

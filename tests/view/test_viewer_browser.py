@@ -45,26 +45,45 @@ def found(page: Browser, total: int) -> None:
 
 
 def opened(page: Browser, name: str) -> None:
-    page.wait(f"document.getElementById('copy') && location.hash.includes('{name.replace('/', '%2F')}')")
+    page.wait(
+        f"document.getElementById('copy') && location.hash.includes('{name.replace('/', '%2F')}')"
+    )
 
 
 def test_curves_of_several_runs_lie_over_each_other(page: Browser, url: str) -> None:
     page.open(f"{url}#view=curves")
     titles = page.texts("figcaption")
-    assert {"Accuracy, held out", "Accuracy, hard", "Reward", "Masked share", "Seconds a step: generate"} <= set(titles)
+    assert {
+        "Accuracy, held out",
+        "Accuracy, hard",
+        "Reward",
+        "Masked share",
+        "Seconds a step: generate",
+    } <= set(titles)
     first = "document.querySelector('figure')"
-    assert page.run(f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size") == 2
+    assert (
+        page.run(
+            f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size"
+        )
+        == 2
+    )
     assert "one" in page.text("figure .readout")
     page.run("document.getElementById('show-0').click()")
     page.wait("location.hash.includes('hide=one')")
-    page.wait(f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size === 1")
+    page.wait(
+        f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size === 1"
+    )
     page.run("document.getElementById('show-0').click()")
     page.wait("!location.hash.includes('hide')")
 
 
-def test_a_chart_is_read_with_the_keyboard_and_leads_to_its_rollouts(page: Browser, url: str) -> None:
+def test_a_chart_is_read_with_the_keyboard_and_leads_to_its_rollouts(
+    page: Browser, url: str
+) -> None:
     page.open(f"{url}#view=curves")
-    assert "Arrow keys read it" in page.run("document.querySelector('.plot').getAttribute('aria-label')")
+    assert "Arrow keys read it" in page.run(
+        "document.querySelector('.plot').getAttribute('aria-label')"
+    )
     page.run("document.querySelector('.plot').focus()")
     page.press("End")
     assert page.text("figure .readout").startswith("step 8: one")
@@ -85,9 +104,13 @@ def test_filters_narrow_the_list_and_the_link_says_so(page: Browser, url: str) -
     page.write("train/002")
     page.wait("location.hash.includes('problem=train%2F002')")
     page.wait("document.querySelectorAll('.rows a').length < 32")
-    names = page.run("[...new Set([...document.querySelectorAll('.rows .problem')].map((name) => name.textContent))]")
+    names = page.run(
+        "[...new Set([...document.querySelectorAll('.rows .problem')].map((name) => name.textContent))]"
+    )
     assert names == ["train/002"]
-    verdicts = page.run("[...new Set([...document.querySelectorAll('.rows .verdict')].map((v) => v.textContent))]")
+    verdicts = page.run(
+        "[...new Set([...document.querySelectorAll('.rows .verdict')].map((v) => v.textContent))]"
+    )
     assert "accepted" not in verdicts
     before, link = listed(page), page.run("location.href")
     page.open(link)
@@ -101,7 +124,9 @@ def test_filters_narrow_the_list_and_the_link_says_so(page: Browser, url: str) -
 def test_masked_and_truncated_are_filters_and_the_reason_is_shown(page: Browser, url: str) -> None:
     page.open(f"{url}#view=rollouts&run=one&masked=yes&truncated=yes")
     page.wait("document.querySelector('.rows a')")
-    assert page.run("[...document.querySelectorAll('.rows a')].every((row) => row.textContent.includes('masked'))")
+    assert page.run(
+        "[...document.querySelectorAll('.rows a')].every((row) => row.textContent.includes('masked'))"
+    )
     page.press("j")
     page.wait("document.getElementById('masked')")
     assert "drawn with probability 0.2" in page.text("#masked")
@@ -146,7 +171,9 @@ def test_a_rollout_is_shown_whole(page: Browser, url: str) -> None:
     assert page.text(".prose").startswith("Add the numbers of train/")
     assert page.text("#text-reasoning") == "We add <both> numbers & print.\n"
     assert page.text("#text-program") == "print(int(input()) + 1)\n"
-    panes = page.run("[...document.querySelectorAll('.test[open] .pane')].map((pane) => pane.textContent.trim())")
+    panes = page.run(
+        "[...document.querySelectorAll('.test[open] .pane')].map((pane) => pane.textContent.trim())"
+    )
     assert panes == ["Input1 1", "Expected3", "Actual<2>"]
     assert page.run("document.querySelectorAll('.test[open] mark').length") == 2
     assert "No comparison accepted this output" in page.text(".test[open]")
@@ -190,7 +217,10 @@ def test_the_overview_is_what_the_report_says(page: Browser, url: str, shelf: Pa
         sections = page.run("[...document.querySelectorAll('section.report')].map((one) => one.id)")
         assert sections == ["arms", "before-after"]
         assert page.text("#headline").startswith(" → ".join(told["headline"]["figures"]))
-        rows = [[cell if isinstance(cell, str) else cell[0] for cell in row] for row in told["tables"][1]["rows"]]
+        rows = [
+            [cell if isinstance(cell, str) else cell[0] for cell in row]
+            for row in told["tables"][1]["rows"]
+        ]
         assert page.texts("#before-after td") == [cell for row in rows for cell in row]
         texts.append(page.texts("section.report"))
     assert texts[0] == texts[1]
@@ -201,7 +231,10 @@ def test_the_first_page_says_what_happened_and_leads_there(page: Browser, url: s
     page.wait("document.querySelector('#story')")
     changed, reward, truncated, doses = page.texts("#headline p:last-of-type, #story li")
     assert changed.startswith("Held-out accuracy before training and after 8 steps")
-    steps = re.fullmatch(r"Mean reward: .* largest rise \+.* from step (\d) to (\d)\. rollouts of these steps", reward)
+    steps = re.fullmatch(
+        r"Mean reward: .* largest rise \+.* from step (\d) to (\d)\. rollouts of these steps",
+        reward,
+    )
     assert steps
     assert truncated.startswith("Truncated in training: ")
     assert doses.startswith("Share of |advantage| removed: mask ")
@@ -219,7 +252,9 @@ def test_hostile_text_is_text(page: Browser, tmp_path: Path, is_bundle: bool) ->
     run = write_training(tmp_path / "run", num_steps=2, evaluate_every=9)
     edit_rollouts(run, 2, make_hostile)
     manifest = run / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"name": HOSTILE, "started": HOSTILE}))
+    manifest.write_text(
+        json.dumps(json.loads(manifest.read_text()) | {"name": HOSTILE, "started": HOSTILE})
+    )
     collection = open_collection([run])
     (key,) = collection
     with serving(collection) as server:
@@ -241,8 +276,12 @@ def test_hostile_text_is_text(page: Browser, tmp_path: Path, is_bundle: bool) ->
     assert all(address.startswith(home) for address in asked), asked
 
 
-def test_a_bundle_from_disk_shows_what_the_server_shows(page: Browser, url: str, shelf: Path, tmp_path: Path) -> None:
-    collection = open_collection([shelf / "one", shelf / "eval"], problem_files=[shelf / "problems.jsonl"])
+def test_a_bundle_from_disk_shows_what_the_server_shows(
+    page: Browser, url: str, shelf: Path, tmp_path: Path
+) -> None:
+    collection = open_collection(
+        [shelf / "one", shelf / "eval"], problem_files=[shelf / "problems.jsonl"]
+    )
     disk = write_bundle(collection, tmp_path / "out").page.as_uri()
     hashes = [
         "#view=curves&hide=two+judged",
@@ -262,12 +301,24 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(page: Browser, url: str,
                     "![...document.querySelectorAll('.test[open]')].some((test) => !test.querySelector('.panes'))"
                 )
             places = {"curves": ".charts", "problems": ".map", "compare": "#differences"}
-            place = next((place for view, place in places.items() if f"view={view}" in part), "#main .list")
+            place = next(
+                (place for view, place in places.items() if f"view={view}" in part), "#main .list"
+            )
             texts.append(page.text(place) + page.text("article"))
         assert texts[0] == texts[1], part
 
 
-NAMED = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "article", "region", "dialog"}
+NAMED = {
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "checkbox",
+    "article",
+    "region",
+    "dialog",
+}
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1280, "dark")])
@@ -284,7 +335,11 @@ def test_every_view_fits_its_window_and_everything_to_press_is_large_enough_and_
         assert page.run(f"Math.min(...{sizes}.map(({{ height }}) => height))") >= 23.5, part
         assert axe_violations(page) == [], part
         nodes = page.devtools.send("Accessibility.getFullAXTree")["nodes"]
-        used = [node for node in nodes if node.get("role", {}).get("value") in NAMED and not node["ignored"]]
+        used = [
+            node
+            for node in nodes
+            if node.get("role", {}).get("value") in NAMED and not node["ignored"]
+        ]
         assert len(used) > 5
         assert [node["role"] for node in used if not node.get("name", {}).get("value")] == []
     paper = page.run("getComputedStyle(document.body).backgroundColor")

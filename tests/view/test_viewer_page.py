@@ -67,23 +67,44 @@ SELECTIONS: list[tuple[dict[str, str], list[str]]] = [
 def test_a_query_selects_and_one_that_makes_no_sense_is_refused(columns: Browser) -> None:
     names = "viewer.columns.record(index, place).id"
     for words, ids in SELECTIONS:
-        found = columns.run(f"Array.from(viewer.columns.select(index, {json.dumps(words)}, null), (place) => {names})")
+        found = columns.run(
+            f"Array.from(viewer.columns.select(index, {json.dumps(words)}, null), (place) => {names})"
+        )
         assert found == ids, words
     for words in ({"step": "1-"}, {"step": "x"}, {"order": "random"}):
         tried = f"viewer.columns.select(index, {json.dumps(words)}, null)"
-        told = columns.run(f"(() => {{ try {{ {tried}; }} catch (error) {{ return error.message; }} }})()")
+        told = columns.run(
+            f"(() => {{ try {{ {tried}; }} catch (error) {{ return error.message; }} }})()"
+        )
         assert next(iter(words)) in told
     hits = "new Uint8Array([0b10010])"
-    assert columns.run(f"Array.from(viewer.columns.select(index, {{order: 'first'}}, {hits}))") == [1, 4]
+    assert columns.run(f"Array.from(viewer.columns.select(index, {{order: 'first'}}, {hits}))") == [
+        1,
+        4,
+    ]
     unknown = columns.run("viewer.columns.record(index, 4)")
-    assert (unknown["reward"], unknown["num_tokens"], unknown["is_truncated"]) == (None, None, False)
+    assert (unknown["reward"], unknown["num_tokens"], unknown["is_truncated"]) == (
+        None,
+        None,
+        False,
+    )
     # More problems than a byte counts.
-    many = decoded([{"split": "train", "step": 1, "row": n, "problem_id": f"p{n}"} for n in range(300)])
-    assert columns.run(f"Array.from(viewer.columns.select({many}, {{problem: 'p299'}}, null))") == [299]
+    many = decoded(
+        [{"split": "train", "step": 1, "row": n, "problem_id": f"p{n}"} for n in range(300)]
+    )
+    assert columns.run(f"Array.from(viewer.columns.select({many}, {{problem: 'p299'}}, null))") == [
+        299
+    ]
 
 
 def test_problems_are_on_the_lists_that_they_belong_to(page: Browser, url: str) -> None:
-    outcomes = {"learnt": "wwaa", "lost": "aaww", "flipping": "wawa", "never": "wwww", "always": "aaaa"}
+    outcomes = {
+        "learnt": "wwaa",
+        "lost": "aaww",
+        "flipping": "wawa",
+        "never": "wwww",
+        "always": "aaaa",
+    }
     words = {"a": "accepted", "w": "wrong_answer"}
     rows = [
         {"split": "heldout", "step": step, "row": row, "problem_id": name, "verdict": words[letter]}
@@ -112,13 +133,19 @@ def test_a_search_narrows_the_list_and_marks_what_it_found(page: Browser, url: s
     page.wait("document.activeElement.id === 'filter-text'")
     page.write("map(int")
     page.wait("location.hash.includes('text=map%28int')")
-    page.wait("![...document.querySelectorAll('.rows .verdict')].some((v) => v.textContent !== 'accepted')")
-    assert page.run("[...document.querySelectorAll('.rows .verdict')].every((v) => v.textContent === 'accepted')")
+    page.wait(
+        "![...document.querySelectorAll('.rows .verdict')].some((v) => v.textContent !== 'accepted')"
+    )
+    assert page.run(
+        "[...document.querySelectorAll('.rows .verdict')].every((v) => v.textContent === 'accepted')"
+    )
     page.run("document.querySelector('.rows a').click()")
     page.wait("document.getElementById('copy')")
     page.wait("[...(CSS.highlights.get('found') ?? [])].length")
     assert set(page.run("[...CSS.highlights.get('found')].map(String)")) == {"map(int"}
-    page.open(f"{url}#view=rollouts&run=one&text=int%5C(input%5C(%5C)%5C)+%5C%2B&regex=yes&field=program")
+    page.open(
+        f"{url}#view=rollouts&run=one&text=int%5C(input%5C(%5C)%5C)+%5C%2B&regex=yes&field=program"
+    )
     page.wait("document.querySelector('.rows a')")
     assert page.run("document.getElementById('filter-regex').checked")
     page.open(f"{url}#view=rollouts&run=one&text=(&regex=yes")
@@ -175,7 +202,9 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Browser, tmp_path: P
         page.wait("document.querySelector('fieldset').textContent.includes('2 steps so far')")
         page.open(f"{server.url}#view=rollouts&run=demo&split=train")
         page.wait("document.getElementById('found').textContent.startsWith('48 of')")
-        page.run("new Promise((resolve) => setTimeout(resolve, 2500))")  # It looked once, and saw nothing new.
+        page.run(
+            "new Promise((resolve) => setTimeout(resolve, 2500))"
+        )  # It looked once, and saw nothing new.
         directory.rollout_file(3).write_bytes(later)
         directory.metrics.write_text("".join(rows))
         page.wait("document.getElementById('found').textContent.startsWith('72 of')")
@@ -194,8 +223,14 @@ def test_statements_and_programs_are_drawn(page: Browser, tmp_path: Path) -> Non
     assert page.text(".prose .heading") == "Task"
     assert page.text(".prose .tex") == "1 ≤n ≤105"
     assert page.text(".prose sup") == "5"
-    assert (page.text(".prose strong"), page.text(".prose li"), page.text(".prose pre")) == ("it", "one", "raw <b>")
-    kinds = page.run("[...document.querySelectorAll('#text-program span')].map((s) => [s.className, s.textContent])")
+    assert (page.text(".prose strong"), page.text(".prose li"), page.text(".prose pre")) == (
+        "it",
+        "one",
+        "raw <b>",
+    )
+    kinds = page.run(
+        "[...document.querySelectorAll('#text-program span')].map((s) => [s.className, s.textContent])"
+    )
     assert ["code-word", "def"] in kinds
     assert ["code-comment", "# twice"] in kinds
     assert ["code-string", "'a'"] in kinds

@@ -24,14 +24,22 @@ def server(shelf: Path) -> Iterator[ViewerServer]:
         yield server
 
 
-def ask(server: ViewerServer, path: str, method: str = "GET", **headers: str) -> tuple[int, Any, str]:
+def ask(
+    server: ViewerServer, path: str, method: str = "GET", **headers: str
+) -> tuple[int, Any, str]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
-    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    connection.request(
+        method, path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
     answer = connection.getresponse()
     body = answer.read().decode()
     connection.close()
     kind = answer.headers.get_content_type()
-    return answer.status, json.loads(body) if kind == "application/json" and body else body, str(answer.headers)
+    return (
+        answer.status,
+        json.loads(body) if kind == "application/json" and body else body,
+        str(answer.headers),
+    )
 
 
 def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -> None:
@@ -44,7 +52,9 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
 
 def test_texts_are_found_and_what_matches_is_told(server: ViewerServer) -> None:
     status, found, _ = ask(server, "/api/search?run=one&text=both%3E%20numbers")
-    bits = np.unpackbits(np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little")
+    bits = np.unpackbits(
+        np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little"
+    )
     assert (status, found["num"], bits.sum()) == (200, 264, 264)
     _, none, _ = ask(server, "/api/search?run=one&text=nowhere")
     assert not any(base64.b64decode(none["bits"]))
@@ -65,13 +75,24 @@ def test_texts_are_found_and_what_matches_is_told(server: ViewerServer) -> None:
         "/api/runs?" + "&".join(f"a{n}=1" for n in range(100)),
     ],
 )
-def test_a_question_that_makes_no_sense_is_told_in_a_sentence(server: ViewerServer, path: str) -> None:
+def test_a_question_that_makes_no_sense_is_told_in_a_sentence(
+    server: ViewerServer, path: str
+) -> None:
     status, answer, _ = ask(server, path)
     assert (status, bool(answer["error"])) == (400, True)
 
 
-def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(server: ViewerServer) -> None:
-    for path in ("/../pyproject.toml", "/%2e%2e/x", "/etc/passwd", "/api", "/api/", "/static/main.js"):
+def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(
+    server: ViewerServer,
+) -> None:
+    for path in (
+        "/../pyproject.toml",
+        "/%2e%2e/x",
+        "/etc/passwd",
+        "/api",
+        "/api/",
+        "/static/main.js",
+    ):
         assert ask(server, path)[0] == 404, path
     for host in ("evil.example", "evil.example:80", "", "127.0.0.1.evil.example"):
         assert ask(server, "/api/runs", Host=host)[0] == 421, host
@@ -133,10 +154,17 @@ def test_a_run_that_changes_under_a_search_is_an_error() -> None:
 def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:
     collection = open_collection([shelf / "one", shelf / "eval"])
     records = records_of(collection, "one")
-    for text, verdicts in (("got '<2>'", {"wrong_answer", "runtime_error"}), ("map(int, input()", {"accepted"})):
+    for text, verdicts in (
+        ("got '<2>'", {"wrong_answer", "runtime_error"}),
+        ("map(int, input()", {"accepted"}),
+    ):
         mask = find_texts(collection["one"].parts(collection["one"].index()), Needle(text))
-        assert {record["verdict"] for record, hit in zip(records, mask, strict=True) if hit} == verdicts
-    mask = find_texts(collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors"))
+        assert {
+            record["verdict"] for record, hit in zip(records, mask, strict=True) if hit
+        } == verdicts
+    mask = find_texts(
+        collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors")
+    )
     assert list(mask) == [False, True, False, True]
 
 
@@ -162,7 +190,11 @@ def test_a_bundle_is_replaced_but_nothing_else_is(shelf: Path, tmp_path: Path) -
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_a_report_is_a_bundle_and_is_the_same_wherever_the_run_lies(tmp_path: Path) -> None:
@@ -174,15 +206,27 @@ def test_a_report_is_a_bundle_and_is_the_same_wherever_the_run_lies(tmp_path: Pa
     assert page == run / "report" / "index.html"
     told = piece(page.parent, "demo/overview")
     assert [row[0] for row in told["tables"][0]["rows"]] == ["demo", "other"]
-    assert [(one["key"], one["has_tests"]) for one in piece(page.parent, "runs")] == [("demo", False), ("other", False)]
+    assert [(one["key"], one["has_tests"]) for one in piece(page.parent, "runs")] == [
+        ("demo", False),
+        ("other", False),
+    ]
     facts = dict(piece(page.parent, "runs")[0]["facts"])
-    for name in ("config.masking.probability", "isolation.level", "packages.torch", "machine.cpu", "seed", "digest"):
+    for name in (
+        "config.masking.probability",
+        "isolation.level",
+        "packages.torch",
+        "machine.cpu",
+        "seed",
+        "digest",
+    ):
         assert name in facts
     copied = Path(shutil.copytree(run, tmp_path / "elsewhere" / "one"))
     assert files_of(write_report(copied, against=[other]).parent) == files_of(page.parent)
 
 
-def test_a_large_report_leaves_the_texts_of_its_rollouts_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_report_leaves_the_texts_of_its_rollouts_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = write_training(tmp_path / "run", num_steps=8)
     monkeypatch.setattr(serve, "_MOST_IN_REPORT", 0)
     folder = write_report(run).parent

@@ -5,7 +5,15 @@ import json
 from pathlib import Path
 
 import pytest
-from viewer_runs import edit_rollouts, records_of, verdict, write_corpus, write_evaluation, write_lines, write_training
+from viewer_runs import (
+    edit_rollouts,
+    records_of,
+    verdict,
+    write_corpus,
+    write_evaluation,
+    write_lines,
+    write_training,
+)
 
 from microcoder.cli.train import RunDisplay
 from microcoder.data.micro import generate_problems
@@ -36,7 +44,9 @@ def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studi
         row = json.loads(path.read_text().splitlines()[-1])
         for shown in shown_metrics(kind):
             # A metric of zeros and an unknown one may be left out.
-            row[shown.name] = {"kept_apart": 0.25} if "{}" in shown.title else 0.5 if shown.unit == "share" else 3
+            row[shown.name] = (
+                {"kept_apart": 0.25} if "{}" in shown.title else 0.5 if shown.unit == "share" else 3
+            )
         path.write_text(json.dumps(row) + "\n")
         if kind is StepMetrics:
             RunDisplay().step(StepMetrics(**row), num_steps=1)
@@ -53,7 +63,9 @@ def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studi
             chart = charts[f"{shown.chart}-kept_apart" if "{}" in shown.title else shown.chart]
             assert chart["unit"] == shown.unit
             (series,) = [one for one in chart["series"] if one["label"] == (shown.label or label)]
-            assert series["values"] == [0.25 if "{}" in shown.title else 0.5 if shown.unit == "share" else 3]
+            assert series["values"] == [
+                0.25 if "{}" in shown.title else 0.5 if shown.unit == "share" else 3
+            ]
             if kind is StepMetrics and "{}" not in shown.title and not shown.label:
                 assert read_series(read_history(run.root), shown.chart) is not None
     assert charts["uncounted-kept_apart"]["title"].endswith("did not count: kept apart")
@@ -63,7 +75,11 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=2)
     metrics = RunDirectory(run).metrics
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
-    rows[0] |= {"alarms": ["all_groups_flat"], "optimizer": {"loss": float("nan")}, "filtered_groups": 2}
+    rows[0] |= {
+        "alarms": ["all_groups_flat"],
+        "optimizer": {"loss": float("nan")},
+        "filtered_groups": 2,
+    }
     rows[1] |= {"alarms": ["all_groups_flat"], "sampled_accuracy": 0.25}
     metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (told,) = list_runs(open_collection([run]), {})
@@ -94,7 +110,9 @@ def test_a_rollout_has_texts_and_tests(shelf: Path, tmp_path: Path, suffix: str)
     assert shown["completion"].startswith("We add <both>")
     asked = show_test(collection, {"run": "one", "problem": "train/001", "test": "1"})
     assert (asked["input"], asked["expected"], asked["num_tests"]) == ("1 1\n", "3\n", 3)
-    assert not show_test(collection, {"run": "one", "problem": "train/001", "test": "3"})["is_known"]
+    assert not show_test(collection, {"run": "one", "problem": "train/001", "test": "3"})[
+        "is_known"
+    ]
 
 
 @pytest.mark.usefixtures("look_always")
@@ -116,7 +134,12 @@ def test_an_evaluation_joins_samples_and_verdicts(shelf: Path) -> None:
     assert [table["title"] for table in told["tables"]] == ["Accuracy", "Samples by verdict"]
     assert (told["kind"], told["state"], told["notices"]) == ("evaluation", "finished", [])
     shown = show_rollout(collection, {"run": "eval", "id": "evaluation/0/1"})
-    assert (shown["verdict"], shown["tests_passed"], shown["tier"], shown["reward"]) == ("wrong_answer", 1, "x easy", 0)
+    assert (shown["verdict"], shown["tests_passed"], shown["tier"], shown["reward"]) == (
+        "wrong_answer",
+        1,
+        "x easy",
+        0,
+    )
     assert shown["tests"][1]["output"] == "1\n"
     assert shown["facts"] == {"title": "T0", "platform": "x", "difficulty": "easy"}
 
@@ -136,14 +159,22 @@ def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_
     assert show_pulse(collection, {}) != before
     (folder / "samples.jsonl").write_text("[]\n")
     for _ in range(2):
-        with pytest.raises(DataError, match=r"samples\.jsonl line 1 is list, not an object; the file was edited"):
+        with pytest.raises(
+            DataError, match=r"samples\.jsonl line 1 is list, not an object; the file was edited"
+        ):
             show_pulse(collection, {})
 
 
 def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> None:
-    collection = open_collection([shelf / "judged.jsonl"], problem_files=[shelf / "submissions.jsonl"])
+    collection = open_collection(
+        [shelf / "judged.jsonl"], problem_files=[shelf / "submissions.jsonl"]
+    )
     shown = show_rollout(collection, {"run": "judged", "id": "judged/0/1"})
-    assert (shown["problem_id"], shown["program"], shown["verdict"]) == ("s1", "print(1)\n", "wrong_answer")
+    assert (shown["problem_id"], shown["program"], shown["verdict"]) == (
+        "s1",
+        "print(1)\n",
+        "wrong_answer",
+    )
     assert shown["facts"] == {"isolation": "full"}
     alone = open_collection([shelf / "judged.jsonl"])
     assert "--problems" in list_runs(alone, {})[0]["notices"][0]
@@ -160,7 +191,9 @@ def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:
     chosen = {"seed": 0, "tiers": ["easy"], "styles": ["function"]}
     problems = {"kind": "micro", "num_train": 2, "num_heldout": 2, **chosen}
     run = write_training(tmp_path / "run", num_steps=1, manifest={"config": {"problems": problems}})
-    made = generate_problems(split="train", num_problems=2, seed=0, tiers=["easy"], styles=["function"])
+    made = generate_problems(
+        split="train", num_problems=2, seed=0, tiers=["easy"], styles=["function"]
+    )
     shown = show_test(open_collection([run]), {"run": "demo", "problem": made[0].id, "test": "0"})
     assert (shown["input"], shown["expected"]) == (made[0].tests[0].input, made[0].tests[0].output)
 
@@ -169,20 +202,29 @@ def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_
     (tmp_path / "empty").mkdir()
     (tmp_path / "x.jsonl").write_text("{}\n")
     for name in ("missing", "empty"):
-        with pytest.raises(DataError, match=rf"{name} is not a run: it has no manifest.json; name a folder"):
+        with pytest.raises(
+            DataError, match=rf"{name} is not a run: it has no manifest.json; name a folder"
+        ):
             open_collection([tmp_path / name])
     (tmp_path / "none.jsonl").touch()
     for path in (shelf / "problems.jsonl", tmp_path / "none.jsonl"):
-        with pytest.raises(DataError, match=rf"{path.name} is not a file of verdicts: .* `microcoder judge` wrote"):
+        with pytest.raises(
+            DataError, match=rf"{path.name} is not a file of verdicts: .* `microcoder judge` wrote"
+        ):
             open_collection([path])
-    for name, told in (("p.jsonl", "does not exist"), ("x.jsonl", "holds no problem or submission")):
+    for name, told in (
+        ("p.jsonl", "does not exist"),
+        ("x.jsonl", "holds no problem or submission"),
+    ):
         with pytest.raises(DataError, match=told):
             open_collection([shelf / "one"], problem_files=[tmp_path / name])
 
 
 def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> None:
     write_training(tmp_path / "seed0-abc", num_steps=1)
-    (tmp_path / "runs.json").write_text(json.dumps({"seed0-abc": ["002_evaluator, robust, seed 0"]}))
+    (tmp_path / "runs.json").write_text(
+        json.dumps({"seed0-abc": ["002_evaluator, robust, seed 0"]})
+    )
     (source,) = open_collection([tmp_path / "seed0-abc"]).values()
     assert source.name == "002_evaluator, robust, seed 0"
 
@@ -217,7 +259,9 @@ def test_a_corpus_shows_what_was_kept_and_what_was_turned_away(tmp_path: Path) -
     write_corpus(tmp_path)
     collection = open_collection([tmp_path])
     assert collection["small"].index().count("verdict") == {"kept": 1, "no_tests": 1}
-    first, second = (show_rollout(collection, {"run": "small", "id": f"corpus/0/{row}"}) for row in (0, 1))
+    first, second = (
+        show_rollout(collection, {"run": "small", "id": f"corpus/0/{row}"}) for row in (0, 1)
+    )
     assert (first["prompt"], first["completion"], len(first["tests"])) == ("Add.", "<p>Add.</p>", 1)
     assert (second["verdict"], second["completion"]) == ("no_tests", "{}")
     shown = show_test(collection, {"run": "small", "problem": "a/1", "test": "0"})

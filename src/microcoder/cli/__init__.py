@@ -33,7 +33,12 @@ VERBS = {
     "serve": "Judge programs over HTTP. See docs/serving.md.",
 }
 """Verb -> its line of help. Module and function have the verb's name, except for those of `_PLACES`."""
-_PLACES = {"data": "data:app", "eval": "eval:evaluate", "init": "train:init", "report": "view:report"}
+_PLACES = {
+    "data": "data:app",
+    "eval": "eval:evaluate",
+    "init": "train:init",
+    "report": "view:report",
+}
 
 CONFIGS = {
     "train": "microcoder.train.recipe.recipe:TrainConfig",
@@ -65,7 +70,15 @@ USUAL_KEYS = {"train": (
 
 _EXTRAS = {"data": "data", "serve": "serve", "train": "train"}
 """Verb -> the extra to install if one of its packages is missing; `insights` for all other verbs."""
-_UNUSABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+_UNUSABLE = {
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+}
 """Error numbers of a path that cannot be written, which are reported as the user's mistake."""
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -78,12 +91,17 @@ def main(arguments: list[str] | None = None) -> None:
     # Looking for plugins reads the metadata of every package that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # A stream that the shell closed (`2>&-`) is None.
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     words = ["--help" if word == "--help-all" else word for word in given]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     try:
-        build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
+        build_app(words)(
+            words, exit_on_error=False, print_error=False, result_action="return_value"
+        )
         if {"--help", "-h"} & set(words):
             _print_keys(given)
         sys.stdout.flush()
@@ -96,7 +114,9 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"{_explain(error)} Type `{command} --help` for the commands and options.")
     except (BrokenPipeError, SystemExit) as end:
         # What reads our output has seen enough (`| head`): rich then ends the program by an exit of its own.
-        if not isinstance(end, BrokenPipeError) and not isinstance(end.__context__, BrokenPipeError):
+        if not isinstance(end, BrokenPipeError) and not isinstance(
+            end.__context__, BrokenPipeError
+        ):
             raise
         # Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -106,10 +126,14 @@ def main(arguments: list[str] | None = None) -> None:
 
         where = f" ({error.filename})" if error.filename else ""
         if is_disk_full(error):
-            _fail(f"{error.strerror}{where}; free some space and type the same command again to resume")
+            _fail(
+                f"{error.strerror}{where}; free some space and type the same command again to resume"
+            )
         if error.errno not in _UNUSABLE:
             raise
-        _fail(f"{error.strerror}{where}; make it writable or choose another place, and type the command again")
+        _fail(
+            f"{error.strerror}{where}; make it writable or choose another place, and type the command again"
+        )
     except KeyboardInterrupt:
         print("microcoder: interrupted; type the same command again to resume", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -54,10 +54,18 @@ def audit_judge(
         Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
-    from microcoder.lab.yardstick.session import ask_judge, make_plan, read_judge, write_json, write_page
+    from microcoder.lab.yardstick.session import (
+        ask_judge,
+        make_plan,
+        read_judge,
+        write_json,
+        write_page,
+    )
 
     if python is not None and not python.is_file():
-        raise ConfigError(f"--python {python} does not exist; pass an interpreter, such as .venv/bin/python")
+        raise ConfigError(
+            f"--python {python} does not exist; pass an interpreter, such as .venv/bin/python"
+        )
     interpreter = str(python.absolute()) if python else sys.executable
     judges = [read_judge(text, python=interpreter) for text in judge]
     plan = make_plan(seed=seed, most=None if all else most, suites=suite)

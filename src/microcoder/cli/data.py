@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 from cyclopts.types import PositiveInt
 
-from microcoder.cli.display import Flag, Json, Overrides, Recipes, StepDisplay, parse_overrides, print_resolved
+from microcoder.cli.display import (
+    Flag,
+    Json,
+    Overrides,
+    Recipes,
+    StepDisplay,
+    parse_overrides,
+    print_resolved,
+)
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import how_to_install
@@ -92,7 +100,9 @@ def audit(
         build = load_config(BuildConfig, config)
         found = {one.prefix: one for one in build.sources}
         if source not in found:
-            raise ConfigError(f"{config[-1]} has no source called {source!r}; use one of {', '.join(found)}")
+            raise ConfigError(
+                f"{config[-1]} has no source called {source!r}; use one of {', '.join(found)}"
+            )
         audited, known = found[source], build.benchmarks
     elif form:
         audited, known = SourceSettings(path=source, format=form, inside=inside), ()
@@ -104,9 +114,13 @@ def audit(
         generate=GenerateSettings(mode="off"), packages=packages, unsafe=unsafe,
     )  # fmt: skip
     with StepDisplay(unit="rows") as display:
-        done = look(settings, limit=limit, seed=seed, runs_programs=not static, on_progress=display.show)
+        done = look(
+            settings, limit=limit, seed=seed, runs_programs=not static, on_progress=display.show
+        )
     for one in done.findings:
-        print(f"{one.stage:8} {one.kind:22} {one.num:>7,} {one.share:>8.1%}  {one.low:.1%} to {one.high:.1%}")
+        print(
+            f"{one.stage:8} {one.kind:22} {one.num:>7,} {one.share:>8.1%}  {one.low:.1%} to {one.high:.1%}"
+        )
     print(f"{done.num_rows:,} rows; report: {done.report}")
 
 
@@ -115,11 +129,15 @@ def _read_benchmark(text: str) -> SourceSettings:
 
     form, mark, path = text.partition("=")
     if not mark or not form or not path:
-        raise ConfigError(f"--benchmark {text}: write FORMAT=PATH, such as humaneval=HumanEval.jsonl.gz")
+        raise ConfigError(
+            f"--benchmark {text}: write FORMAT=PATH, such as humaneval=HumanEval.jsonl.gz"
+        )
     return SourceSettings(path=path, format=form)
 
 
-app = App(name="data", help="Build a corpus from raw problem sets, or audit one; export and publish it.")
+app = App(
+    name="data", help="Build a corpus from raw problem sets, or audit one; export and publish it."
+)
 
 app.command(audit)
 
@@ -155,7 +173,9 @@ def build(
 
     resolved = load_config(BuildConfig, config, parse_overrides(overrides))
     if resolved.runner == "ray" and find_spec("ray") is None:
-        raise ConfigError(f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out")
+        raise ConfigError(
+            f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out"
+        )
     plan = plan_build(resolved, last=until)
     expected = {
         "rows": plan.num_rows,
@@ -170,7 +190,9 @@ def build(
             return
         print_resolved(record)
     if not json:
-        left = ", ".join(f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows)
+        left = ", ".join(
+            f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows
+        )
         print(
             f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {f'left to do: {left}' if left else 'all is done'}",
             file=sys.stderr,
@@ -183,7 +205,13 @@ def build(
         "corpus": str(built.corpus) if built.corpus else None,
         "was_finished": built.was_finished,
         "steps": [
-            {"step": p.step, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected, "reasons": dict(p.reasons)}
+            {
+                "step": p.step,
+                "in": p.num_in,
+                "kept": p.num_kept,
+                "rejected": p.num_rejected,
+                "reasons": dict(p.reasons),
+            }
             for p in built.step_counts
         ],
     }
@@ -198,12 +226,16 @@ def _print_built(built: Built) -> None:
     for one in built.step_counts:
         print(f"{one.step:14} {one.num_in:9,} {one.num_kept:9,} {one.num_rejected:9,}")
         if one.reasons:
-            shown = ", ".join(f"{reason} {num:,}" for reason, num in list(one.reasons.items())[:_REASONS_SHOWN])
+            shown = ", ".join(
+                f"{reason} {num:,}" for reason, num in list(one.reasons.items())[:_REASONS_SHOWN]
+            )
             num_more = len(one.reasons) - _REASONS_SHOWN
             print(f"    {shown}{f', {num_more} other reasons' if num_more > 0 else ''}")
     if built.corpus:
         state = "already existed" if built.was_finished else "written"
-        print(f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it")
+        print(
+            f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it"
+        )
         funnel = json_module.loads((built.corpus / "funnel.json").read_text(encoding="utf-8"))
         if guessable := funnel["figures"]["tests"]["guessable"]:
             print(

@@ -23,9 +23,16 @@ from microcoder.train.run.checkpoints import Observer
 Flag = Annotated[bool, Parameter(negative="")]
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 """Type of a command's parameter that takes keys of the configuration as flags."""
-_RECIPES = "A TOML file, or the name of a recipe in the package. Repeat to override it with further ones."
-Recipes = Annotated[tuple[Path, ...], Parameter(name=["--config", "-c"], negative="", help=_RECIPES)]
-DryRun = Annotated[bool, Parameter(negative="", help="Print the resolved config, what it costs if known, and stop.")]
+_RECIPES = (
+    "A TOML file, or the name of a recipe in the package. Repeat to override it with further ones."
+)
+Recipes = Annotated[
+    tuple[Path, ...], Parameter(name=["--config", "-c"], negative="", help=_RECIPES)
+]
+DryRun = Annotated[
+    bool,
+    Parameter(negative="", help="Print the resolved config, what it costs if known, and stop."),
+]
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]
 
 _OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--json")
@@ -39,9 +46,13 @@ def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
     while rest:
         flag = rest.pop(0)
         if not flag.startswith("--") or len(flag) == 2:
-            raise ConfigError(f"unexpected argument {flag!r}; keys of the config are given as --dotted.key VALUE")
+            raise ConfigError(
+                f"unexpected argument {flag!r}; keys of the config are given as --dotted.key VALUE"
+            )
         key, has_value, value = flag[2:].partition("=")
-        if close := difflib.get_close_matches(f"--{key.replace('_', '-')}", _OPTIONS, n=1, cutoff=0.8):
+        if close := difflib.get_close_matches(
+            f"--{key.replace('_', '-')}", _OPTIONS, n=1, cutoff=0.8
+        ):
             raise ConfigError(f"unknown option {flag}; did you mean {close[0]}?")
         if not has_value:
             if not rest:
@@ -110,7 +121,9 @@ class StepDisplay(LineDisplay, Observer):
         self._is_over.set()
         self._heart.join()
 
-    def phase(self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None) -> None:
+    def phase(
+        self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None
+    ) -> None:
         """Begin a step; earlier commands have done `done` of its `total` units, `counts` of each kind."""
         with self._lock:
             self._steps[name] = _Step(name, done, counts=Counter(counts or {}))
@@ -147,11 +160,17 @@ class StepDisplay(LineDisplay, Observer):
             self.note(f"{step.name}: {self._describe(step)}")
 
     def _describe(self, step: _Step) -> str:
-        seconds, num_done, num_left = time.monotonic() - step.started, step.done - step.first, step.total - step.done
+        seconds, num_done, num_left = (
+            time.monotonic() - step.started,
+            step.done - step.first,
+            step.total - step.done,
+        )
         knows_rate = num_done > 0 and num_left > 0
         left = f"about {describe_seconds(seconds / num_done * num_left)} left" if knows_rate else ""
         done = f"{step.done:,} of {step.total:,}{self._unit}"
-        return ", ".join(filter(None, (done, describe_seconds(seconds), left, describe_counts(step.counts))))
+        return ", ".join(
+            filter(None, (done, describe_seconds(seconds), left, describe_counts(step.counts)))
+        )
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

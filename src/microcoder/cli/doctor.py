@@ -25,7 +25,9 @@ _DEFAULTS = SandboxFlags()
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
 
 
-def doctor(*, json: Json = False, options: Annotated[SandboxFlags, Parameter(name="*")] = _DEFAULTS) -> None:
+def doctor(
+    *, json: Json = False, options: Annotated[SandboxFlags, Parameter(name="*")] = _DEFAULTS
+) -> None:
     """Show this machine's sandbox isolation, speed and languages, and run the sandbox's self-test.
 
     Exits with code 1 if programs cannot be judged safely or a self-test fails.
@@ -48,7 +50,9 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
         "processors": count_processors(),
         "user": "root" if os.geteuid() == 0 else f"user id {os.geteuid()}",
         "languages": {
-            name: language.find_problem() or language.find_compiler() or current_interpreter().executable
+            name: language.find_problem()
+            or language.find_compiler()
+            or current_interpreter().executable
             for name, language in LANGUAGES.items()
         },
         "training": {name: versions.get(name) for name in _TRAINING},
@@ -58,7 +62,9 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
             findings = run_probes(judge)
             found |= {"isolation": judge.isolation.as_record(), "time_scale": judge.time_scale}
             found["environment"] = judge.environment.as_record()
-            found["self_test"] = [{"name": f.name, "ok": f.is_ok, "detail": f.detail} for f in findings]
+            found["self_test"] = [
+                {"name": f.name, "ok": f.is_ok, "detail": f.detail} for f in findings
+            ]
             found["ok"] = all(finding.is_ok for finding in findings)
     except EvaluatorFault as fault:
         found |= {"ok": False, "fault": str(fault)}
@@ -81,22 +87,33 @@ def describe(found: dict[str, Any]) -> list[str]:
             + (f" ({isolation['missing'][layer]})" if layer in isolation["missing"] else "")
             for layer in LAYERS
         ]
-        lines.append(f"CPU limits: x {found['time_scale']:g} (this machine against the reference, never below 1)")
+        lines.append(
+            f"CPU limits: x {found['time_scale']:g} (this machine against the reference, never below 1)"
+        )
     else:
         lines.append(f"isolation: none. {found['fault']}")
     lines += ["", "languages:"]
     lines += [f"  {name}: {where}" for name, where in found["languages"].items()]
     if "environment" in found:
         packages = found["environment"]["packages"]
-        pins, profile = ", ".join(packages["pins"]) or "none", f"{packages['profile']} {packages['digest']}"
+        pins, profile = (
+            ", ".join(packages["pins"]) or "none",
+            f"{packages['profile']} {packages['digest']}",
+        )
         lines.append(f"packages programs may import: {pins} (profile {profile})")
         lines += [f"  MISSING: {packages['missing']}"] if packages["missing"] else []
-        lines += [f"call stack: {problem}" for problem in [found["environment"]["call_stack"]] if problem]
-    versions = [f"{name} {version or 'not installed'}" for name, version in found["training"].items()]
+        lines += [
+            f"call stack: {problem}" for problem in [found["environment"]["call_stack"]] if problem
+        ]
+    versions = [
+        f"{name} {version or 'not installed'}" for name, version in found["training"].items()
+    ]
     lines.append(f"training: {', '.join(versions)}")
     lines.append("")
     for row in found.get("self_test", ()):
-        lines.append(f"  ok    {row['name']}" if row["ok"] else f"  FAIL  {row['name']}: got {row['detail']}")
+        lines.append(
+            f"  ok    {row['name']}" if row["ok"] else f"  FAIL  {row['name']}: got {row['detail']}"
+        )
     lines.append("all is well" if found["ok"] else "programs cannot be judged safely here")
     return lines
 
@@ -128,10 +145,18 @@ PROBES = (
     SelfTest("an endless program is stopped", "while True: pass", (Outcome.TIME_LIMIT,)),
     SelfTest("memory is limited", "x = bytearray(1 << 30)\nprint(len(x))", (Outcome.MEMORY_LIMIT,)),
     SelfTest("output is limited", "while True: print('x' * 65536)", (Outcome.OUTPUT_LIMIT,)),
-    SelfTest("no other process starts", "import os\nif not os.fork():\n    os._exit(0)\nos.wait()\n" + _ADD, _STOPPED),
+    SelfTest(
+        "no other process starts",
+        "import os\nif not os.fork():\n    os._exit(0)\nos.wait()\n" + _ADD,
+        _STOPPED,
+    ),
     SelfTest("no other command runs", "import os\nos.execv('/bin/sh', ['sh'])\n", _STOPPED),
     SelfTest("users are not listed", "open('/etc/passwd').read()\n" + _ADD, _STOPPED),
-    SelfTest("no network", "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD, _STOPPED),
+    SelfTest(
+        "no network",
+        "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)\n" + _ADD,
+        _STOPPED,
+    ),
     SelfTest("the next program runs as ever", _ADD + "  # again", (Outcome.ACCEPTED,)),
     SelfTest(
         "C++ is compiled and runs",

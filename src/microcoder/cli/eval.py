@@ -3,13 +3,25 @@
 import sys
 from pathlib import Path
 
-from microcoder.cli.display import DryRun, Overrides, Recipes, StepDisplay, parse_overrides, print_resolved
+from microcoder.cli.display import (
+    DryRun,
+    Overrides,
+    Recipes,
+    StepDisplay,
+    parse_overrides,
+    print_resolved,
+)
 from microcoder.eval.config import EvalConfig
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 
 
-def evaluate(*overrides: Overrides, config: Recipes = (), run_dir: Path | None = None, dry_run: DryRun = False) -> None:
+def evaluate(
+    *overrides: Overrides,
+    config: Recipes = (),
+    run_dir: Path | None = None,
+    dry_run: DryRun = False,
+) -> None:
     """Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.
 
     The same command resumes an interrupted run. Any key of the config can be given as a flag:
@@ -35,10 +47,14 @@ def evaluate(*overrides: Overrides, config: Recipes = (), run_dir: Path | None =
         print_resolved(resolved.model_dump(mode="json"))
         plan = plan_evaluation(resolved, run_directory=target, observer=StepDisplay())
         num_answers = len(plan.saved) or len(plan.questions) * resolved.sampling.num_samples
-        print(f"{len(plan.questions)} problems, {num_answers} answers; the evaluation would be written to {target}")
+        print(
+            f"{len(plan.questions)} problems, {num_answers} answers; the evaluation would be written to {target}"
+        )
         return
     with StepDisplay() as display:
         results = run_evaluation(
             resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
         )
-    print(f"{render_results(results)}\n\nwritten to {target}; type `microcoder report {target}` to see this again")
+    print(
+        f"{render_results(results)}\n\nwritten to {target}; type `microcoder report {target}` to see this again"
+    )

@@ -110,14 +110,18 @@ def judge(
                 held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
                 verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
                 lacks = describe_lacks(judging)
-                text = f"sandbox is {judging.isolation.level}" + (f"; missing: {lacks}" if lacks else "")
+                text = f"sandbox is {judging.isolation.level}" + (
+                    f"; missing: {lacks}" if lacks else ""
+                )
                 if judging.time_scale != 1:
                     text += f"; CPU limits are multiplied by {judging.time_scale:g}"
                 print(f"microcoder: {text}", file=sys.stderr)
                 _judge_all(judging, todo, verdicts, num_total=len(submissions))
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         done = verdicts.done
-        judged = [Judged(one.code, done[one.id]["verdict"]) for one in submissions if one.id in done]
+        judged = [
+            Judged(one.code, done[one.id]["verdict"]) for one in submissions if one.id in done
+        ]
         summary["suspicions"] = find_suspicions(judged)
         if todo or not output.exists():
             verdicts.finish([submission.id for submission in submissions], summary)
@@ -142,7 +146,9 @@ def _judge_responses(
     options.read()
     for name in ("time_scale", "checker_seconds", "build_seconds"):
         if getattr(options, name) != getattr(_DEFAULTS, name):
-            raise DataError(f"--{name.replace('_', '-')} does not go with --responses; leave it out")
+            raise DataError(
+                f"--{name.replace('_', '-')} does not go with --responses; leave it out"
+            )
     # They pull in what reads benchmarks, which files of submissions do without.
     from microcoder.data.benchmarks import ProblemFile
     from microcoder.eval import EvalConfig, run_evaluation
@@ -165,12 +171,16 @@ def _judge_responses(
         EvaluationFolder(folder).check_ours()
         shutil.rmtree(folder)
     with StepDisplay() as display:
-        results = run_evaluation(config, run_directory=folder, observer=display, command=["microcoder", *sys.argv[1:]])
+        results = run_evaluation(
+            config, run_directory=folder, observer=display, command=["microcoder", *sys.argv[1:]]
+        )
     if json:
         print(json_module.dumps({"output": str(folder), **results}))
     else:
         needs = "" if find_spec("pyarrow") else f"{how_to_install('insights')}, then "
-        print(f"{render_results(results)}\n\nwritten to {folder}; to read the answers: {needs}microcoder view {folder}")
+        print(
+            f"{render_results(results)}\n\nwritten to {folder}; to read the answers: {needs}microcoder view {folder}"
+        )
 
 
 def _explain(submissions: list[Submission], name: str, options: JudgeOptions) -> None:
@@ -182,7 +192,9 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
     with contextlib.closing(Session(Sandboxes(options))) as session:
         session.open()
         scale = options.time_scale or session.sandboxes.measure_time_scale()
-        prepared = PreparedProblem(chosen, time_scale=scale, checker_seconds=options.checker_seconds)
+        prepared = PreparedProblem(
+            chosen, time_scale=scale, checker_seconds=options.checker_seconds
+        )
         verdict = session.judge(chosen.program, prepared)
     print(
         f"limit {chosen.time_limit_seconds:g} s, on this machine {prepared.limits.cpu_seconds:.2f} s of CPU time "
@@ -190,14 +202,20 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
     )
     for number, test in enumerate(verdict.tests, 1):
         said = [reason for place, reason in session.explained if place == number]
-        said += [f"a run that did not count, {run.reason.value}" for run in verdict.uncounted if run.test == number]
+        said += [
+            f"a run that did not count, {run.reason.value}"
+            for run in verdict.uncounted
+            if run.test == number
+        ]
         used = f"cpu {test.cpu_seconds:.2f} s, wall {test.wall_seconds:.2f} s"
         said.append(f"{test.verdict.value}, {used}{test.detail and f'; {test.detail}'}")
         print("\n".join(f"test {number}: {line}" for line in said))
     print(f"{name}: {verdict.outcome.value} {verdict.detail}".rstrip())
 
 
-def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int) -> None:
+def _judge_all(
+    judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int
+) -> None:
     counts = Counter(row["verdict"] for row in verdicts.done.values())
     with StepDisplay() as display:
         display.phase("judging", done=counts.total(), total=num_total, counts=counts)
@@ -212,13 +230,20 @@ def _judge_all(judging: Judge, todo: list[Submission], verdicts: VerdictFile, *,
 def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[str, Any]:
     rows = list(verdicts.done.values())
     counts = Counter(row["verdict"] for row in rows)
-    failed = [next((test for test in row["tests"] if test["verdict"] != Outcome.ACCEPTED), {}) for row in rows]
+    failed = [
+        next((test for test in row["tests"] if test["verdict"] != Outcome.ACCEPTED), {})
+        for row in rows
+    ]
     accepted = [row for row in rows if row["verdict"] == Outcome.ACCEPTED]
-    uncounted = share_reasons({run["reason"] for run in row.get("uncounted", ())} for row in accepted)
+    uncounted = share_reasons(
+        {run["reason"] for run in row.get("uncounted", ())} for row in accepted
+    )
     return {
         "num_submissions": len(rows),
         "num_judged": len(rows) - num_found,
-        "verdicts": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
+        "verdicts": {
+            outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]
+        },
         "checker_crashes": sum(test.get("method") == CHECKER_CRASHED for test in failed),
         "uncounted": {reason: round(share, 6) for reason, share in uncounted.items()},
         "seconds": round(seconds, 3),
@@ -228,11 +253,17 @@ def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[st
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
     if not summary["num_judged"]:
-        print(f"{output} was already complete: {describe_counts(summary['verdicts']) or 'nothing yet'}")
+        print(
+            f"{output} was already complete: {describe_counts(summary['verdicts']) or 'nothing yet'}"
+        )
         return
-    print(f"{output}: {describe_counts(summary['verdicts']) or 'nothing yet'}, {summary['seconds']:.1f} s")
+    print(
+        f"{output}: {describe_counts(summary['verdicts']) or 'nothing yet'}, {summary['seconds']:.1f} s"
+    )
     if summary["uncounted"]:
-        shares = ", ".join(f"{reason} {share:.2%}" for reason, share in summary["uncounted"].items())
+        shares = ", ".join(
+            f"{reason} {share:.2%}" for reason, share in summary["uncounted"].items()
+        )
         print(f"accepted programs with a run of a test that did not count: {shares}")
     warnings = [f"suspicious: {line}" for line in summary["suspicions"]]
     if num_faults := summary["verdicts"].get(Outcome.SANDBOX_FAULT, 0):
@@ -241,6 +272,8 @@ def _print_summary(output: Path, summary: dict[str, Any]) -> None:
             "type the same command again to judge only these"
         )
     if crashes := summary["checker_crashes"]:
-        warnings.append(f"{crashes} wrong answers crashed the problem's checker, which accepts the reference answer")
+        warnings.append(
+            f"{crashes} wrong answers crashed the problem's checker, which accepts the reference answer"
+        )
     for line in warnings:
         print(f"microcoder: {line}", file=sys.stderr)

@@ -25,7 +25,11 @@ class SandboxFlags:
 
     def read(self, **further: Any) -> JudgeOptions:
         """Return these options but the languages, and further ones, as `JudgeOptions`."""
-        mine = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "languages"}
+        mine = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "languages"
+        }
         return JudgeOptions.read({**mine, **further})
 
     def open(self, **further: Any) -> Judge:

@@ -6,12 +6,21 @@ from cyclopts import Parameter
 
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.definition import CURRENT_VERSION
-from microcoder.judge.languages.packages import PROFILES, find_folder, find_roots, install_packages, load_profile
+from microcoder.judge.languages.packages import (
+    PROFILES,
+    find_folder,
+    find_roots,
+    install_packages,
+    load_profile,
+)
 from microcoder.judge.run.builds import list_headers, make_header
 
 
 def packages(
-    profile: str = "", /, *, headers: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = ()
+    profile: str = "",
+    /,
+    *,
+    headers: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
 ) -> None:
     """Install and list the third-party packages that programs may import.
 

@@ -68,17 +68,23 @@ def serve(
     _check_port(host, port)
     tokens = read_tokens(token_file) if token_file else frozenset()
     if not tokens and not no_auth and not _is_local(host):
-        raise ConfigError(f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust")
+        raise ConfigError(
+            f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust"
+        )
     tls = _read_tls(tls_cert, tls_key)
     options.add_languages()
     for name in require:
         if problem := find_language(name).find_problem():
             raise ConfigError(f"--require {name}: {problem}")
     with options.open(cache_size=_CACHE_SIZE) as judge:
-        failed = [finding for finding in run_probes(judge) if not finding.is_ok] if self_test else []
+        failed = (
+            [finding for finding in run_probes(judge) if not finding.is_ok] if self_test else []
+        )
         if failed:
             found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)
-            raise EvaluatorFault(f"the self-test failed: {found}; type `microcoder doctor` to see more")
+            raise EvaluatorFault(
+                f"the self-test failed: {found}; type `microcoder doctor` to see more"
+            )
         server = JudgeServer(
             Service(judge, limits),
             tokens=tokens,

@@ -85,7 +85,9 @@ def study(
     """
     idle = {"--jobs": jobs, "--dry-run": dry_run} if report else {"-o": output, "--code": code}
     if flag := next((flag for flag, value in idle.items() if value), None):
-        raise ConfigError(f"{flag} does nothing {'with' if report else 'without'} --report; leave one of them out")
+        raise ConfigError(
+            f"{flag} does nothing {'with' if report else 'without'} --report; leave one of them out"
+        )
     if report:
         _report(name, chosen, output or Path("docs/insights"), code, json=json)
     else:
@@ -98,7 +100,9 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
     from microcoder.lab.studies.workers import default_jobs, do_work, missing_work
 
     if chosen.size not in (MICRO, QUICK) and not dry_run:
-        raise ConfigError(f"runs at {chosen.size} need a machine each; add --dry-run to print their commands")
+        raise ConfigError(
+            f"runs at {chosen.size} need a machine each; add --dry-run to print their commands"
+        )
     studies, scale, jobs = _choose(name, chosen.all), chosen.size, jobs or default_jobs()
     planned = [
         work
@@ -140,15 +144,26 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         display.show("done", 0, num_left)
         failed = do_work(works, jobs=jobs, logs=chosen.runs / "logs", on_end=end, command=command)
     if json:
-        summary |= {"num_finished": sum(work.is_finished for work in works), "failed": sorted(failed)}
+        summary |= {
+            "num_finished": sum(work.is_finished for work in works),
+            "failed": sorted(failed),
+        }
         print(json_module.dumps(summary, indent=2))
     if failed:
         reasons = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
-        raise TrainingError(f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}")
+        raise TrainingError(
+            f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}"
+        )
 
 
 def _report(
-    name: str | None, chosen: Chosen, output: Path, code: str | None, *, json: bool, records: Path | None = None
+    name: str | None,
+    chosen: Chosen,
+    output: Path,
+    code: str | None,
+    *,
+    json: bool,
+    records: Path | None = None,
 ) -> None:
     from microcoder.lab.studies.claims import as_records, judge_studies
     from microcoder.lab.studies.design import find_studies
@@ -158,13 +173,22 @@ def _report(
     _require_insights()
     if chosen.runs.is_file() or chosen.runs.name.endswith(SUFFIX):
         with unpacked(chosen.runs) as runs:
-            _report(name, replace(chosen, runs=runs.parent), output, code or runs.name, json=json, records=chosen.runs)
+            _report(
+                name,
+                replace(chosen, runs=runs.parent),
+                output,
+                code or runs.name,
+                json=json,
+                records=chosen.runs,
+            )
         return
     studies = _choose(name, chosen.all)
     # A claim is judged among all of them, also if one study alone is reported.
     family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
     names = {study.name for study in studies}
-    found = judge_studies(family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from)
+    found = judge_studies(
+        family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from
+    )
     judged = [one for one in found if one.study.name in names]
     if json:
         print(json_module.dumps(as_records(judged), indent=2))
@@ -205,7 +229,11 @@ def _command(study: Study, work: Work, scale: str) -> str:
     """Return the `microcoder train` command that starts or resumes one run, for a machine with the model's GPUs."""
     from microcoder.lab.studies.work import level_keys
 
-    keys = {**study.set, **study.at_scale(scale).set, **level_keys(study, scale=scale, level=work.name)}
+    keys = {
+        **study.set,
+        **study.at_scale(scale).set,
+        **level_keys(study, scale=scale, level=work.name),
+    }
     words = ["microcoder", "train", "-c", str(study.path.parent / study.at_scale(scale).baseline)]
     for key, value in {**keys, "seed": work.seed}.items():
         words += [f"--{key}", value if isinstance(value, str) else json_module.dumps(value)]

@@ -26,7 +26,12 @@ from microcoder.judge.core.config import find_recipe, load_config, name_recipe
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import how_to_install
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, describe_row
-from microcoder.train.recipe.recipe import HuggingFaceModel, TrainConfig, count_verl_devices, describe_batches
+from microcoder.train.recipe.recipe import (
+    HuggingFaceModel,
+    TrainConfig,
+    count_verl_devices,
+    describe_batches,
+)
 from microcoder.train.run import estimate
 from microcoder.train.run.checkpoints import Observer, model_folder
 from microcoder.train.run.manifest import check_run_directory, find_extensions, find_missing
@@ -67,7 +72,9 @@ def train(
         _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib)
         return
     if gpu_memory_gib is not None:
-        raise ConfigError("--gpu-memory-gib applies to a dry run only; add --dry-run, or leave it out")
+        raise ConfigError(
+            "--gpu-memory-gib applies to a dry run only; add --dry-run, or leave it out"
+        )
     require_training()
     if int(os.environ.get("RANK", "0")) == 0:
         # On a cold disk the imports take half a minute.
@@ -97,7 +104,9 @@ def default_run_directory(config: Sequence[Path]) -> Path:
 def require_training() -> None:
     """Raise ConfigError unless TRL is installed."""
     if importlib.util.find_spec("trl") is None:
-        raise ConfigError(f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}")
+        raise ConfigError(
+            f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}"
+        )
 
 
 def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None) -> None:
@@ -106,7 +115,9 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
     is_on_gpu = config.model.kind == "hugging_face"
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.
     num_processes = int(os.environ.get("WORLD_SIZE", "1"))
-    is_sharded = any(os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED"))
+    is_sharded = any(
+        os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED")
+    )
     num_shards = num_processes if is_sharded else 1
     command = None
     if config.engine == "verl":
@@ -114,20 +125,36 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 
         num_processes = num_shards = count_verl_devices(config)
         command = describe_command(translate(config, RunDirectory(target)))
-    device_gib = (estimate.detect_device_gib() if gpu_memory_gib is None else gpu_memory_gib) if is_on_gpu else None
+    device_gib = (
+        (estimate.detect_device_gib() if gpu_memory_gib is None else gpu_memory_gib)
+        if is_on_gpu
+        else None
+    )
     table = estimate.count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
     missing = find_missing(config)
     print_resolved(config.model_dump(mode="json"))
-    print("\n".join(["", *describe_batches(config, num_processes=num_processes), *estimate.describe_run(config)]))
+    print(
+        "\n".join(
+            [
+                "",
+                *describe_batches(config, num_processes=num_processes),
+                *estimate.describe_run(config),
+            ]
+        )
+    )
     if table is None:
         print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
     else:
         counted_for = "each GPU" if num_shards > 1 else "one device"
         print("\n".join(estimate.describe_memory(table, config, is_counted_for=counted_for)))
         if table.device_gib is None and is_on_gpu:
-            print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
+            print(
+                "no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits"
+            )
     if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
-        print(f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked")
+        print(
+            f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked"
+        )
     print(f"disk: {estimate.describe_disk(config, target)}")
     if command:
         print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
@@ -142,7 +169,10 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
             else f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
         )
         advice = estimate.how_to_shrink(config)
-        print(f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}", file=sys.stderr)
+        print(
+            f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}",
+            file=sys.stderr,
+        )
 
 
 class RunDisplay(LineDisplay, Observer):
@@ -152,10 +182,14 @@ class RunDisplay(LineDisplay, Observer):
         """Show a finished training step."""
         seconds = metrics.seconds
         total = seconds.get("total", sum(seconds.values()))
-        phases = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if name != "total")
+        phases = ", ".join(
+            f"{name} {value:.1f}" for name, value in seconds.items() if name != "total"
+        )
         took = f"{total:.1f} s" + (f" ({phases})" if phases else "")
         left = f"left {describe_seconds(total * max(0, num_steps - metrics.step))}"
-        self.note("  ".join([f"step {metrics.step}/{num_steps}", *describe_row(metrics), took, left]))
+        self.note(
+            "  ".join([f"step {metrics.step}/{num_steps}", *describe_row(metrics), took, left])
+        )
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
         """Show a finished evaluation on held-out problems."""
@@ -168,7 +202,9 @@ class RunDisplay(LineDisplay, Observer):
         self.note(f"training at temperature {probe.choice.temperature:g}")
 
 
-def init(*, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("recipe.toml")) -> None:
+def init(
+    *, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("recipe.toml")
+) -> None:
     """Write a recipe for your own model and problems, with the published settings and what fits your GPU.
 
     Parameters
@@ -178,13 +214,21 @@ def init(*, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("re
     """
     if out.exists():
         raise ConfigError(f"{out} already exists; choose another --out, or remove it first")
-    text = write_recipe(wishes, command=shlex.join(["microcoder", *sys.argv[1:]]).replace("\n", " "))
+    text = write_recipe(
+        wishes, command=shlex.join(["microcoder", *sys.argv[1:]]).replace("\n", " ")
+    )
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if wishes.engine == "verl":
         from microcoder.train.verl.translate import describe_command, translate
 
-        options = translate(load_config(TrainConfig, (out,)), RunDirectory(default_run_directory((out,))))
-        print(f"`microcoder train -c {shlex.quote(str(out))}` writes the problems for verl, and runs:")
+        options = translate(
+            load_config(TrainConfig, (out,)), RunDirectory(default_run_directory((out,)))
+        )
+        print(
+            f"`microcoder train -c {shlex.quote(str(out))}` writes the problems for verl, and runs:"
+        )
         print(describe_command(options))
-    print(f"wrote {out}; to see what the run costs: microcoder train -c {shlex.quote(str(out))} --dry-run")
+    print(
+        f"wrote {out}; to see what the run costs: microcoder train -c {shlex.quote(str(out))} --dry-run"
+    )

@@ -43,7 +43,9 @@ def view(
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
         written = write_bundle(collection, bundle)
-        print(f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB")
+        print(
+            f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB"
+        )
         return
     with ViewerServer(collection, port=port) as server:
         print(f"{server.url}  (Ctrl-C ends)", flush=True)
@@ -79,17 +81,27 @@ def report(
         _show_evaluation(run_directory, against, pass_at)
         return
     if pass_at:
-        raise ConfigError(f"--pass-at is for evaluations, and {run_directory} is none; leave it out")
+        raise ConfigError(
+            f"--pass-at is for evaluations, and {run_directory} is none; leave it out"
+        )
     from microcoder.view import write_report
 
     print(write_report(run_directory, against=against))
 
 
 def _show_evaluation(run: Path, against: tuple[Path, ...], pass_at: tuple[int, ...]) -> None:
-    from microcoder.eval.report import EvaluationFolder, compare, render_comparison, render_results, summarise
+    from microcoder.eval.report import (
+        EvaluationFolder,
+        compare,
+        render_comparison,
+        render_results,
+        summarise,
+    )
 
     if len(against) > 1:
-        raise ConfigError(f"an evaluation is compared with one other; leave out --against {against[1]}")
+        raise ConfigError(
+            f"an evaluation is compared with one other; leave out --against {against[1]}"
+        )
     after = EvaluationFolder(run)
     results = summarise(after, pass_at=pass_at)
     if not against:

@@ -5,10 +5,24 @@ from typing import TYPE_CHECKING
 from microcoder.facade import lend
 
 if TYPE_CHECKING:
-    from microcoder.data.formats.candidates import Candidate, Difficulty, Lineage, Rejection, Solution
+    from microcoder.data.formats.candidates import (
+        Candidate,
+        Difficulty,
+        Lineage,
+        Rejection,
+        Solution,
+    )
     from microcoder.data.release.problems import read_problems, write_problems
 
-__all__ = ["Candidate", "Difficulty", "Lineage", "Rejection", "Solution", "read_problems", "write_problems"]
+__all__ = [
+    "Candidate",
+    "Difficulty",
+    "Lineage",
+    "Rejection",
+    "Solution",
+    "read_problems",
+    "write_problems",
+]
 
 __getattr__, __dir__ = lend(__name__, {
     "release.problems": ("read_problems", "write_problems"),

@@ -102,7 +102,10 @@ class Endpoint:
             ) from None
         key = os.environ.get(self.settings.api_key_env)
         return httpx.Client(
-            headers={"User-Agent": "microcoder", **({"Authorization": f"Bearer {key}"} if key else {})},
+            headers={
+                "User-Agent": "microcoder",
+                **({"Authorization": f"Bearer {key}"} if key else {}),
+            },
             timeout=self.settings.timeout_seconds,
             limits=httpx.Limits(max_connections=None),
         )
@@ -139,7 +142,9 @@ class Endpoint:
                         f"name of the model and the sampling options, and set the key in {self.settings.api_key_env}"
                     )
                 with suppress(ValueError):
-                    stated_seconds = min(max(float(reply.headers.get("Retry-After", "")), 0.0), _LONGEST_WAIT_SECONDS)
+                    stated_seconds = min(
+                        max(float(reply.headers.get("Retry-After", "")), 0.0), _LONGEST_WAIT_SECONDS
+                    )
             delay_seconds = wait_seconds if stated_seconds is None else stated_seconds
             if attempt > self.settings.max_retries or self._closed.wait(delay_seconds):
                 break
@@ -158,7 +163,9 @@ class Endpoint:
                 return self.ask(text, kind, seed=seed, temperature=temperature)
         return None
 
-    def ask(self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0) -> Asked:
+    def ask(
+        self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0
+    ) -> Asked:
         """Return the model's reply to a prompt, parsed as `kind`; BadReply if it does not fit, else as `complete`."""
         settings = self.settings
         if not isinstance(settings, EndpointSettings):
@@ -166,7 +173,9 @@ class Endpoint:
         messages, schema = [{"role": "user", "content": text}], kind.model_json_schema()
         # All that decides a reply; where the model is reached is not among it.
         asked = [settings.model, temperature, seed, settings.max_tokens, messages, schema]
-        key = hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+        key = hashlib.sha256(
+            json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()
+        ).hexdigest()
         path = self._cache / key[:2] / f"{key}.json" if self._cache else None
         if path and path.exists():
             return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], kind)
@@ -186,7 +195,9 @@ class Endpoint:
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
-            partial.write_text(json.dumps({"model": settings.model, "reply": reply}), encoding="utf-8")
+            partial.write_text(
+                json.dumps({"model": settings.model, "reply": reply}), encoding="utf-8"
+            )
             partial.replace(path)
         return _read_object(reply, kind)
 
@@ -209,8 +220,12 @@ class Endpoint:
                 f"{_shorten(reply.text)}; check the address (it ends in /v1 for most servers)"
             ) from None
         # Half of a surrogate pair, which JSON can hold and no file can.
-        text, thinking = (one.encode("utf-8", "replace").decode("utf-8") for one in (text, thinking))
-        return Completion(text, reason == "length", num_tokens if isinstance(num_tokens, int) else None, thinking)
+        text, thinking = (
+            one.encode("utf-8", "replace").decode("utf-8") for one in (text, thinking)
+        )
+        return Completion(
+            text, reason == "length", num_tokens if isinstance(num_tokens, int) else None, thinking
+        )
 
 
 def _shorten(text: str) -> str:
@@ -220,6 +235,8 @@ def _shorten(text: str) -> str:
 def _read_object(text: str, kind: type[Asked]) -> Asked:
     """Return the JSON object from a text's first brace to its last as `kind`; BadReply if it does not fit."""
     try:
-        return kind.model_validate_json(text[text.find("{") : text.rfind("}") + 1], strict=True, extra="ignore")
+        return kind.model_validate_json(
+            text[text.find("{") : text.rfind("}") + 1], strict=True, extra="ignore"
+        )
     except ValidationError as error:
         raise BadReply(f"the reply is not what was asked for: {error}") from None

@@ -55,7 +55,10 @@ DIMENSIONS: Mapping[str, tuple[float, str]] = {
         "How far do the limits push beyond the obvious program? "
         "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too.",
     ),
-    "edge_cases": (0.1, "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it."),
+    "edge_cases": (
+        0.1,
+        "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it.",
+    ),
 }
 """By dimension: its weight (they add up to 1), and the question that the model scores."""
 _SCALE = "\n".join(f"- {name}: {question}" for name, (_, question) in DIMENSIONS.items())
@@ -82,7 +85,9 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     for time in range(TIMES):
         # Asked again under other seeds where it does not follow the schema.
         seeds = range(time, TIMES * _ATTEMPTS, TIMES)
-        scores = model.ask_again(f"{_PROMPT}{statement}\n", Scores, seeds=seeds, temperature=_TEMPERATURE)
+        scores = model.ask_again(
+            f"{_PROMPT}{statement}\n", Scores, seeds=seeds, temperature=_TEMPERATURE
+        )
         if scores is None:
             return candidate
         answers.append(scores.model_dump())
@@ -90,7 +95,9 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     score = sum(weight * means[name] for name, (weight, _) in DIMENSIONS.items())
     name = f"{model.settings.model} {hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]}"
     detail = f"{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in means.items())
-    difficulty = candidate.difficulty.model_copy(update={"predicted": round(score, 4), "predictor": name})
+    difficulty = candidate.difficulty.model_copy(
+        update={"predicted": round(score, 4), "predictor": name}
+    )
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
 
 
@@ -131,7 +138,9 @@ def judge_attempts(
     """
     asked = [candidate for candidate in candidates if responses.get(candidate.id)]
     pairs = [(candidate, text) for candidate in asked for text in responses[candidate.id]]
-    programs = [extract_program(text, language=candidate.programming_language) for candidate, text in pairs]
+    programs = [
+        extract_program(text, language=candidate.programming_language) for candidate, text in pairs
+    ]
     problems = {candidate.id: candidate.to_problem() for candidate in asked}
     verdicts = judge.judge(programs, [problems[candidate.id] for candidate, _ in pairs])
     counts = {candidate.id: (0, 0) for candidate in asked}
@@ -156,7 +165,9 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
         except (ValueError, ZeroDivisionError):
             rate, num = -1.0, 0
         if not 0 <= rate <= 1:
-            raise DataError(f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts")
+            raise DataError(
+                f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts"
+            )
         fields: dict[str, float] = {"pass_rate": round(rate, 4)}
         if num:
             # Here, since it takes a second to import.
@@ -169,16 +180,28 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
     return candidate
 
 
-def select(problems: Mapping[str, Difficulty], settings: SelectionSettings) -> dict[str, tuple[str, str]]:
+def select(
+    problems: Mapping[str, Difficulty], settings: SelectionSettings
+) -> dict[str, tuple[str, str]]:
     """Return the ids of the problems that are rejected, each with reason (`no_difficulty`, `too_easy`) and detail."""
-    failed = {name: 1 - one.pass_rate for name, one in problems.items() if one.pass_rate is not None}
+    failed = {
+        name: 1 - one.pass_rate for name, one in problems.items() if one.pass_rate is not None
+    }
     predicted = {name: one.predicted for name, one in problems.items() if one.predicted is not None}
     known = predicted if settings.by == "predicted" else failed
     easy = {name: value for name, value in known.items() if value < settings.easy_below}
     # That many easy ones beside the others are their share of both.
-    allowed = math.floor(settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9)
+    allowed = math.floor(
+        settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9
+    )
     # Of equals, by what depends on nothing but an id.
-    digests = {name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for name in easy}
+    digests = {
+        name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for name in easy
+    }
     hardest_first = sorted(easy, key=lambda name: (-easy[name], digests[name]))
-    rejected = {name: ("no_difficulty", f"no {settings.by}") for name in problems if name not in known}
-    return rejected | {name: ("too_easy", f"{settings.by} {easy[name]:.3g}") for name in hardest_first[allowed:]}
+    rejected = {
+        name: ("no_difficulty", f"no {settings.by}") for name in problems if name not in known
+    }
+    return rejected | {
+        name: ("too_easy", f"{settings.by} {easy[name]:.3g}") for name in hardest_first[allowed:]
+    }

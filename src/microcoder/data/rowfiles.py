@@ -67,10 +67,22 @@ def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
         unfinished.rename(folder)
     except DataError:
         raise
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, lzma.LZMAError, zlib.error, *_NOT_READ) as error:
-        if is_disk_full(error) or (isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES)):
+    except (
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        EOFError,
+        OSError,
+        lzma.LZMAError,
+        zlib.error,
+        *_NOT_READ,
+    ) as error:
+        if is_disk_full(error) or (
+            isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES)
+        ):
             raise
-        raise DataError(f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})") from None
+        raise DataError(
+            f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})"
+        ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     if num_links:
@@ -115,7 +127,9 @@ class _Header(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
         found = super().frombuf(buf, encoding, errors)
-        if found.size > _MOST_HEADER_BYTES and not (found.isfile() or found.isdir() or found.issym() or found.islnk()):
+        if found.size > _MOST_HEADER_BYTES and not (
+            found.isfile() or found.isdir() or found.issym() or found.islnk()
+        ):
             raise tarfile.TarError(f"it says {found.size:,} bytes of a member before its content")
         return found
 
@@ -124,13 +138,23 @@ def _read_tar(archive: Path) -> Iterator[_Member]:
     # The standard library's own filter came with 3.11.4; systems with an older 3.11 are about.
     with ExitStack() as opened:
         if archive.suffix.lower() == ".zst":
-            packed = opened.enter_context(_import_pyarrow(archive).input_stream(str(archive), compression="zstd"))
+            packed = opened.enter_context(
+                _import_pyarrow(archive).input_stream(str(archive), compression="zstd")
+            )
             content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header))
         else:
             content = opened.enter_context(tarfile.open(archive, tarinfo=_Header))
         for one in content:
             is_link = one.issym() or one.islnk()
-            kind = "link" if is_link else "folder" if one.isdir() else "file" if one.isfile() else "other"
+            kind = (
+                "link"
+                if is_link
+                else "folder"
+                if one.isdir()
+                else "file"
+                if one.isfile()
+                else "other"
+            )
             # Bytes of a name that are no UTF-8 are letters of Latin-1.
             name = re.sub("[\udc80-\udcff]", lambda byte: chr(ord(byte[0]) - 0xDC00), one.name)
             yield name, kind, partial(content.extractfile, one)
@@ -187,7 +211,9 @@ class FilePart:
     """Size of the rows as text, decompressed; in Parquet estimated from the average row."""
 
 
-def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = None) -> Iterator[FilePart]:
+def list_parts(
+    root: Path, file: str, max_rows: int, max_bytes: int | None = None
+) -> Iterator[FilePart]:
     """Yield the parts of a file, each of at most `max_rows` rows, ended early by the row that reaches `max_bytes`.
 
     Damage in a file counts as one more row.
@@ -197,7 +223,9 @@ def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = Non
         try:
             metadata = pyarrow.parquet.read_metadata(root / file)
             num_rows = metadata.num_rows
-            num_bytes = sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
+            num_bytes = sum(
+                metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)
+            )
         except (OSError, pyarrow.ArrowException):
             num_rows, num_bytes = 1, 0
         a_row = -(-num_bytes // max(1, num_rows))
@@ -210,12 +238,19 @@ def list_parts(root: Path, file: str, max_rows: int, max_bytes: int | None = Non
     if file.endswith(LISTS):
         rows = ((0, 0, len(row.raw)) for row in _read_list(root, FilePart(file, 0, 0)))
     else:
-        rows = ((number - 1, offset, len(line)) for number, offset, line, _ in _scan(root / file, FilePart(file, 0, 0)))
+        rows = (
+            (number - 1, offset, len(line))
+            for number, offset, line, _ in _scan(root / file, FilePart(file, 0, 0))
+        )
     is_found_by_offset = not file.endswith((*LISTS, *_PACKED))
     part: FilePart | None = None
     for count, (lines, offset, size) in enumerate(rows):
         if part is None:
-            part = FilePart(file, count, 0, offset, lines) if is_found_by_offset else FilePart(file, count, 0)
+            part = (
+                FilePart(file, count, 0, offset, lines)
+                if is_found_by_offset
+                else FilePart(file, count, 0)
+            )
         part = replace(part, num_rows=part.num_rows + 1, num_bytes=part.num_bytes + size)
         if part.num_rows == max_rows or (max_bytes is not None and part.num_bytes >= max_bytes):
             yield part
@@ -237,7 +272,9 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 def _open(path: Path) -> Any:
     if path.suffix == ".zst":
-        return io.BufferedReader(_import_pyarrow(path).input_stream(str(path), compression="zstd"), _BUFFER_BYTES)
+        return io.BufferedReader(
+            _import_pyarrow(path).input_stream(str(path), compression="zstd"), _BUFFER_BYTES
+        )
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
@@ -251,7 +288,12 @@ def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault |
             while line := file.readline(MAX_ROW_BYTES + 1):
                 number += 1
                 if len(line) > MAX_ROW_BYTES:
-                    yield number, offset, b"", ("unreadable_file", f"a line of more than {MAX_ROW_BYTES >> 20} MiB")
+                    yield (
+                        number,
+                        offset,
+                        b"",
+                        ("unreadable_file", f"a line of more than {MAX_ROW_BYTES >> 20} MiB"),
+                    )
                     return
                 if line.strip():
                     yield number, offset, line, None
@@ -262,7 +304,9 @@ def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault |
 
 def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
     lines = _scan(root / part.file, part)
-    for number, _, line, fault in islice(lines, part.first, None) if part.file.endswith(_PACKED) else lines:
+    for number, _, line, fault in (
+        islice(lines, part.first, None) if part.file.endswith(_PACKED) else lines
+    ):
         place = f"{part.file}:{number}"
         text = line.removeprefix(_BOM) if number == 1 else line
         yield RawRow(place, None, line, fault) if fault else _parse(place, text)
@@ -285,7 +329,10 @@ def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
         with _open(root / part.file) as file:
             packed = file.read(MAX_ROW_BYTES + 1)
         if len(packed) > MAX_ROW_BYTES:
-            fault = ("unreadable_file", f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines")
+            fault = (
+                "unreadable_file",
+                f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines",
+            )
             yield RawRow(place, None, b"", fault)
             return
         found = read_json(packed.decode("utf-8-sig"))
@@ -303,7 +350,9 @@ def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
 def _check(place: str, values: object, line: bytes) -> RawRow:
     if isinstance(values, dict):
         return RawRow(place, values, line)
-    return RawRow(place, None, line, ("not_an_object", f"{type(values).__name__}: {shorten(values, 40)}"))
+    return RawRow(
+        place, None, line, ("not_an_object", f"{type(values).__name__}: {shorten(values, 40)}")
+    )
 
 
 def _import_pyarrow(path: Path) -> Any:
@@ -389,8 +438,13 @@ def _find(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
     values = row.values
     if values is None:
         reason, detail = row.fault or ("", "")
-        said = {"not_json": f"is not JSON ({detail})", "not_an_object": f"holds {detail}, not an object"}
-        raise DataError(f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again")
+        said = {
+            "not_json": f"is not JSON ({detail})",
+            "not_an_object": f"holds {detail}, not an object",
+        }
+        raise DataError(
+            f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again"
+        )
     digest = hashlib.sha256(row.raw or json.dumps(dict(values), default=str).encode()).hexdigest()
     if path.suffix in _PACKED:
         # All that stands before it would have to be unpacked once more.

@@ -31,7 +31,9 @@ from microcoder.judge.core.machine import how_to_install
 SCHEME = "hf://"
 MARKER = "manifest.json"
 """Name of the file that a build writes last into a corpus: a folder without it is unfinished."""
-_NAME = re.compile(r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?")
+_NAME = re.compile(
+    r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?"
+)
 _USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
 
 
@@ -62,7 +64,9 @@ def parse_name(name: str) -> HubName:
     if found is None:
         raise DataError(f"{name!r} is not the name of a data set on the Hub; {_USE}")
     revision = found["revision"]
-    return HubName(found["repository"], revision.replace("%2F", "/") if revision else None, found["path"] or "")
+    return HubName(
+        found["repository"], revision.replace("%2F", "/") if revision else None, found["path"] or ""
+    )
 
 
 def download(name: str) -> Path:
@@ -75,7 +79,10 @@ def download(name: str) -> Path:
         raise DataError(f"{name} needs huggingface_hub; type: {how_to_install('data')}") from None
     try:
         folder = snapshot_download(
-            wanted.repository, repo_type="dataset", revision=wanted.revision, allow_patterns=wanted.patterns
+            wanted.repository,
+            repo_type="dataset",
+            revision=wanted.revision,
+            allow_patterns=wanted.patterns,
         )
     except (HfHubHTTPError, OSError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
@@ -87,7 +94,10 @@ def download(name: str) -> Path:
 
 def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
     """Return the files in a folder that match a Hub name, sorted; DataError with `said` and `hint` if none does."""
-    found = match_files([path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()], wanted)
+    found = match_files(
+        [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()],
+        wanted,
+    )
     if not found:
         raise DataError(f"{said} has no file like {' or '.join(wanted.patterns[:4])}; {hint}")
     return tuple(found)
@@ -96,7 +106,11 @@ def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[s
 def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
     """Return the repository files that match a Hub name, sorted."""
     patterns = wanted.patterns
-    return sorted(f for f in files if f.endswith(SUFFIXES) and any(fnmatch.fnmatchcase(f, one) for one in patterns))
+    return sorted(
+        f
+        for f in files
+        if f.endswith(SUFFIXES) and any(fnmatch.fnmatchcase(f, one) for one in patterns)
+    )
 
 
 MAX_FOLDER_BYTES = 1 << 30
@@ -160,14 +174,18 @@ def open_source(path: str | Path, format_name: str, *, name: str = "", licence: 
     files = tuple(list_places(root, found_format))
     if not files:
         expected = found_format.folders.markers if found_format.folders else SUFFIXES
-        raise DataError(f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}")
+        raise DataError(
+            f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}"
+        )
     if "." in files:
         # A file, or a folder that is a row itself: it has its own name.
         root, files = root.parent, tuple(os.path.normpath(f"{root.name}/{file}") for file in files)
     return Source(root, found_format, name, files, licence=licence)
 
 
-def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None = None) -> list[Shard]:
+def list_shards(
+    source: Source, rows_per_shard: int, bytes_per_shard: int | None = None
+) -> list[Shard]:
     """Return the shards of a source: every raw row is in exactly one, and the same one in every run.
 
     A shard has at most `rows_per_shard` rows; fewer where a file ends, or about `bytes_per_shard` are reached.
@@ -177,7 +195,9 @@ def list_shards(source: Source, rows_per_shard: int, bytes_per_shard: int | None
     num_rows = num_bytes = 0
     most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
     for part in _list_parts(source, rows_per_shard, bytes_per_shard):
-        if parts and (num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes):
+        if parts and (
+            num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes
+        ):
             shards.append(tuple(parts))
             parts, num_rows, num_bytes = [], 0, 0
         parts.append(part)
@@ -206,7 +226,9 @@ def list_files(source: Source, shard: Shard) -> list[Path]:
     ]
 
 
-def _list_parts(source: Source, rows_per_shard: int, bytes_per_shard: int | None) -> Iterator[FilePart]:
+def _list_parts(
+    source: Source, rows_per_shard: int, bytes_per_shard: int | None
+) -> Iterator[FilePart]:
     for place in source.files:
         if source.format.folders is not None:
             files = list_files(source, (FilePart(place, 0, 1),))
@@ -242,7 +264,9 @@ def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
 
 
 def _refuse(error: OSError) -> NoReturn:
-    raise DataError(f"{error.filename} cannot be read ({error.strerror}); give it leave, or move it away") from None
+    raise DataError(
+        f"{error.filename} cannot be read ({error.strerror}); give it leave, or move it away"
+    ) from None
 
 
 def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
@@ -253,10 +277,17 @@ def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
         for name in sorted(_walk(folder, partial(_is_taken, patterns=folders.takes))):
             size += (folder / name).stat().st_size
             if size > MAX_FOLDER_BYTES:
-                return RawRow(place, None, b"", ("unreadable_file", f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"))
+                return RawRow(
+                    place,
+                    None,
+                    b"",
+                    ("unreadable_file", f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"),
+                )
             files[name] = (folder / name).read_bytes()
     except OSError as error:
-        return RawRow(place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error.strerror}"))
+        return RawRow(
+            place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error.strerror}")
+        )
     return RawRow(place, {"name": folder.name, "files": files})
 
 
@@ -277,7 +308,11 @@ WHOLE = 1 << 20
 
 def collect_source(source: Source) -> Iterator[Candidate | Rejection]:
     """Yield the candidate or the rejection of each raw row of a source, in order."""
-    return (collect_row(source, row) for shard in list_shards(source, WHOLE) for row in read_shard(source, shard))
+    return (
+        collect_row(source, row)
+        for shard in list_shards(source, WHOLE)
+        for row in read_shard(source, shard)
+    )
 
 
 def collect_shard(source: Source, shard: Shard) -> list[Candidate | Rejection]:
@@ -290,7 +325,9 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
     fault, candidate = row.fault, None
     if row.values is not None:
         try:
-            return source.format.read_row(row.values, row.place, source=source.name, licence=source.licence)
+            return source.format.read_row(
+                row.values, row.place, source=source.name, licence=source.licence
+            )
         except Malformed as error:
             fault, candidate = (error.reason, error.detail), error.candidate
         except ConfigError as error:

@@ -75,7 +75,9 @@ class EvalConfig(Config):
 
     benchmark: AnyBenchmark
     generation: Annotated[
-        Transformers | EndpointGeneration | GenerationFile, Field(discriminator="kind"), kind_or("transformers")
+        Transformers | EndpointGeneration | GenerationFile,
+        Field(discriminator="kind"),
+        kind_or("transformers"),
     ]
     sampling: ResponseSampling = ResponseSampling()
     prompt: EvalPromptConfig = EvalPromptConfig()
@@ -86,7 +88,10 @@ class EvalConfig(Config):
         for name in ("prompt", "sampling") if isinstance(self.generation, GenerationFile) else ():
             if (table := getattr(self, name)) != type(table)():
                 yield f'generation.kind = "file" asks nothing; leave out {name}.{min(table.model_fields_set)}'
-        if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in ("instruct", "bare"):
+        if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in (
+            "instruct",
+            "bare",
+        ):
             yield (
                 f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
                 f"{self.benchmark.kind} does not support; leave it out, or use your own function"
@@ -95,6 +100,9 @@ class EvalConfig(Config):
 
 NEUTRAL_KEYS = (
     *(f"judging.{name}" for name in ("workers", "nice", "unsafe")),
-    *(f"generation.{name}" for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")),
+    *(
+        f"generation.{name}"
+        for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")
+    ),
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

@@ -95,13 +95,20 @@ def read_samples(
     """
     path, what = config.path, "generation file"
     is_table = path.suffix == ".parquet"
-    rows = [row.values for row in read_file(path, what)] if is_table else [row for _, row in read_values(path, what)]
+    rows = (
+        [row.values for row in read_file(path, what)]
+        if is_table
+        else [row for _, row in read_values(path, what)]
+    )
     found = list(_read_answers(rows, questions, config, extract))
     samples = [sample for sample in found if sample is not None]
     if not found:
         raise DataError(f"{what} {path} holds no answer: the lists of its rows are empty")
     if not samples:
-        named = next((row[key] for row in rows if isinstance(row, Mapping) for key in _IDS if key in row), None)
+        named = next(
+            (row[key] for row in rows if isinstance(row, Mapping) for key in _IDS if key in row),
+            None,
+        )
         raise DataError(
             f"{what} {path} answers none of the {len(questions)} problems; check the ids: "
             f"its first is {named!r}, that of the problems {questions[0].id!r}"
@@ -148,18 +155,25 @@ def _read_answers(
             if _is_chat(given):
                 texts = [text_of(given)]
             elif isinstance(given, list):
-                nulls_as_empty = {field: [text_of(one) if one is None or _is_chat(one) else one for one in given]}
+                nulls_as_empty = {
+                    field: [text_of(one) if one is None or _is_chat(one) else one for one in given]
+                }
                 texts = Row(nulls_as_empty, id=where, dataset="").texts(field)
             else:
                 texts = [row.text(field) if given is not None else ""]
             # Half of a surrogate pair, which JSON can hold and no file can.
             texts = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
             question, language = by_name.get(name), row.get("language")
-            if question is not None and known_language(language):  # Another word may be a natural language.
+            if question is not None and known_language(
+                language
+            ):  # Another word may be a natural language.
                 check_language(Program("", str(language)), question.problem, "its answer")
             is_truncated, num_tokens = row.get("is_truncated") or False, row.number("num_tokens")
             if not isinstance(is_truncated, int):
-                raise Malformed("wrong_type", f"is_truncated is {type(is_truncated).__name__}, not true or false")
+                raise Malformed(
+                    "wrong_type",
+                    f"is_truncated is {type(is_truncated).__name__}, not true or false",
+                )
         if name not in by_id and in_their_rows[name] > 1:
             raise DataError(
                 f"{where}: {in_their_rows[name]} problems have the id {name!r} in their rows; name one whole"
@@ -170,14 +184,27 @@ def _read_answers(
         for text in texts:
             index = counts[question.id]
             counts[question.id] += 1
-            continues = given is not None and key == "task_id" and field == "completion" and "```" not in text
+            continues = (
+                given is not None
+                and key == "task_id"
+                and field == "completion"
+                and "```" not in text
+            )
             code = f"{question.problem.statement}{text}" if continues else text
             if continues or (field in _CODES and not is_response(text, question.problem.language)):
                 given = code if code.strip() else None
                 why = "given_as_code" if given else "empty_code"
-                yield Sample(problem_id=question.id, sample_index=index, completion=None, program=given, extraction=why)
+                yield Sample(
+                    problem_id=question.id,
+                    sample_index=index,
+                    completion=None,
+                    program=given,
+                    extraction=why,
+                )
             else:
-                response = Completion(text, bool(is_truncated), None if num_tokens is None else int(num_tokens))
+                response = Completion(
+                    text, bool(is_truncated), None if num_tokens is None else int(num_tokens)
+                )
                 yield Sample.from_response(question, index, response, extract)
 
 
@@ -210,7 +237,9 @@ def ask_endpoint(
         "top_p": sampling.top_p,
         config.max_tokens_key: sampling.max_tokens,
     }
-    if chat_template_options:  # under the name that the servers of vLLM, SGLang and llama.cpp know them by
+    if (
+        chat_template_options
+    ):  # under the name that the servers of vLLM, SGLang and llama.cpp know them by
         shared_keys["chat_template_kwargs"] = dict(chat_template_options)
     todo = iter(tuple(requests))
     done: queue.SimpleQueue[tuple[ResponseRequest, Completion] | Exception] = queue.SimpleQueue()
@@ -222,7 +251,12 @@ def ask_endpoint(
             for request in todo:
                 if stopped.is_set():
                     return
-                body = {"model": config.model, "messages": request.messages, **shared_keys, **config.extra}
+                body = {
+                    "model": config.model,
+                    "messages": request.messages,
+                    **shared_keys,
+                    **config.extra,
+                }
                 body |= {"seed": request.seed} if config.send_seed else {}
                 done.put((request, client.complete(body)))
         except Exception as error:  # handed to the caller's thread, which raises it

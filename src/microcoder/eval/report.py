@@ -57,7 +57,9 @@ class Sample(Record):
         cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
     ) -> Self:
         """Return the sample of a response, with the program that `extract` finds in it."""
-        program = extract(response.whole, is_truncated=response.is_truncated, language=question.problem.language)
+        program = extract(
+            response.whole, is_truncated=response.is_truncated, language=question.problem.language
+        )
         return cls(
             problem_id=question.id,
             sample_index=sample_index,
@@ -88,7 +90,10 @@ class EvaluationFolder(WorkFolder):
     @property
     def is_evaluation(self) -> bool:
         """Whether the folder's manifest is an evaluation's."""
-        return self.manifest.exists() and read_json(self.manifest, what="manifest").get("kind") == "evaluation"
+        return (
+            self.manifest.exists()
+            and read_json(self.manifest, what="manifest").get("kind") == "evaluation"
+        )
 
     def check_ours(self) -> None:
         """Raise DataError unless the folder is an evaluation's, or empty and writable."""
@@ -98,7 +103,9 @@ class EvaluationFolder(WorkFolder):
     def read_manifest(self) -> Row:
         """Return the manifest; DataError if the folder has none, or it lacks an entry that results need."""
         if not self.manifest.exists():
-            raise DataError(f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`")
+            raise DataError(
+                f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`"
+            )
         match read_json(self.manifest, what="manifest"):
             case {
                 "digest": _,
@@ -106,14 +113,20 @@ class EvaluationFolder(WorkFolder):
                 "config": {"generation": {"kind": _}, "benchmark": {"kind": _}},
             } as manifest:
                 return manifest
-        raise DataError(f"{self.manifest} is no evaluation's, or damaged; pass a folder of `microcoder eval`")
+        raise DataError(
+            f"{self.manifest} is no evaluation's, or damaged; pass a folder of `microcoder eval`"
+        )
 
     def read_questions(self) -> list[Row]:
         """Return the rows of questions.jsonl, one per problem; DataError unless they are those of the manifest."""
         rows = read_rows(self.questions)
         texts = [row.get(name) for row in rows for name in ("problem_id", "platform", "difficulty")]
-        if len(rows) != self.read_manifest()["benchmark"]["num_problems"] or not all(isinstance(t, str) for t in texts):
-            raise DataError(f"{self.questions} was edited or damaged; type the evaluation's command again to mend it")
+        if len(rows) != self.read_manifest()["benchmark"]["num_problems"] or not all(
+            isinstance(t, str) for t in texts
+        ):
+            raise DataError(
+                f"{self.questions} was edited or damaged; type the evaluation's command again to mend it"
+            )
         return rows
 
     def read_samples(self) -> dict[Key, Sample]:
@@ -122,7 +135,9 @@ class EvaluationFolder(WorkFolder):
             samples = map(Sample.model_validate, read_rows(self.samples))
             return {(sample.problem_id, sample.sample_index): sample for sample in samples}
         except ValidationError as error:
-            raise DataError(f"{self.samples} was edited or damaged: {explain_faults(error, Sample)}") from None
+            raise DataError(
+                f"{self.samples} was edited or damaged: {explain_faults(error, Sample)}"
+            ) from None
 
     def read_verdicts(self) -> dict[Key, Row]:
         """Return the latest verdict of each sample, sandbox errors included."""
@@ -132,12 +147,18 @@ class EvaluationFolder(WorkFolder):
                 case {"problem_id": str(name), "sample_index": int(index), "verdict": str()}:
                     found[name, index] = row
                 case _:
-                    raise DataError(f"{self.verdicts} was edited or damaged: a line is no verdict on a sample")
+                    raise DataError(
+                        f"{self.verdicts} was edited or damaged: a line is no verdict on a sample"
+                    )
         return found
 
     def judged(self) -> set[Key]:
         """Return the samples with a final verdict; those with a sandbox error are judged again."""
-        return {key for key, row in self.read_verdicts().items() if row["verdict"] != Outcome.SANDBOX_FAULT}
+        return {
+            key
+            for key, row in self.read_verdicts().items()
+            if row["verdict"] != Outcome.SANDBOX_FAULT
+        }
 
 
 ALL = "all"
@@ -169,20 +190,27 @@ def accuracy_grid(
     known = solved.keys() if before is None else solved.keys() & before.keys()
     asked = [question for question in questions if question["problem_id"] in known]
     cells = []
-    for k, platform, difficulty in itertools.product(ks, _values(asked, "platform"), _values(asked, "difficulty")):
+    for k, platform, difficulty in itertools.product(
+        ks, _values(asked, "platform"), _values(asked, "difficulty")
+    ):
         ids = {
             question["problem_id"]
             for question in asked
-            if platform in (ALL, question["platform"]) and difficulty in (ALL, question["difficulty"])
+            if platform in (ALL, question["platform"])
+            and difficulty in (ALL, question["difficulty"])
         }
         if not ids:
             continue
         chosen = {name: solved[name] for name in ids}
         old = None if before is None else {name: before[name] for name in ids}
-        found = estimate_accuracy(chosen, k=k) if old is None else estimate_difference(old, chosen, k=k)
+        found = (
+            estimate_accuracy(chosen, k=k) if old is None else estimate_difference(old, chosen, k=k)
+        )
         figures = {name: getattr(found, name, None) for name in ("value", "low", "high")}
         num = found.num_problems if found else 0
-        cells.append({"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures})
+        cells.append(
+            {"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures}
+        )
     return cells
 
 
@@ -191,7 +219,12 @@ def _values(questions: Sequence[Row], field: str) -> list[str]:
     found = {question[field] for question in questions} - {""}
     places = {value: place for place, value in enumerate(_ORDER)}
     last = len(_ORDER)
-    return [*sorted(found, key=lambda one: (places.get(one.lower(), last), one.isdigit() and int(one), one)), ALL]
+    return [
+        *sorted(
+            found, key=lambda one: (places.get(one.lower(), last), one.isdigit() and int(one), one)
+        ),
+        ALL,
+    ]
 
 
 def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
@@ -227,27 +260,37 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
         "num_unscored": counts[str(Outcome.SANDBOX_FAULT)],
         "truncated_share": sum(sample.is_truncated for sample in samples.values()) / len(samples),
         "mean_tokens": sum(lengths) / len(lengths) if lengths else None,
-        "outcomes": {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]},
+        "outcomes": {
+            outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]
+        },
         "suspicions": find_suspicions(judged),
         "isolation": manifest.get("isolation"),
         "cells": accuracy_grid(questions, solved, ks=ks),
     }
 
 
-def compare(before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
+def compare(
+    before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Sequence[int] = ()
+) -> Row:
     """Return the difference of accuracy and pass@k between two evaluations, over the problems that both judged.
 
     Raises:
         DataError: one holds no evaluation, or they share no problem.
     """
-    questions = {row["problem_id"]: row for folder in (before, after) for row in folder.read_questions()}
+    questions = {
+        row["problem_id"]: row for folder in (before, after) for row in folder.read_questions()
+    }
     old, new = (solved_from(folder.read_verdicts()) for folder in (before, after))
     shared = old.keys() & new.keys()
     if not shared:
-        raise DataError(f"{before.root} and {after.root} share no judged problem; compare runs of one benchmark")
+        raise DataError(
+            f"{before.root} and {after.root} share no judged problem; compare runs of one benchmark"
+        )
     smallest = min(len(solved[name]) for solved in (old, new) for name in shared)
     ks = sorted({1, smallest, *pass_at})
-    digests = [folder.read_manifest().get("benchmark", {}).get("digest") for folder in (before, after)]
+    digests = [
+        folder.read_manifest().get("benchmark", {}).get("digest") for folder in (before, after)
+    ]
     return {
         "before": before.root.name,
         "after": after.root.name,
@@ -277,11 +320,17 @@ def render_results(results: Row) -> str:
             f"of {results['num_samples']} samples"
         )
     if results["num_without_answer"]:
-        lines.append(f"{results['num_without_answer']} problems have no answer in the file, and are in no figure")
+        lines.append(
+            f"{results['num_without_answer']} problems have no answer in the file, and are in no figure"
+        )
     if results["num_unscored"]:
-        lines.append(f"UNSCORED: {results['num_unscored']} samples, in no figure, because the sandbox failed")
+        lines.append(
+            f"UNSCORED: {results['num_unscored']} samples, in no figure, because the sandbox failed"
+        )
     if results["mean_tokens"] is not None:
-        lines.append(f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated")
+        lines.append(
+            f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated"
+        )
     lines += [f"SUSPICIOUS: {line}" for line in results["suspicions"]]
     return _render(lines, results["cells"])
 
@@ -296,7 +345,9 @@ def render_comparison(results: Row) -> str:
         if results[key]:
             lines.append(f"{results[key]} problems are judged only in {results[name]} and left out")
     if not results["same_benchmark"]:
-        lines.append("the two used different problems, prompts or limits: the difference is not due to the model alone")
+        lines.append(
+            "the two used different problems, prompts or limits: the difference is not due to the model alone"
+        )
     return _render(lines, results["cells"], is_change=True)
 
 
@@ -308,12 +359,18 @@ def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = Fal
         rows = [["", *difficulties]]
         for platform in dict.fromkeys(platform for platform, _ in mine):
             cells_here = (mine.get((platform, name)) for name in difficulties)
-            rows.append([platform, *(describe_cell(cell, is_change=is_change) for cell in cells_here)])
+            rows.append(
+                [platform, *(describe_cell(cell, is_change=is_change) for cell in cells_here)]
+            )
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows]
         table.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
         figure = "mean accuracy (pass@1)" if k == 1 else f"pass@{k}"
-        title = f"change of {figure}" if is_change else f"{figure}, %, with 95 % intervals over problems (n: problems)"
+        title = (
+            f"change of {figure}"
+            if is_change
+            else f"{figure}, %, with 95 % intervals over problems (n: problems)"
+        )
         parts += [title, "\n".join(table)]
     return "\n\n".join(parts)
 
@@ -328,4 +385,6 @@ def describe_cell(cell: Row | None, *, is_change: bool = False) -> str:
         low, high = 100 * cell["low"], 100 * cell["high"]
         interval = f" [{low:{sign}.1f}, {high:{sign}.1f}]"
         excludes_zero = "*" if is_change and (low > 0 or high < 0) else ""
-    return f"{value:{sign}.1f}{excludes_zero}{interval}" + ("" if is_change else f" n={cell['num_problems']}")
+    return f"{value:{sign}.1f}{excludes_zero}{interval}" + (
+        "" if is_change else f" n={cell['num_problems']}"
+    )

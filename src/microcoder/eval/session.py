@@ -15,7 +15,13 @@ from typing import Any
 
 from microcoder.data.benchmarks import ProblemFile, Question
 from microcoder.data.formats.rows import find_source
-from microcoder.eval.config import NEUTRAL_KEYS, EndpointGeneration, EvalConfig, GenerationFile, Transformers
+from microcoder.eval.config import (
+    NEUTRAL_KEYS,
+    EndpointGeneration,
+    EvalConfig,
+    GenerationFile,
+    Transformers,
+)
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
@@ -30,7 +36,13 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extensions import describe_file
 from microcoder.judge.core.extract import Extractor
-from microcoder.judge.core.files import append_row, check_unchanged, write_json, write_rows, write_text
+from microcoder.judge.core.files import (
+    append_row,
+    check_unchanged,
+    write_json,
+    write_rows,
+    write_text,
+)
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -153,7 +165,10 @@ class Evaluation:
             return
         requests = [
             ResponseRequest(
-                question.id, index, build_messages(question, config, self.ask), _seed(sampling.seed, question.id, index)
+                question.id,
+                index,
+                build_messages(question, config, self.ask),
+                _seed(sampling.seed, question.id, index),
             )
             for question in self.questions
             for index in range(sampling.num_samples)
@@ -163,7 +178,9 @@ class Evaluation:
             return
         options = config.prompt.chat_template_options
         if isinstance(config.generation, EndpointGeneration):
-            responses = ask_endpoint(config.generation, requests, sampling, chat_template_options=options)
+            responses = ask_endpoint(
+                config.generation, requests, sampling, chat_template_options=options
+            )
         else:
             # Pulls in torch.
             from microcoder.train.run.weights import respond
@@ -182,7 +199,9 @@ class Evaluation:
         by_id = {question.id: question for question in self.questions}
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
         for request, response in responses:
-            sample = Sample.from_response(by_id[request.problem_id], request.sample_index, response, self.extract)
+            sample = Sample.from_response(
+                by_id[request.problem_id], request.sample_index, response, self.extract
+            )
             append_row(folder.samples, sample.model_dump())
             self.observer.advance(sample.extraction)
 
@@ -199,7 +218,10 @@ class Evaluation:
             with Judge(workers=judging.workers, **judging.judge_options()) as judge:
                 began, now = (
                     {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
-                    for each in (self.folder.read_manifest()["environment"], judge.environment.as_record())
+                    for each in (
+                        self.folder.read_manifest()["environment"],
+                        judge.environment.as_record(),
+                    )
                 )
                 check_unchanged(self.folder.root, began, now, DataError)
                 for group in self._cut_groups(pending):
@@ -211,7 +233,9 @@ class Evaluation:
                 "type the same command again to judge only these"
             )
 
-    def _cut_groups(self, pending: Mapping[str, Sequence[Sample]]) -> Iterator[list[tuple[Problem, Sample]]]:
+    def _cut_groups(
+        self, pending: Mapping[str, Sequence[Sample]]
+    ) -> Iterator[list[tuple[Problem, Sample]]]:
         group: list[tuple[Problem, Sample]] = []
         num_bytes = 0
         for question in (one for one in self.questions if one.id in pending):
@@ -227,12 +251,18 @@ class Evaluation:
     def _judge_group(self, judge: Judge, group: Sequence[tuple[Problem, Sample]]) -> None:
         def keep(index: int, verdict: Verdict) -> None:
             sample = group[index][1]
-            row = verdict_record("", verdict) | {"problem_id": sample.problem_id, "sample_index": sample.sample_index}
+            row = verdict_record("", verdict) | {
+                "problem_id": sample.problem_id,
+                "sample_index": sample.sample_index,
+            }
             del row["id"]
             append_row(self.folder.verdicts, row)
             self.observer.advance(verdict.outcome.value)
 
-        programs = [Program(sample.program, problem.language, sample.extraction) for problem, sample in group]
+        programs = [
+            Program(sample.program, problem.language, sample.extraction)
+            for problem, sample in group
+        ]
         judge.judge(programs, [problem for problem, _ in group], on_verdict=keep)
 
     def _digest_extensions(self) -> dict[str, Any]:

@@ -27,11 +27,15 @@ def code_judge(mode: Mode = "all", **judge: Any) -> Scorer:
     async def judge_sample(state: TaskState, target: Target) -> Score:
         problem = to_problem(state.metadata.get("problem", state.metadata))
         is_truncated = state.output.stop_reason in ("max_tokens", "model_length")
-        program = extract_program(state.output.completion, is_truncated=is_truncated, language=problem.language)
+        program = extract_program(
+            state.output.completion, is_truncated=is_truncated, language=problem.language
+        )
         verdict = await judging.judge_async(program, problem)
         value, figures = score(verdict, mode), {**as_figures(verdict), "extraction": program.reason}
         if value is None:
-            return Score.unscored(reason=str(Outcome.SANDBOX_FAULT), explanation=verdict.detail, metadata=figures)
+            return Score.unscored(
+                reason=str(Outcome.SANDBOX_FAULT), explanation=verdict.detail, metadata=figures
+            )
         explanation = f"{verdict.outcome}, {verdict.tests_passed}/{verdict.tests_total} tests. {verdict.detail}"
         return Score(value=value, answer=program.code, explanation=explanation, metadata=figures)
 
@@ -42,7 +46,12 @@ def to_sample(row: dict[str, Any], format: str | None = None) -> Sample:
     """Return Inspect's sample of a row: the problem's prompt, and in its metadata the problem, for the scorer."""
     problem: Problem = to_problem(row, format)
     record = problem.model_dump(mode="json", exclude_defaults=True)
-    return Sample(input=instruct(problem), id=problem.id, target=problem.reference or "", metadata={"problem": record})
+    return Sample(
+        input=instruct(problem),
+        id=problem.id,
+        target=problem.reference or "",
+        metadata={"problem": record},
+    )
 
 
 @task

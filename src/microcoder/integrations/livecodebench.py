@@ -20,7 +20,9 @@ Result = tuple[list[bool | int], dict[str, Any]]
 """One code per test, and a program's metadata in LiveCodeBench's form."""
 
 
-def run_test(sample: Mapping[str, Any], test: str | None = None, debug: bool = False, timeout: float = 6) -> Result:
+def run_test(
+    sample: Mapping[str, Any], test: str | None = None, debug: bool = False, timeout: float = 6
+) -> Result:
     """Return the codes of a program's tests, and what LiveCodeBench calls metadata.
 
     Args:
@@ -35,7 +37,9 @@ def run_test(sample: Mapping[str, Any], test: str | None = None, debug: bool = F
     return _run([sample], [test or ""], timeout)[0]
 
 
-def check_correctness(sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True) -> Result:
+def check_correctness(
+    sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True
+) -> Result:
     """Return what `run_test` returns, which needs no process or global timeout around it as LiveCodeBench's does."""
     return run_test(sample, generation, debug, timeout)
 
@@ -60,18 +64,27 @@ def codegen_metrics(
     for (index, _), (codes, about) in zip(pairs, found, strict=True):
         results[index].append(codes)
         metadata[index].append(json.dumps(about))
-    right = {index: sum(all(code > 0 for code in codes) for codes in tried) for index, tried in results.items()}
+    right = {
+        index: sum(all(code > 0 for code in codes) for codes in tried)
+        for index, tried in results.items()
+    }
     least = min(map(len, results.values()), default=0)
     detail = {
-        f"pass@{k}": {index: pass_at_k(len(tried), right[index], k) for index, tried in results.items()}
+        f"pass@{k}": {
+            index: pass_at_k(len(tried), right[index], k) for index, tried in results.items()
+        }
         for k in k_list
         if k <= least
     }
-    metrics = {name: sum(by_problem.values()) / len(by_problem) for name, by_problem in detail.items()}
+    metrics = {
+        name: sum(by_problem.values()) / len(by_problem) for name, by_problem in detail.items()
+    }
     return [{**metrics, "detail": detail}, results, metadata]
 
 
-def _run(samples: Sequence[Mapping[str, Any]], codes: Sequence[str], timeout: float) -> list[Result]:
+def _run(
+    samples: Sequence[Mapping[str, Any]], codes: Sequence[str], timeout: float
+) -> list[Result]:
     known = {id(sample): to_problem(sample, timeout) for sample in samples}
     problems = [known[id(sample)] for sample in samples]
     verdicts = shared_judge().judge([Program(code) for code in codes], problems)
@@ -81,7 +94,10 @@ def _run(samples: Sequence[Mapping[str, Any]], codes: Sequence[str], timeout: fl
 def to_problem(sample: Mapping[str, Any], timeout: float) -> Problem:
     """Return the problem of a sample, with LiveCodeBench's prelude and our limits for its problems."""
     given = json.loads(sample["input_output"])
-    tests = [{"input": text, "output": output} for text, output in zip(given["inputs"], given["outputs"], strict=True)]
+    tests = [
+        {"input": text, "output": output}
+        for text, output in zip(given["inputs"], given["outputs"], strict=True)
+    ]
     return Problem.model_validate(
         {
             "id": "sample",
@@ -103,8 +119,12 @@ def describe(verdict: Verdict, problem: Problem) -> Result:
     if not verdict.is_scorable:
         raise fault_of(verdict)
     if verdict.is_accepted:
-        return [True] * verdict.tests_total, {"execution time": sum(test.wall_seconds for test in verdict.tests)}
-    number = next((n for n, test in enumerate(verdict.tests) if test.verdict is not Outcome.ACCEPTED), None)
+        return [True] * verdict.tests_total, {
+            "execution time": sum(test.wall_seconds for test in verdict.tests)
+        }
+    number = next(
+        (n for n, test in enumerate(verdict.tests) if test.verdict is not Outcome.ACCEPTED), None
+    )
     if number is None:
         return [-4], {"error_code": -4, "error_message": f"Error during testing: {verdict.detail}"}
     failed = verdict.tests[number]
@@ -120,4 +140,8 @@ def describe(verdict: Verdict, problem: Problem) -> Result:
 
 
 def _shorten(text: str, length: int = 300) -> str:
-    return text if len(text) <= length else f"{text[: length // 2]}...(truncated) ...{text[-length // 2 :]}"
+    return (
+        text
+        if len(text) <= length
+        else f"{text[: length // 2]}...(truncated) ...{text[-length // 2 :]}"
+    )

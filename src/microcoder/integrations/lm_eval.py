@@ -26,10 +26,16 @@ def ask(doc: Mapping[str, Any]) -> str:
 def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dict[str, float]:
     """Return `pass_at_1` (nan, which `nanmean` ignores, if none is scored), `unscored_share` and `no_code_share`."""
     problem = to_problem(doc)
-    responses = [text for result in results for text in (result if isinstance(result, list | tuple) else [result])]
+    responses = [
+        text
+        for result in results
+        for text in (result if isinstance(result, list | tuple) else [result])
+    ]
     programs = [extract_program(text, language=problem.language) for text in responses]
     verdicts = shared_judge().judge(programs, [problem] * len(programs))
-    known = [value for value in (score(verdict, "all") for verdict in verdicts) if value is not None]
+    known = [
+        value for value in (score(verdict, "all") for verdict in verdicts) if value is not None
+    ]
     return {
         "pass_at_1": fmean(known) if known else math.nan,
         "unscored_share": 1 - len(known) / len(verdicts),

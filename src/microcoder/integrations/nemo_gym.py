@@ -68,7 +68,9 @@ class CodeServer(SimpleResourcesServer):
         except DataError as error:
             raise HTTPException(422, str(error)) from None
         is_truncated = body.response.incomplete_details is not None
-        program = extract_program(body.response.output_text or "", is_truncated=is_truncated, language=problem.language)
+        program = extract_program(
+            body.response.output_text or "", is_truncated=is_truncated, language=problem.language
+        )
         verdict = await shared_judge().judge_async(program, problem)
         reward = score_verdict(verdict)
         return CodeVerifyResponse(
@@ -85,4 +87,6 @@ class CodeServer(SimpleResourcesServer):
         scored = [response for response in body.verify_responses if not response.get("mask_sample")]
         found = await super().aggregate_metrics(AggregateMetricsRequest(verify_responses=scored))
         num_masked = len(body.verify_responses) - len(scored)
-        return found.model_copy(update={"agent_metrics": {**found.agent_metrics, "num_masked": num_masked}})
+        return found.model_copy(
+            update={"agent_metrics": {**found.agent_metrics, "num_masked": num_masked}}
+        )

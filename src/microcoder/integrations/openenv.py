@@ -51,10 +51,17 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         self, seed: int | None = None, episode_id: str | None = None, problem_id: str | None = None
     ) -> CodeObservation:
         """Return the problem of that id, or one drawn by the seed; DataError if there is no such problem."""
-        name = random.Random(seed).choice(list(self._problems)) if problem_id is None else problem_id
+        name = (
+            random.Random(seed).choice(list(self._problems)) if problem_id is None else problem_id
+        )
         if name not in self._problems:
-            raise DataError(f"unknown problem {name!r}; the first of {len(self._problems)} is {min(self._problems)!r}")
-        self._problem, self._state = self._problems[name], State(episode_id=episode_id, step_count=0)
+            raise DataError(
+                f"unknown problem {name!r}; the first of {len(self._problems)} is {min(self._problems)!r}"
+            )
+        self._problem, self._state = (
+            self._problems[name],
+            State(episode_id=episode_id, step_count=0),
+        )
         return CodeObservation(problem_id=name, prompt=instruct(self._problem))
 
     def step(self, action: CodeAction, timeout_s: float | None = None) -> CodeObservation:
@@ -63,10 +70,15 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         if problem is None:
             raise DataError("no problem was asked yet; call reset() first")
         self._state.step_count += 1
-        program = extract_program(action.response, is_truncated=action.is_truncated, language=problem.language)
+        program = extract_program(
+            action.response, is_truncated=action.is_truncated, language=problem.language
+        )
         (verdict,) = self._judge.judge([program], [problem])
         return CodeObservation(
-            done=True, reward=score_verdict(verdict), problem_id=problem.id, metadata=as_figures(verdict)
+            done=True,
+            reward=score_verdict(verdict),
+            problem_id=problem.id,
+            metadata=as_figures(verdict),
         )
 
     @property
@@ -90,8 +102,14 @@ def make_app() -> Any:
     try:
         options = dict(json.loads(os.environ.get(JUDGE) or "{}"))
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'") from None
+        raise ConfigError(
+            f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'"
+        ) from None
     environment = partial(CodeEnvironment, read_corpus(Path(found)), shared_judge(**options))
     return create_app(
-        environment, CodeAction, CodeObservation, env_name="microcoder", max_concurrent_envs=_MOST_SESSIONS
+        environment,
+        CodeAction,
+        CodeObservation,
+        env_name="microcoder",
+        max_concurrent_envs=_MOST_SESSIONS,
     )

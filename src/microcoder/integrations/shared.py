@@ -27,7 +27,9 @@ class _State:
     options: dict[str, Any] = field(default_factory=dict)
     judge: Judging | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-    thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "microcoder-judge"))
+    thread: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, "microcoder-judge")
+    )
     """Runs blocking work off the event loop: starting the judge, reading tests, waiting for a free worker."""
 
 
@@ -44,7 +46,9 @@ class SharedJudge:
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
         """Judge one program from a coroutine without blocking its event loop; raises like `Judge.judge_async`."""
         loop = asyncio.get_running_loop()
-        future = await loop.run_in_executor(_state.thread, lambda: _running().submit(program, problem))
+        future = await loop.run_in_executor(
+            _state.thread, lambda: _running().submit(program, problem)
+        )
         return await asyncio.wrap_future(future)
 
 
@@ -59,7 +63,9 @@ def shared_judge(**options: Any) -> SharedJudge:
         ConfigError: an option is unknown, or the process's judge has another value of it.
     """
     if unknown := sorted(options.keys() - _DEFAULTS.keys()):
-        raise ConfigError(f"the judge takes no option {unknown[0]!r}; use one of {', '.join(_DEFAULTS)}")
+        raise ConfigError(
+            f"the judge takes no option {unknown[0]!r}; use one of {', '.join(_DEFAULTS)}"
+        )
     with _state.lock:
         known = _state.options if _state.judge is None else _DEFAULTS | _state.options
         for name, value in options.items():
@@ -84,14 +90,18 @@ def _open(options: Mapping[str, Any]) -> Judging:
     if url is None:
         return Judge(**{name: value for name, value in options.items() if name != "url"})
     if others := sorted(options.keys() - {"url", "stop"}):
-        raise ConfigError(f"{others[0]} is an option of the service at {url}; pass it to `microcoder serve` instead")
+        raise ConfigError(
+            f"{others[0]} is an option of the service at {url}; pass it to `microcoder serve` instead"
+        )
     from microcoder.judge.fleet.http import JudgeClient
     from microcoder.train.run.judging import TOKEN_VARIABLE
 
     client = JudgeClient(url, token=os.environ.get(TOKEN_VARIABLE))
     found = client.about()["stop"]
     if found != options.get("stop", found):
-        raise ConfigError(f"{url} stops tests by the rule {found}; start it with --stop {options['stop']}")
+        raise ConfigError(
+            f"{url} stops tests by the rule {found}; start it with --stop {options['stop']}"
+        )
     return client
 
 
@@ -117,11 +127,15 @@ def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
         ConfigError: the mode is unknown, or the options leave out tests that it counts.
     """
     if mode not in ("all", "fraction"):
-        raise ConfigError(f'mode = {mode!r}; use "all" (1 where every test passed, else 0) or "fraction" (of tests)')
+        raise ConfigError(
+            f'mode = {mode!r}; use "all" (1 where every test passed, else 0) or "fraction" (of tests)'
+        )
     if mode == "all":
         return dict(options)
     if options.get("stop", "never") != "never":
-        raise ConfigError(f'mode = "fraction" counts every test, stop = {options["stop"]!r} leaves some out; drop stop')
+        raise ConfigError(
+            f'mode = "fraction" counts every test, stop = {options["stop"]!r} leaves some out; drop stop'
+        )
     return {**options, "stop": "never"}
 
 
@@ -160,9 +174,16 @@ def read_corpus(path: Path, *, format: str | None = None) -> list[Problem]:
         path: a folder that `microcoder data build` finished, or a file of rows: JSON lines, a JSON list, Parquet.
         format: row format (docs/rows.md); None to detect it by each row's fields.
     """
-    from microcoder.data.benchmarks import ProblemFile  # what reads rows; most who ask for a score read none
+    from microcoder.data.benchmarks import (
+        ProblemFile,
+    )  # what reads rows; most who ask for a score read none
 
-    problems = [question.load() for question in ProblemFile(kind="problems", path=path, format=format).read()]
+    problems = [
+        question.load()
+        for question in ProblemFile(kind="problems", path=path, format=format).read()
+    ]
     if silent := [problem.id for problem in problems if not problem.statement.strip()]:
-        raise DataError(f"corpus {path}: problem {silent[0]!r} has no statement; a model cannot be asked without one")
+        raise DataError(
+            f"corpus {path}: problem {silent[0]!r} has no statement; a model cannot be asked without one"
+        )
     return problems

@@ -30,7 +30,11 @@ class CodeEnv(BaseTextEnv):
             DataError: the row cannot be judged: which field, and why.
         """
         super().__init__()
-        options = env_config.get("judge") if isinstance(env_config, Mapping) else getattr(env_config, "judge", None)
+        options = (
+            env_config.get("judge")
+            if isinstance(env_config, Mapping)
+            else getattr(env_config, "judge", None)
+        )
         self._judge = shared_judge(**(options or {}))
         # SkyRL adds its own setting to the columns of the row.
         row = {name: value for name, value in (extras or {}).items() if name != "max_turns"}
@@ -51,8 +55,14 @@ class CodeEnv(BaseTextEnv):
             raise fault_of(verdict)
         share = verdict.tests_passed / max(1, verdict.tests_total)
         self._metrics = {"accepted": float(verdict.is_accepted), "tests_passed_share": share}
-        metadata = {"parsed_code": program.code, "extraction": program.reason, **as_figures(verdict)}
-        return BaseTextEnvStepOutput(observations=[], reward=float(verdict.is_accepted), done=True, metadata=metadata)
+        metadata = {
+            "parsed_code": program.code,
+            "extraction": program.reason,
+            **as_figures(verdict),
+        }
+        return BaseTextEnvStepOutput(
+            observations=[], reward=float(verdict.is_accepted), done=True, metadata=metadata
+        )
 
     def get_metrics(self) -> dict[str, float]:
         """Return `accepted` and `tests_passed_share` of the last answer; empty before `step`."""

@@ -11,7 +11,15 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 
-_OF_TRL = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+_OF_TRL = (
+    "prompts",
+    "completions",
+    "completion_ids",
+    "trainer_state",
+    "log_extra",
+    "log_metric",
+    "environments",
+)
 Completions = Sequence[str | Sequence[Mapping[str, Any]]]
 """Texts, or the messages of chats."""
 
@@ -44,27 +52,40 @@ class CodeReward:
         programs, problems = self._read(completions, columns)
         return self._score(self._judge.judge(programs, problems), columns)
 
-    def _read(self, completions: Completions, columns: Mapping[str, Any]) -> tuple[list[Program], list[Problem]]:
+    def _read(
+        self, completions: Completions, columns: Mapping[str, Any]
+    ) -> tuple[list[Program], list[Problem]]:
         if isinstance(completions, str) or any(isinstance(one, Mapping) for one in completions):
-            raise DataError("completions are a list, also of one: [text], or [[message, ...]] of a chat")
+            raise DataError(
+                "completions are a list, also of one: [text], or [[message, ...]] of a chat"
+            )
         names = [name for name in columns if name not in _OF_TRL]
         prompts = columns.get("prompts") or [None] * len(completions)
         for name, column in (("prompts", prompts), *((name, columns[name]) for name in names)):
             if isinstance(column, str) or len(column) != len(completions):
-                raise DataError(f"column {name} is no list of {len(completions)} values, one for each completion")
+                raise DataError(
+                    f"column {name} is no list of {len(completions)} values, one for each completion"
+                )
         problems = []
         for index, prompt in enumerate(prompts):
             row = {name: columns[name][index] for name in names}
             # Our own record takes no further fields; other rows are told apart by their prompt, too.
-            problems.append(to_problem(row if find_record(row) else {"prompt": prompt, **row}, self._format))
+            problems.append(
+                to_problem(row if find_record(row) else {"prompt": prompt, **row}, self._format)
+            )
         texts = map(text_of, completions)
         found = zip(texts, problems, strict=True)
-        return [extract_program(text, language=problem.language) for text, problem in found], problems
+        return [
+            extract_program(text, language=problem.language) for text, problem in found
+        ], problems
 
     def _score(self, verdicts: Sequence[Verdict], columns: Mapping[str, Any]) -> list[float | None]:
         if log_metric := columns.get("log_metric"):
             for name in (Outcome.SANDBOX_FAULT, Outcome.NO_CODE, Outcome.TIME_LIMIT):
-                log_metric(f"code/{name}_share", sum(one.outcome is name for one in verdicts) / len(verdicts))
+                log_metric(
+                    f"code/{name}_share",
+                    sum(one.outcome is name for one in verdicts) / len(verdicts),
+                )
         if log_extra := columns.get("log_extra"):
             log_extra("outcome", [str(verdict.outcome) for verdict in verdicts])
         return [score(verdict, self._mode) for verdict in verdicts]

@@ -38,7 +38,9 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
             trace.last_reply or "", is_truncated=bool(trace.is_truncated), language=problem.language
         )
         verdict = await self._judge(program)
-        trace.record_metric("tests_passed_share", verdict.tests_passed / max(1, verdict.tests_total))
+        trace.record_metric(
+            "tests_passed_share", verdict.tests_passed / max(1, verdict.tests_total)
+        )
         trace.info["microcoder"] = {
             **as_figures(verdict),
             "extraction": program.reason,
@@ -55,7 +57,9 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
 
     async def _judge(self, program: Program) -> Verdict:
         try:
-            verdict = await shared_judge(**self.config.judge).judge_async(program, self.data.problem)
+            verdict = await shared_judge(**self.config.judge).judge_async(
+                program, self.data.problem
+            )
         except EvaluatorFault as error:
             raise vf.SandboxError(str(error)) from error
         if not verdict.is_scorable:
@@ -83,7 +87,9 @@ class CodeTaskset(vf.Taskset[CodeTask, CodeConfig]):
                 "the taskset has no corpus; type --taskset.corpus FILE (vf-eval: --env.taskset.corpus FILE)"
             )
         for problem in read_corpus(self.config.corpus, format=self.config.format):
-            data = CodeData(id=problem.id, name=problem.id, prompt=instruct(problem), problem=problem)
+            data = CodeData(
+                id=problem.id, name=problem.id, prompt=instruct(problem), problem=problem
+            )
             yield CodeTask(data, self.config.task)
 
 

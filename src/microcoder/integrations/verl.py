@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from microcoder.data.formats.rows import problem_of_reward
-from microcoder.integrations.shared import Mode, as_figures, check_mode, fault_of, score, shared_judge
+from microcoder.integrations.shared import (
+    Mode,
+    as_figures,
+    check_mode,
+    fault_of,
+    score,
+    shared_judge,
+)
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import extract_program
 

@@ -16,7 +16,13 @@ from typing import Any, Literal
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Repeat, Verdict
-from microcoder.train.rollouts import ScoredRollout, has_signal, loses_advantage, measure_diversity, measure_doses
+from microcoder.train.rollouts import (
+    ScoredRollout,
+    has_signal,
+    loses_advantage,
+    measure_diversity,
+    measure_doses,
+)
 
 Unit = Literal["share", "count", "number", "seconds"]
 
@@ -36,7 +42,14 @@ class Shown:
 
 
 def metric(
-    title: str, unit: Unit, *, chart: str = "", line: str = "", is_rare: bool = False, label: str = "", **default: Any
+    title: str,
+    unit: Unit,
+    *,
+    chart: str = "",
+    line: str = "",
+    is_rare: bool = False,
+    label: str = "",
+    **default: Any,
 ) -> Any:
     """Declare a field of a row as a metric that is shown.
 
@@ -61,19 +74,35 @@ class StepMetrics:
     """The training step, from 1."""
     reward_mean: float | None = metric("Reward", "share", chart="reward", line="reward {:.3f}")
     """Mean reward of the scored rollouts; None when all were unscored."""
-    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="accuracy {:.2f}")
+    accuracy_by_tier: Mapping[str, float] = metric(
+        "Accuracy, {}", "share", chart="accuracy", line="accuracy {:.2f}"
+    )
     """Share of scored training rollouts solved, by tier."""
     length_mean: float = metric(
-        "Response length (tokens)", "count", chart="length", line="length {:.0f} of {max_response_tokens}"
+        "Response length (tokens)",
+        "count",
+        chart="length",
+        line="length {:.0f} of {max_response_tokens}",
     )
     """Mean number of tokens of a response."""
-    max_response_tokens: int = metric("Limit of response tokens", "count", chart="length", label="limit")
-    truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
-    diversity: float | None = metric("Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}")
+    max_response_tokens: int = metric(
+        "Limit of response tokens", "count", chart="length", label="limit"
+    )
+    truncated_share: float = metric(
+        "Truncated share", "share", chart="truncated", line="truncated {:.0%}"
+    )
+    diversity: float | None = metric(
+        "Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}"
+    )
     """Share of distinct 4-grams among those of a problem's samples, averaged over problems; None if there are none."""
-    temperature: float = metric("Sampling temperature", "number", chart="temperature", line="temperature {:.2f}")
+    temperature: float = metric(
+        "Sampling temperature", "number", chart="temperature", line="temperature {:.2f}"
+    )
     masked_share: float = metric(
-        "Masked share", "share", chart="masked", line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)"
+        "Masked share",
+        "share",
+        chart="masked",
+        line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)",
     )
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
     masked_effective_share: float = metric(
@@ -91,11 +120,17 @@ class StepMetrics:
         "Problems without a gradient", "share", chart="no-signal", line="same reward {:.0%}"
     )
     """Share of problems whose samples all have the same reward, and so give no gradient."""
-    filtered_groups: int = metric("Problems filtered out", "count", chart="filtered", is_rare=True, default=0)
+    filtered_groups: int = metric(
+        "Problems filtered out", "count", chart="filtered", is_rare=True, default=0
+    )
     """Problems dropped by dynamic filtering: all or none of their samples were right."""
-    sampled_accuracy: float | None = metric("Accuracy of all sampled", "share", chart="sampled", default=None)
+    sampled_accuracy: float | None = metric(
+        "Accuracy of all sampled", "share", chart="sampled", default=None
+    )
     """Share of everything sampled and scored that was solved, filtered groups included."""
-    unscored_share: float = metric("Unscored share", "share", chart="unscored", line="UNSCORED {:.1%}", is_rare=True)
+    unscored_share: float = metric(
+        "Unscored share", "share", chart="unscored", line="UNSCORED {:.1%}", is_rare=True
+    )
     """Share of rollouts the sandbox could not judge; they are in no mean."""
     unrepeated_share: float | None = metric(
         "Rewards that do not repeat",
@@ -108,7 +143,10 @@ class StepMetrics:
     """Share of a sample of accepted programs that fail when some of their tests are run again; None if the sample is
     empty."""
     uncounted: Mapping[str, float] = metric(
-        "Accepted programs with a run that did not count: {}", "share", chart="uncounted", default_factory=dict
+        "Accepted programs with a run that did not count: {}",
+        "share",
+        chart="uncounted",
+        default_factory=dict,
     )
     """Share of the accepted programs of which a test was run once more, by reason (`types.Repeat`); some reasons depend
     on how busy the machine was."""
@@ -147,16 +185,26 @@ class EvaluationMetrics:
 
     step: int
     """Training steps done before it; 0 is the untrained model."""
-    accuracy: float = metric("Accuracy, held out", "share", chart="accuracy", line="accuracy {:.3f}")
+    accuracy: float = metric(
+        "Accuracy, held out", "share", chart="accuracy", line="accuracy {:.3f}"
+    )
     """Share of scored samples that pass all tests (mean over problems of the mean over samples)."""
     num_problems: int = metric("Problems", "count", line="{} problems x {samples_per_problem}")
     samples_per_problem: int
-    accuracy_by_tier: Mapping[str, float] = metric("Accuracy, {}", "share", chart="accuracy", line="{:.2f}")
+    accuracy_by_tier: Mapping[str, float] = metric(
+        "Accuracy, {}", "share", chart="accuracy", line="{:.2f}"
+    )
     solved: Mapping[str, Sequence[bool | None]]
     """Problem id -> whether each sample solved it; None is unscored. Intervals are computed from this."""
-    length_mean: float = metric("Response length (tokens)", "count", chart="length", line="length {:.0f}")
-    truncated_share: float = metric("Truncated share", "share", chart="truncated", line="truncated {:.0%}")
-    diversity: float | None = metric("Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}")
+    length_mean: float = metric(
+        "Response length (tokens)", "count", chart="length", line="length {:.0f}"
+    )
+    truncated_share: float = metric(
+        "Truncated share", "share", chart="truncated", line="truncated {:.0%}"
+    )
+    diversity: float | None = metric(
+        "Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}"
+    )
     temperature: float = metric("Sampling temperature", "number", chart="temperature")
     num_unscored: int = metric("Unscored samples", "count", line="UNSCORED {}", is_rare=True)
     outcomes: Mapping[str, int]
@@ -173,14 +221,22 @@ def shown_metrics(row: type) -> tuple[Shown, ...]:
 def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
     """Return the parts of a row's terminal line, a text per shown metric; `-` stands for an unknown value."""
     figures = {one.name: _Figure(getattr(row, one.name)) for one in fields(row)}
-    shown = (one for one in shown_metrics(type(row)) if one.line and (getattr(row, one.name) or not one.is_rare))
+    shown = (
+        one
+        for one in shown_metrics(type(row))
+        if one.line and (getattr(row, one.name) or not one.is_rare)
+    )
     return [one.line.format(figures[one.name], **figures) for one in shown]
 
 
 def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[str, float]:
     """Return a row's numbers but the step by name, `prefix` and the keys joined by `/`, for an engine's loggers."""
-    numbers = {key: value for key, value in flatten(asdict(row)).items() if isinstance(value, int | float)}
-    return {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items() if key != "step"}
+    numbers = {
+        key: value for key, value in flatten(asdict(row)).items() if isinstance(value, int | float)
+    }
+    return {
+        f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items() if key != "step"
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,25 +289,33 @@ def summarise_step(
         temperature=temperature,
         max_response_tokens=max_response_tokens,
         masked_share=len(masked) / len(samples),
-        masked_effective_share=_share(loses_advantage(sample.masked_why, sample.lost) for sample in samples),
+        masked_effective_share=_share(
+            loses_advantage(sample.masked_why, sample.lost) for sample in samples
+        ),
         doses=measure_doses(samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
-        zero_variance_share=_share(not has_signal([s.reward for s in group]) for group in scored_P_G),
+        zero_variance_share=_share(
+            not has_signal([s.reward for s in group]) for group in scored_P_G
+        ),
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),
         staleness_mean=fmean(sample.staleness for sample in samples),
         mismatch=summarise_mismatch(samples),
         filtered_groups=len(filtered_P_G) + num_filtered,
-        sampled_accuracy=summarise_accuracy([*samples, *(s for group in filtered_P_G for s in group)])[0],
+        sampled_accuracy=summarise_accuracy(
+            [*samples, *(s for group in filtered_P_G for s in group)]
+        )[0],
         rewards=average_rewards(samples),
         uncounted=share_uncounted(verdicts),
         unrepeated_share=share_unrepeated(verdicts),
     )
 
 
-def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, seconds: float) -> EvaluationMetrics:
+def summarise_evaluation(
+    scored_P_G: Groups, *, step: int, temperature: float, seconds: float
+) -> EvaluationMetrics:
     """Return the row of an evaluation.
 
     Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored sample
@@ -276,7 +340,9 @@ def summarise_evaluation(scored_P_G: Groups, *, step: int, temperature: float, s
         samples_per_problem=len(scored_P_G[0]),
         num_unscored=sum(sample.reward is None for sample in samples),
         solved={
-            group[0].rollout.problem_id: [None if s.reward is None else s.verdict.is_accepted for s in group]
+            group[0].rollout.problem_id: [
+                None if s.reward is None else s.verdict.is_accepted for s in group
+            ]
             for group in scored_P_G
         },
         temperature=temperature,
@@ -290,7 +356,9 @@ def measure_responses(scored_P_G: Groups) -> dict[str, Any]:
     counted = Counter(sample.verdict.outcome for sample in samples)
     return {
         "length_mean": fmean(len(sample.rollout.token_ids) for sample in samples),
-        "diversity": measure_diversity([[sample.rollout.token_ids for sample in group] for group in scored_P_G]),
+        "diversity": measure_diversity(
+            [[sample.rollout.token_ids for sample in group] for group in scored_P_G]
+        ),
         "truncated_share": _share(sample.rollout.is_truncated for sample in samples),
         # Every verdict has a key, so that a zero is visible.
         "outcomes": {str(one): counted[one] for one in Outcome},
@@ -306,7 +374,9 @@ def summarise_accuracy(samples: Sequence[ScoredRollout]) -> tuple[float | None, 
     by_tier: dict[str, list[float]] = {}
     for sample in samples:
         if sample.reward is not None:
-            by_tier.setdefault(sample.tier or "untiered", []).append(float(sample.verdict.is_accepted))
+            by_tier.setdefault(sample.tier or "untiered", []).append(
+                float(sample.verdict.is_accepted)
+            )
     everything = [value for values in by_tier.values() for value in values]
     overall = sum(everything) / len(everything) if everything else None
     return overall, {tier: sum(values) / len(values) for tier, values in sorted(by_tier.items())}
@@ -323,7 +393,11 @@ def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
     """Return the share of the accepted programs of which a test was run once more, by reason (`types.Repeat`)."""
-    return share_reasons({str(run.reason) for run in verdict.uncounted} for verdict in verdicts if verdict.is_accepted)
+    return share_reasons(
+        {str(run.reason) for run in verdict.uncounted}
+        for verdict in verdicts
+        if verdict.is_accepted
+    )
 
 
 def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
@@ -335,7 +409,10 @@ def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
 
 def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
     """Return the share of programs run again that were not accepted again (None: none was run again)."""
-    found = [{run.reason for run in verdict.uncounted} & {Repeat.PROBE, Repeat.PROBE_DIFFERS} for verdict in verdicts]
+    found = [
+        {run.reason for run in verdict.uncounted} & {Repeat.PROBE, Repeat.PROBE_DIFFERS}
+        for verdict in verdicts
+    ]
     probed = [Repeat.PROBE_DIFFERS in reasons for reasons in found if reasons]
     return sum(probed) / len(probed) if probed else None
 

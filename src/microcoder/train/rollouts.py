@@ -27,7 +27,11 @@ def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping
 
 def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:
     """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
-    return render_chat(tokenizer, [{"role": "user", "content": "?"}], options).rstrip().endswith("<think>")
+    return (
+        render_chat(tokenizer, [{"role": "user", "content": "?"}], options)
+        .rstrip()
+        .endswith("<think>")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,25 @@ class RolloutReader:
     """Whether responses begin inside `<think>`, see the function `opens_thinking`."""
 
     def read(
-        self, problem_id: str, prompt: str, responses: Sequence[Sequence[int]], *, max_response_tokens: int
+        self,
+        problem_id: str,
+        prompt: str,
+        responses: Sequence[Sequence[int]],
+        *,
+        max_response_tokens: int,
     ) -> list[Rollout]:
         """Return the rollouts of one problem's responses, each a list of token ids."""
-        texts = self.tokenizer.batch_decode([list(ids) for ids in responses], skip_special_tokens=True)
+        texts = self.tokenizer.batch_decode(
+            [list(ids) for ids in responses], skip_special_tokens=True
+        )
         return [
             Rollout(
                 problem_id=problem_id,
                 prompt=prompt,
                 completion=f"<think>{text}" if self.opens_thinking else text,
                 token_ids=tuple(token_ids),
-                is_truncated=len(token_ids) >= max_response_tokens and token_ids[-1] not in self.end_ids,
+                is_truncated=len(token_ids) >= max_response_tokens
+                and token_ids[-1] not in self.end_ids,
             )
             for text, token_ids in zip(texts, responses, strict=True)
         ]
@@ -137,7 +149,11 @@ def measure_group_diversity(responses_G: Sequence[Sequence[int]]) -> float | Non
     weighs more than a short one, since 4-grams are pooled, not responses averaged. Plain sets count a step of 64 x 8
     responses of 8,192 tokens in about a second of one core.
     """
-    grams = [gram for tokens in responses_G for gram in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False)]
+    grams = [
+        gram
+        for tokens in responses_G
+        for gram in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False)
+    ]
     return len(set(grams)) / len(grams) if grams else None
 
 

@@ -37,7 +37,16 @@ from microcoder.train.rollouts import ScoredRollout
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 CATALOGUE = "runs.json"
 """File beside the folders of a study's runs: each folder's labels (study, level or measurement, seed)."""
-_TIERS_BY_DIFFICULTY = ("trivial", "intro", "introductory", "easy", "medium", "interview", "hard", "competition")
+_TIERS_BY_DIFFICULTY = (
+    "trivial",
+    "intro",
+    "introductory",
+    "easy",
+    "medium",
+    "interview",
+    "hard",
+    "competition",
+)
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
 
 
@@ -219,17 +228,30 @@ class History:
     def tier_of(self) -> dict[str, str]:
         """Held-out problem's id -> tier, from the first file of held-out samples that is there; else empty."""
         paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
-        found = [read_rollouts(path, columns=["problem_id", "tier"]) for path in paths if path.exists()][:1]
+        found = [
+            read_rollouts(path, columns=["problem_id", "tier"]) for path in paths if path.exists()
+        ][:1]
         return {row["problem_id"]: row["tier"] or "untiered" for rows in found for row in rows}
 
-    def of_tier(self, solved: Mapping[str, Sequence[bool | None]], tier: str) -> dict[str, Sequence[bool | None]]:
+    def of_tier(
+        self, solved: Mapping[str, Sequence[bool | None]], tier: str
+    ) -> dict[str, Sequence[bool | None]]:
         """Return the entries of `solved` (`EvaluationMetrics.solved`) of a tier's problems; all if `tier` is empty."""
-        return {name: samples for name, samples in solved.items() if not tier or self.tier_of.get(name) == tier}
+        return {
+            name: samples
+            for name, samples in solved.items()
+            if not tier or self.tier_of.get(name) == tier
+        }
 
     @cached_property
     def tiers(self) -> list[str]:
         """Every tier of the run: those of known names first, easiest first, then the others by name."""
-        seen = {tier for rows in (self.steps, self.evaluations) for row in rows for tier in row.accuracy_by_tier}
+        seen = {
+            tier
+            for rows in (self.steps, self.evaluations)
+            for row in rows
+            for tier in row.accuracy_by_tier
+        }
         return sorted(seen, key=_difficulty)
 
 
@@ -262,8 +284,12 @@ def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> 
         try:
             found = read(row)
         except ValidationError as error:
-            faults = "; ".join(explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors())
-            raise DataError(f"{path} line {number}: {faults}; it was not written by this version") from None
+            faults = "; ".join(
+                explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors()
+            )
+            raise DataError(
+                f"{path} line {number}: {faults}; it was not written by this version"
+            ) from None
         parsed[found.step] = found
     return [parsed[step] for step in sorted(parsed)]
 

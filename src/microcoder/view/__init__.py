@@ -5,9 +5,23 @@ from typing import TYPE_CHECKING
 from microcoder.facade import lend
 
 if TYPE_CHECKING:
-    from microcoder.view.serve import Bundle, Collection, ViewerServer, open_collection, write_bundle, write_report
+    from microcoder.view.serve import (
+        Bundle,
+        Collection,
+        ViewerServer,
+        open_collection,
+        write_bundle,
+        write_report,
+    )
 
-__all__ = ["Bundle", "Collection", "ViewerServer", "open_collection", "write_bundle", "write_report"]
+__all__ = [
+    "Bundle",
+    "Collection",
+    "ViewerServer",
+    "open_collection",
+    "write_bundle",
+    "write_report",
+]
 
 __getattr__, __dir__ = lend(__name__, {
     "serve": ("Bundle", "Collection", "ViewerServer", "open_collection", "write_bundle", "write_report"),

@@ -14,7 +14,14 @@ from typing import Any
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from microcoder.data.benchmarks import AnyBenchmark, Benchmark, LiveCodeBench, ProblemFile, Question, is_livecodebench
+from microcoder.data.benchmarks import (
+    AnyBenchmark,
+    Benchmark,
+    LiveCodeBench,
+    ProblemFile,
+    Question,
+    is_livecodebench,
+)
 from microcoder.data.formats.assertions import RESULTS
 from microcoder.data.formats.rows import read_problem
 from microcoder.data.micro import generate_problems
@@ -43,7 +50,9 @@ def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
 
 def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
     """Return those of `names`, columns or parts of them (`tests.list.element.detail`), that a file has."""
-    held = set(file.schema_arrow.names) | {file.schema.column(place).path for place in range(len(file.schema))}
+    held = set(file.schema_arrow.names) | {
+        file.schema.column(place).path for place in range(len(file.schema))
+    }
     return [name for name in names if name in held]
 
 
@@ -137,7 +146,11 @@ def tests_of_run(config: Mapping[str, Any]) -> ProblemTests:
     problems = config.get("problems") or {}
     if problems.get("kind") == "micro":
         return ProblemTests([partial(_generate, problems)])
-    named = [Path(problems[split]) for split in ("train", "heldout") if isinstance(problems.get(split), str)]
+    named = [
+        Path(problems[split])
+        for split in ("train", "heldout")
+        if isinstance(problems.get(split), str)
+    ]
     return _tests_here(named, lambda path: partial(_read_file, path))
 
 
@@ -145,13 +158,18 @@ def tests_of_evaluation(benchmark: Mapping[str, Any]) -> ProblemTests:
     """Return the problems of an evaluation, by the `benchmark` of its config."""
     path, plus = benchmark.get("path"), benchmark.get("plus")
     named = [Path(name) for name in (path, plus) if isinstance(name, str)]
-    return _tests_here(named[:1] if all(name.exists() for name in named) else named, lambda _: partial(_ask, benchmark))
+    return _tests_here(
+        named[:1] if all(name.exists() for name in named) else named,
+        lambda _: partial(_ask, benchmark),
+    )
 
 
 def _tests_here(named: Sequence[Path], place: Callable[[Path], Place]) -> ProblemTests:
     gone = [str(path) for path in named if not path.exists()]
     missing = (
-        f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems." if gone else ""
+        f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems."
+        if gone
+        else ""
     )
     return ProblemTests([place(path) for path in named if path.exists()], missing=missing)
 
@@ -185,10 +203,14 @@ def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
     elif path.is_dir():
         from microcoder.data.release.tables import read_released
 
-        yield from ((problem.id, partial(_asked, problem, path.name)) for problem in read_released(path))
+        yield from (
+            (problem.id, partial(_asked, problem, path.name)) for problem in read_released(path)
+        )
     else:
         for row in read_file(path, "problem file"):
-            yield from ((name, partial(_read_row, row.read_again, path.name)) for name in _names(row.values))
+            yield from (
+                (name, partial(_read_row, row.read_again, path.name)) for name in _names(row.values)
+            )
 
 
 def _names(values: Mapping[str, Any]) -> list[str]:
@@ -200,7 +222,9 @@ def _names(values: Mapping[str, Any]) -> list[str]:
     except MicroCoderError:
         return []
     task = values.get("task_id", values.get("question_id"))
-    also = f"Mbpp/{task}" if isinstance(task, int) else task if isinstance(task, str) else problem.id
+    also = (
+        f"Mbpp/{task}" if isinstance(task, int) else task if isinstance(task, str) else problem.id
+    )
     return [problem.id, also]
 
 
@@ -238,7 +262,9 @@ def _as_claims(given: str, wanted: str) -> tuple[str, str]:
             return asked["replay"], "every assertion of the input holds"
         lines = [*filter(None, [asked.get("setup")]), *asked["calls"]]
         name = "result" if len(asked["calls"]) == 1 else "results"
-        said = "\n".join(claimed["claims"]).replace(f"{RESULTS}[0]" if name == "result" else RESULTS, name)
+        said = "\n".join(claimed["claims"]).replace(
+            f"{RESULTS}[0]" if name == "result" else RESULTS, name
+        )
         return "\n".join(lines), said
     except (ValueError, KeyError, TypeError):
         return given, wanted

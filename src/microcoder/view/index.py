@@ -54,7 +54,11 @@ class Index:
     def count(self, column: str) -> dict[str, int]:
         """Return the count of each word of a column of `WORDS`; zeros are left out."""
         counts = np.bincount(self.columns[column], minlength=len(self.words[column]))
-        return {word: int(count) for word, count in zip(self.words[column], counts, strict=True) if count}
+        return {
+            word: int(count)
+            for word, count in zip(self.words[column], counts, strict=True)
+            if count
+        }
 
     def find(self, name: str) -> int | None:
         """Return the position of the rollout `split/step/row`; None if there is no such rollout."""
@@ -64,22 +68,39 @@ class Index:
             return None
         words, columns = self.words["split"], self.columns
         code = words.index(split) if split in words else UNKNOWN
-        found = (columns["step"] == int(step)) & (columns["row"] == int(row)) & (columns["split"] == code)
+        found = (
+            (columns["step"] == int(step))
+            & (columns["row"] == int(row))
+            & (columns["split"] == code)
+        )
         return next(map(int, np.flatnonzero(found)), None)
 
     def record(self, place: int) -> dict[str, Any]:
         """Return the columns of the rollout at a position as plain JSON values; None is unknown or unscored."""
         columns = self.columns
         record: dict[str, Any] = {name: self.words[name][columns[name][place]] for name in WORDS}
-        record |= {name: None if columns[name][place] == UNKNOWN else int(columns[name][place]) for name in INTEGERS}
-        record |= {name: None if np.isnan(columns[name][place]) else float(columns[name][place]) for name in FLOATS}
+        record |= {
+            name: None if columns[name][place] == UNKNOWN else int(columns[name][place])
+            for name in INTEGERS
+        }
+        record |= {
+            name: None if np.isnan(columns[name][place]) else float(columns[name][place])
+            for name in FLOATS
+        }
         record |= {name: bool(columns[name][place]) for name in FLAGS}
         return {"id": f"{record['split']}/{record['step']}/{record['row']}", **record}
 
     def pack(self) -> bytes:
         """Return the index as bytes: the JSON header's length (uint32), the header, the columns, little-endian."""
-        arrays = {name: _narrow(name, self.columns[name], len(self.words.get(name, ()))) for name in COLUMN_NAMES}
-        head: dict[str, Any] = {"version": self.version, "num": len(self), "words": dict(self.words)}
+        arrays = {
+            name: _narrow(name, self.columns[name], len(self.words.get(name, ())))
+            for name in COLUMN_NAMES
+        }
+        head: dict[str, Any] = {
+            "version": self.version,
+            "num": len(self),
+            "words": dict(self.words),
+        }
         head["columns"] = [[name, array.dtype.name] for name, array in arrays.items()]
         text = json.dumps(head, separators=(",", ":")).encode("ascii")
         text += b" " * (-(len(text) + 4) % _ALIGNMENT)
@@ -92,7 +113,9 @@ class Index:
 
 def _narrow(name: str, column: NDArray[Any], num_words: int) -> NDArray[Any]:
     if name in WORDS:
-        return column.astype("<u1" if num_words <= 1 << 8 else "<u2" if num_words <= 1 << 16 else "<u4")
+        return column.astype(
+            "<u1" if num_words <= 1 << 8 else "<u2" if num_words <= 1 << 16 else "<u4"
+        )
     return column.astype("<f4" if name in FLOATS else "<u1" if name in FLAGS else "<i4")
 
 
@@ -110,14 +133,18 @@ class IndexBuilder:
         columns: dict[str, Any] = {}
         for name, codes in self._codes.items():
             words = (row.get(name) or "" for row in rows)
-            columns[name] = np.fromiter((codes.setdefault(word, len(codes)) for word in words), dtype=np.int32)
+            columns[name] = np.fromiter(
+                (codes.setdefault(word, len(codes)) for word in words), dtype=np.int32
+            )
         for names, unknown, kind in (
             (INTEGERS, UNKNOWN, np.int32),
             (FLOATS, float("nan"), np.float64),
             (FLAGS, False, np.bool_),
         ):
             for name in names:
-                columns[name] = np.array([unknown if row.get(name) is None else row[name] for row in rows], dtype=kind)
+                columns[name] = np.array(
+                    [unknown if row.get(name) is None else row[name] for row in rows], dtype=kind
+                )
         self.parts[file] = columns
 
     def build(self) -> Index:
@@ -132,7 +159,9 @@ class IndexBuilder:
         words = {name: tuple(codes) for name, codes in self._codes.items()}
         ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
         order = np.lexsort((columns["row"], ranks[columns["split"]], columns["step"]))
-        return Index(words, {name: column[order] for name, column in columns.items()}, self._version)
+        return Index(
+            words, {name: column[order] for name, column in columns.items()}, self._version
+        )
 
 
 Texts = Mapping[str, Any]
@@ -230,7 +259,9 @@ class Needle:
     def __post_init__(self) -> None:
         """Raise DataError for too long a text, an unknown field or an invalid regular expression."""
         if len(self.text) > _LONGEST_NEEDLE:
-            raise DataError(f"the search has {len(self.text)} characters; at most {_LONGEST_NEEDLE} are allowed")
+            raise DataError(
+                f"the search has {len(self.text)} characters; at most {_LONGEST_NEEDLE} are allowed"
+            )
         if self.field and self.field not in FIELDS:
             raise DataError(f"field={self.field!r} is not allowed; use one of {', '.join(FIELDS)}")
         try:

@@ -115,7 +115,9 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
     Raises:
         DataError: the folder holds something else.
     """
-    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / _MARK).exists())):
+    if folder.exists() and not (
+        folder.is_dir() and (not any(folder.iterdir()) or (folder / _MARK).exists())
+    ):
         raise DataError(f"{folder} exists and is not a bundle; choose another --bundle folder")
     return _write(collection, folder)
 
@@ -134,7 +136,9 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
             f"{run_directory} is an evaluation, not a training run; type: microcoder report {run_directory}"
         )
     if not (history.steps or history.evaluations or "config" in history.manifest):
-        raise DataError(f"{run_directory} is no run: its manifest.json is another program's; name a training run")
+        raise DataError(
+            f"{run_directory} is no run: its manifest.json is another program's; name a training run"
+        )
     for other in against:
         check_alike(history, read_history(other))
     collection = open_collection([run_directory, *against])
@@ -152,7 +156,9 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
         index = source.index()
         (folder / "data" / key).mkdir()
         if isinstance(source, TrainingSource):
-            num_bytes += _write_piece(folder, f"{key}/overview", show_overview(collection, {"run": key}))
+            num_bytes += _write_piece(
+                folder, f"{key}/overview", show_overview(collection, {"run": key})
+            )
         for name, value in _pieces(source, index):
             if is_report and name.startswith("rows-") and num_bytes >= _MOST_IN_REPORT:
                 break  # A large run is not read to its end.
@@ -182,7 +188,12 @@ def _tests(source: RunSource, problem_id: str) -> dict[str, Any] | None:
     if asked is None:
         return None
     tests = [describe_test(test, _LONGEST_IN_BUNDLE) for test in asked.tests]
-    return {"tests": tests, "checker": asked.checker, "origin": asked.origin, "statement": asked.statement}
+    return {
+        "tests": tests,
+        "checker": asked.checker,
+        "origin": asked.origin,
+        "statement": asked.statement,
+    }
 
 
 def _write_piece(folder: Path, name: str, value: Any) -> int:
@@ -215,9 +226,15 @@ def show_overview(collection: Collection, words: Words) -> Row:
     """Return the report of a training run, compared with the other open runs on the same problems."""
     source = collection[words.get("run", "")]
     if not isinstance(source, TrainingSource):
-        raise DataError(f"run={words.get('run', '')!r} is not a training run, so there is no report on it")
-    runs = [run for run in collection.values() if isinstance(run, TrainingSource) and run is not source]
-    return describe_report(source.history(), [run.history() for run in runs if run.asked == source.asked])
+        raise DataError(
+            f"run={words.get('run', '')!r} is not a training run, so there is no report on it"
+        )
+    runs = [
+        run for run in collection.values() if isinstance(run, TrainingSource) and run is not source
+    ]
+    return describe_report(
+        source.history(), [run.history() for run in runs if run.asked == source.asked]
+    )
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
@@ -256,7 +273,10 @@ def shorten(row: Row, longest: int) -> Row:
     cut: dict[str, int] = {}
     shown: Row = {name: row[name] for name in told if row.get(name) is not None}
     shown |= {name: _cut(row.get(name), longest, name, cut) for name in _TEXTS}
-    shown["tests"] = [_shorten_test(number, test, longest, cut) for number, test in enumerate(row.get("tests") or [])]
+    shown["tests"] = [
+        _shorten_test(number, test, longest, cut)
+        for number, test in enumerate(row.get("tests") or [])
+    ]
     return {**shown, "cut": cut}
 
 
@@ -306,7 +326,9 @@ ANSWERS: dict[str, Answer] = {
 
 
 def _read_needle(words: Words) -> Needle:
-    return Needle(words.get("text", ""), is_regex=words.get("regex") == "yes", field=words.get("field", ""))
+    return Needle(
+        words.get("text", ""), is_regex=words.get("regex") == "yes", field=words.get("field", "")
+    )
 
 
 def _read_number(words: Words, name: str) -> int:
@@ -320,7 +342,9 @@ def _find(collection: Collection, words: Words) -> tuple[RunSource, Row]:
     source = collection[words.get("run", "")]
     index = source.index()
     if (place := index.find(words.get("id", ""))) is None:
-        raise DataError(f"id={words.get('id', '')!r} names no rollout of this run; ids are split/step/row")
+        raise DataError(
+            f"id={words.get('id', '')!r} names no rollout of this run; ids are split/step/row"
+        )
     return source, index.record(place)
 
 
@@ -328,7 +352,9 @@ def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[
     shown: Row = {name: value for name, value in test.items() if not isinstance(value, str)}
     for name, value in test.items():
         if isinstance(value, str):
-            shown[name] = _cut(value, longest, f"{number}/{'actual' if name == 'output' else name}", cut)
+            shown[name] = _cut(
+                value, longest, f"{number}/{'actual' if name == 'output' else name}", cut
+            )
     return shown
 
 
@@ -353,7 +379,11 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 def read_static() -> dict[str, bytes]:
     """Return the page's files (HTML, styles, scripts) by name."""
     folder = files("microcoder.view").joinpath("static")
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
+    return {
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if file.name.rpartition(".")[2] in _TYPES
+    }
 
 
 class ViewerServer(ThreadingHTTPServer):
@@ -387,13 +417,18 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "microcoder", ""
     timeout = 60
-    wbufsize = 1 << 16  # Head and body leave together: apart, the second would wait for the first to be acknowledged.
+    wbufsize = (
+        1 << 16
+    )  # Head and body leave together: apart, the second would wait for the first to be acknowledged.
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         address = urlsplit(self.path)
         if not self._is_own_host():
-            self._send_json({"error": "this host name is not served; open 127.0.0.1"}, HTTPStatus.MISDIRECTED_REQUEST)
+            self._send_json(
+                {"error": "this host name is not served; open 127.0.0.1"},
+                HTTPStatus.MISDIRECTED_REQUEST,
+            )
         elif address.path in ANSWERS:
             self._answer(address.path, address.query)
         else:

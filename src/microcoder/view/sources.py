@@ -59,24 +59,39 @@ class LineSource(RunSource):
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the rollouts in parts of some lines each, whose texts are read when needed."""
         num, read = len(index), functools.partial(self._read_texts, index)
-        return [IndexPart(min(_ROWS_A_PART, num - i), functools.partial(read, i)) for i in range(0, num, _ROWS_A_PART)]
+        return [
+            IndexPart(min(_ROWS_A_PART, num - i), functools.partial(read, i))
+            for i in range(0, num, _ROWS_A_PART)
+        ]
 
     def _read_texts(self, index: Index, start: int) -> Texts:
-        rows = [self.read(index.record(place)) for place in range(start, min(start + _ROWS_A_PART, len(index)))]
+        rows = [
+            self.read(index.record(place))
+            for place in range(start, min(start + _ROWS_A_PART, len(index)))
+        ]
         named = {"prompt": "prompt", "response": "completion", "program": "program"}
         texts = {field: [row.get(name) for row in rows] for field, name in named.items()}
         texts["errors"] = [
-            "\n".join(f"{test.get('detail') or ''}\n{test.get('output') or ''}" for test in row.get("tests") or ())
+            "\n".join(
+                f"{test.get('detail') or ''}\n{test.get('output') or ''}"
+                for test in row.get("tests") or ()
+            )
             for row in rows
         ]
         for column in texts.values():
-            column[:] = [None if text is None else text.encode("utf-8", "replace").decode() for text in column]
+            column[:] = [
+                None if text is None else text.encode("utf-8", "replace").decode()
+                for text in column
+            ]
         return {field: pa.array(column, pa.string()) for field, column in texts.items()}
 
     def _refresh(self) -> bool:
         if (stamp := stamp_of(*self._files)) == self._stamp:
             return False
-        rows = [{"split": self.split, "step": 0, "row": place, **light} for place, light in enumerate(self._lights())]
+        rows = [
+            {"split": self.split, "step": 0, "row": place, **light}
+            for place, light in enumerate(self._lights())
+        ]
         self._builder.put_rows("lines", rows)
         # Last: files that cannot be read are an error each time.
         self._stamp = stamp
@@ -91,11 +106,23 @@ def light_verdict(row: Row) -> Row:
     """Return a row's columns for the page's list: reward (None if the sandbox failed), verdict, test counts."""
     outcome = row.get("verdict")
     reward = None if outcome == Outcome.SANDBOX_FAULT else float(outcome == Outcome.ACCEPTED)
-    return {"reward": reward, **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")}}
+    return {
+        "reward": reward,
+        **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")},
+    }
 
 
 KEPT = "kept"
-_LIGHT = ("id", "dataset", "stage", "reason", "platform_difficulty", "difficulty", "pass_rate", "num_tests")
+_LIGHT = (
+    "id",
+    "dataset",
+    "stage",
+    "reason",
+    "platform_difficulty",
+    "difficulty",
+    "pass_rate",
+    "num_tests",
+)
 _HEAVY = (
     "id", "statement", "statement_found", "problem", "solutions", "raw", "candidate", "detail", "stage", "reason",
     "dataset", "source_row", "url", "licence", "date", "platform", "title", "natural_language", "flags",
@@ -111,7 +138,9 @@ class CorpusSource(LineSource):
     split = "corpus"
 
     def __init__(self, root: Path) -> None:
-        super().__init__(*sorted(root.glob("problems-*.parquet")), *sorted(root.glob("rejected-*.parquet")))
+        super().__init__(
+            *sorted(root.glob("problems-*.parquet")), *sorted(root.glob("rejected-*.parquet"))
+        )
         manifest = read_json(root / "manifest.json", what="corpus manifest")
         self.name = str(manifest.get("name") or root.resolve().name)
         self.tests = tests_of_files([root])
@@ -137,7 +166,9 @@ class CorpusSource(LineSource):
 
     def about(self) -> RunInfo:
         """Return the run's facts with a table: how many rows were kept, and why the others were not."""
-        table = tabulate_counts("Rows by what became of them", "reason", "rows", self.index().count("verdict"))
+        table = tabulate_counts(
+            "Rows by what became of them", "reason", "rows", self.index().count("verdict")
+        )
         return RunInfo("finished", [("folder", str(self._root))], (), (), [table])
 
     def _lights(self) -> Iterator[Row]:
@@ -147,7 +178,9 @@ class CorpusSource(LineSource):
                 with pq.ParquetFile(path) as file:
                     rows = file.read(columns=present(file, _LIGHT)).to_pylist()
             except (OSError, ValueError) as error:
-                raise DataError(f"{path} cannot be read ({error}); build the corpus again") from None
+                raise DataError(
+                    f"{path} cannot be read ({error}); build the corpus again"
+                ) from None
             self._num_rows.append(len(rows))
             for row in rows:
                 yield {
@@ -162,16 +195,23 @@ class CorpusSource(LineSource):
 def _as_rollout(row: Row) -> Row:
     known = {name: row[name] for name in _FACTS if row.get(name) not in (None, "", [])}
     facts = {
-        name.replace("_", " "): ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        name.replace("_", " "): ", ".join(map(str, value))
+        if isinstance(value, list)
+        else str(value)
         for name, value in known.items()
     }
     candidate = _parse(row.get("candidate"))
     solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
-    program = next((s.get("code") for s in solutions if s.get("known", "accepted") == "accepted"), None)
+    program = next(
+        (s.get("code") for s in solutions if s.get("known", "accepted") == "accepted"), None
+    )
     problem = _parse(row.get("problem"))
     return {
         "prompt": row.get("statement") or candidate.get("statement") or "",
-        "completion": row.get("statement_found") or candidate.get("statement_found") or row.get("raw") or None,
+        "completion": row.get("statement_found")
+        or candidate.get("statement_found")
+        or row.get("raw")
+        or None,
         "program": program or problem.get("reference"),
         "extraction": "" if program or problem.get("reference") else "the source gives no solution",
         "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
@@ -202,7 +242,9 @@ class EvaluationSource(LineSource):
         self._folder, self._manifest = EvaluationFolder(root), manifest
         super().__init__(self._folder.samples, self._folder.verdicts)
         self.name = str(manifest.get("name") or root.resolve().name)
-        self.tests = tests or tests_of_evaluation((manifest.get("config") or {}).get("benchmark") or {})
+        self.tests = tests or tests_of_evaluation(
+            (manifest.get("config") or {}).get("benchmark") or {}
+        )
         self._questions: dict[str, Row] = {}
         self._sample_begins: list[int] = []
         self._verdict_begins: dict[int, int] = {}
@@ -231,29 +273,49 @@ class EvaluationSource(LineSource):
         results = read_json(path, what="results") if path.exists() else None
         columns = ["platform", "difficulty", "figure", "%, with 95 % interval (n: problems)"]
         cells = (results or {}).get("cells") or ()
-        rows = [[one["platform"], one["difficulty"], f"pass@{one['k']}", describe_cell(one)] for one in cells]
+        rows = [
+            [one["platform"], one["difficulty"], f"pass@{one['k']}", describe_cell(one)]
+            for one in cells
+        ]
         tables = [{"title": "Accuracy", "columns": columns, "rows": rows}] if rows else []
         counts = (results or {}).get("outcomes") or self.index().count("verdict")
         tables.append(tabulate_counts("Samples by verdict", "verdict", "samples", counts))
-        waiting = f"{counts[_UNJUDGED]} samples are not judged yet." if counts.get(_UNJUDGED) else ""
+        waiting = (
+            f"{counts[_UNJUDGED]} samples are not judged yet." if counts.get(_UNJUDGED) else ""
+        )
         notices = [text for text in (waiting, self.tests.missing) if text]
-        facts = {"started": self._manifest.get("started", ""), **flatten(self._manifest.get("config") or {})}
+        facts = {
+            "started": self._manifest.get("started", ""),
+            **flatten(self._manifest.get("config") or {}),
+        }
         shown = [(key, str(value)) for key, value in facts.items()]
         return RunInfo("finished" if results else "not finished", shown, notices, (), tables)
 
     def _lights(self) -> list[Row]:
-        self._questions = {row["problem_id"]: row for row in read_rows(self._folder.questions) if "problem_id" in row}
+        self._questions = {
+            row["problem_id"]: row
+            for row in read_rows(self._folder.questions)
+            if "problem_id" in row
+        }
         self._sample_begins, self._verdict_begins = [], {}
         lights: list[Row] = []
         places: dict[tuple[Any, Any], int] = {}
         for place, (begin, row) in enumerate(read_lines(self._folder.samples)):
             if not {"problem_id", "sample_index"} <= row.keys():
-                raise DataError(f"{self._folder.samples} was edited or damaged: a line names no sample")
+                raise DataError(
+                    f"{self._folder.samples} was edited or damaged: a line names no sample"
+                )
             places[row["problem_id"], row["sample_index"]] = place
             self._sample_begins.append(begin)
             question = self._questions.get(row["problem_id"], {})
             tier = " ".join(filter(None, (question.get("platform"), question.get("difficulty"))))
-            lights.append({**{name: row.get(name) for name in _SAMPLE_KEYS}, "tier": tier, "verdict": _UNJUDGED})
+            lights.append(
+                {
+                    **{name: row.get(name) for name in _SAMPLE_KEYS},
+                    "tier": tier,
+                    "verdict": _UNJUDGED,
+                }
+            )
         for begin, row in read_lines(self._folder.verdicts):
             place = places.get((row.get("problem_id"), row.get("sample_index")))
             if place is not None:
@@ -286,7 +348,10 @@ class VerdictSource(LineSource):
         row = line_at(self._path, self._begins[record["row"]])
         asked = self.tests.find(record["problem_id"])
         facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
-        texts = {"program": asked.code if asked else None, "prompt": asked.statement if asked else None}
+        texts = {
+            "program": asked.code if asked else None,
+            "prompt": asked.statement if asked else None,
+        }
         return {**texts, "tests": row.get("tests") or [], "facts": facts}
 
     def about(self) -> RunInfo:
@@ -295,12 +360,19 @@ class VerdictSource(LineSource):
         meta = read_json(meta_file, what="description") if meta_file.exists() else {}
         facts = [(key, str(meta[key])) for key in ("num_submissions", "seconds") if key in meta]
         facts += [(key, str(value)) for key, value in (meta.get("origin") or {}).items()]
-        missing = "Programs and tests are not in this file; name the submission file with --problems."
+        missing = (
+            "Programs and tests are not in this file; name the submission file with --problems."
+        )
         notices = [missing] if self.tests.is_empty else []
-        table = tabulate_counts("Submissions by verdict", "verdict", "submissions", self.index().count("verdict"))
+        table = tabulate_counts(
+            "Submissions by verdict", "verdict", "submissions", self.index().count("verdict")
+        )
         return RunInfo("finished", facts, notices, (), [table])
 
     def _lights(self) -> list[Row]:
         rows = [(begin, row) for begin, row in read_lines(self._path) if "verdict" in row]
         self._begins = [begin for begin, _ in rows]
-        return [{"sample_index": 0, "problem_id": str(row.get("id", "")), **light_verdict(row)} for _, row in rows]
+        return [
+            {"sample_index": 0, "problem_id": str(row.get("id", "")), **light_verdict(row)}
+            for _, row in rows
+        ]

@@ -18,13 +18,48 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.lab.studies.accuracy import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
-from microcoder.train.runs import CATALOGUE, History, RunDirectory, problems_digest, read_history, steps_in
-from microcoder.view.files import ROWS_AT_ONCE, ProblemTests, Row, present, read_row, stamp_of, tests_of_run
-from microcoder.view.index import COLUMN_NAMES, SPLITS, Index, IndexPart, RunInfo, RunSource, Texts, pc
+from microcoder.train.runs import (
+    CATALOGUE,
+    History,
+    RunDirectory,
+    problems_digest,
+    read_history,
+    steps_in,
+)
+from microcoder.view.files import (
+    ROWS_AT_ONCE,
+    ProblemTests,
+    Row,
+    present,
+    read_row,
+    stamp_of,
+    tests_of_run,
+)
+from microcoder.view.index import (
+    COLUMN_NAMES,
+    SPLITS,
+    Index,
+    IndexPart,
+    RunInfo,
+    RunSource,
+    Texts,
+    pc,
+)
 
-_SECONDS, _DETAIL, _OUTPUT = (f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output"))
+_SECONDS, _DETAIL, _OUTPUT = (
+    f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output")
+)
 _LIGHT = (*COLUMN_NAMES, _SECONDS)
-_HEAVY = ("prompt", "completion", "program", "extraction", "temperature", "tests", "length_penalty", "lost")
+_HEAVY = (
+    "prompt",
+    "completion",
+    "program",
+    "extraction",
+    "temperature",
+    "tests",
+    "length_penalty",
+    "lost",
+)
 
 
 class TrainingSource(RunSource):
@@ -38,7 +73,11 @@ class TrainingSource(RunSource):
         self._manifest = manifest
         # Of a study's run: the study, level and seed.
         folder, beside = root.resolve(), root.resolve().parent / CATALOGUE
-        labels = read_json(beside, what="list of a study's runs").get(folder.name) if beside.is_file() else None
+        labels = (
+            read_json(beside, what="list of a study's runs").get(folder.name)
+            if beside.is_file()
+            else None
+        )
         self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
@@ -62,7 +101,9 @@ class TrainingSource(RunSource):
 
     def read(self, record: Row) -> Row:
         """Return a rollout's texts and tests."""
-        return _with_facts(read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY))
+        return _with_facts(
+            read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY)
+        )
 
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield every rollout's texts and tests, which are read in batches of rows."""
@@ -94,11 +135,17 @@ class TrainingSource(RunSource):
         git = manifest.get("git") or {}
         facts = {
             "started": manifest.get("started"),
-            "commit": str(git.get("commit") or "") + (" with changes" if git.get("is_dirty") else ""),
+            "commit": str(git.get("commit") or "")
+            + (" with changes" if git.get("is_dirty") else ""),
             "microcoder": manifest.get("microcoder_version"),
             "digest": manifest.get("digest"),
             "seed": manifest.get("seed"),
-            **flatten({key: manifest.get(key) or {} for key in ("isolation", "machine", "config", "packages")}),
+            **flatten(
+                {
+                    key: manifest.get(key) or {}
+                    for key in ("isolation", "machine", "config", "packages")
+                }
+            ),
         }
         shown = [(key, "not set" if value is None else str(value)) for key, value in facts.items()]
         return RunInfo(state, [(key, value) for key, value in shown if value], notices, charts)
@@ -114,7 +161,10 @@ class TrainingSource(RunSource):
     def _refresh(self) -> bool:
         files = {
             f"{split}/{step}": (split, step)
-            for split, folder in (("train", self._run.rollouts), ("heldout", self._run.evaluation_samples))
+            for split, folder in (
+                ("train", self._run.rollouts),
+                ("heldout", self._run.evaluation_samples),
+            )
             for step in steps_in(folder)
         }
         stamps = {name: stamp_of(self._path(*place))[0] for name, place in files.items()}
@@ -135,18 +185,27 @@ class TrainingSource(RunSource):
             with pq.ParquetFile(path) as file:
                 table = file.read(columns=present(file, _LIGHT), use_threads=False)
         except (OSError, ValueError) as error:
-            raise DataError(f"{path} cannot be read ({error}); remove it, or resume the run") from None
+            raise DataError(
+                f"{path} cannot be read ({error}); remove it, or resume the run"
+            ) from None
         slowest = np.full(table.num_rows, np.nan)
         if "tests" in table.column_names:
             # In Arrow: a list of Python objects for each test takes three times as long as all the rest.
             tests = table["tests"].combine_chunks()
-            seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64()).to_numpy(zero_copy_only=False)
+            seconds = (
+                pc.list_flatten(tests)
+                .field("cpu_seconds")
+                .cast(pa.float64())
+                .to_numpy(zero_copy_only=False)
+            )
             np.fmax.at(slowest, pc.list_parent_indices(tests).to_numpy(), seconds)
             table = table.drop_columns("tests")
         own = {"split": split, "step": step}
         return [
             {**row, **own, "row": place, "cpu_seconds": seconds}
-            for place, (row, seconds) in enumerate(zip(table.to_pylist(), slowest.tolist(), strict=True))
+            for place, (row, seconds) in enumerate(
+                zip(table.to_pylist(), slowest.tolist(), strict=True)
+            )
         ]
 
     def _path(self, split: str, step: int) -> Path:
@@ -168,7 +227,9 @@ def _read_texts(path: Path) -> Texts:
         tests = tests.slice(0)  # Offsets and values from the same beginning.
         details = pc.list_flatten(tests)
         held = [name for name in ("detail", "output") if details.type.get_field_index(name) >= 0]
-        lines = pc.binary_join_element_wise(*(details.field(name).fill_null("") for name in held), "\n")
+        lines = pc.binary_join_element_wise(
+            *(details.field(name).fill_null("") for name in held), "\n"
+        )
         counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
         offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")
@@ -196,11 +257,24 @@ def draw_training(history: History) -> list[Row]:
             values = [getattr(row, shown.name) for row in rows]
             if shown.is_rare and not any(values):
                 continue
-            keys = [""] if "{}" not in shown.title else list(dict.fromkeys(key for value in values for key in value))
-            for key in sorted(keys, key=lambda key: history.tiers.index(key) if key in history.tiers else -1):
-                points = [(row.step, value.get(key) if key else value) for row, value in zip(rows, values, strict=True)]
+            keys = (
+                [""]
+                if "{}" not in shown.title
+                else list(dict.fromkeys(key for value in values for key in value))
+            )
+            for key in sorted(
+                keys, key=lambda key: history.tiers.index(key) if key in history.tiers else -1
+            ):
+                points = [
+                    (row.step, value.get(key) if key else value)
+                    for row, value in zip(rows, values, strict=True)
+                ]
                 # A loss that overflowed is a gap.
-                known = [(step, value) for step, value in points if value is not None and math.isfinite(value)]
+                known = [
+                    (step, value)
+                    for step, value in points
+                    if value is not None and math.isfinite(value)
+                ]
                 if not known:
                     continue
                 title = shown.title.format(key.replace("_", " "))
@@ -222,13 +296,22 @@ def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
     lines = []
     for name in dict.fromkeys(name for step in steps for name in step.alarms):
         held = [step.step for step in steps if name in step.alarms]
-        where = f"step {held[0]}" if len(held) == 1 else f"{len(held)} steps between {held[0]} and {held[-1]}"
+        where = (
+            f"step {held[0]}"
+            if len(held) == 1
+            else f"{len(held)} steps between {held[0]} and {held[-1]}"
+        )
         lines.append(f"Early warning {name.replace('_', ' ')}: {where}.")
     return lines
 
 
-def _intervals(history: History, tier: str, steps: Sequence[int]) -> Mapping[str, list[float | None]]:
+def _intervals(
+    history: History, tier: str, steps: Sequence[int]
+) -> Mapping[str, list[float | None]]:
     """Return `low` and `high` of held-out accuracy at each step, of a tier or (empty) all; None where unknown."""
     of_step = {evaluation.step: evaluation.solved for evaluation in history.evaluations}
     estimates = [estimate_accuracy(history.of_tier(of_step[step], tier)) for step in steps]
-    return {bound: [getattr(one, bound) if one else None for one in estimates] for bound in ("low", "high")}
+    return {
+        bound: [getattr(one, bound) if one else None for one in estimates]
+        for bound in ("low", "high")
+    }

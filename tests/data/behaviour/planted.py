@@ -65,7 +65,9 @@ def _test(code: str, given: Any) -> TestCase:
             sys.stdin = kept
         return TestCase(input=given, output=printed.getvalue())
     exec(code, names)
-    return TestCase(input="\n".join(map(json.dumps, given)), output=json.dumps(names["solve"](*given)))
+    return TestCase(
+        input="\n".join(map(json.dumps, given)), output=json.dumps(names["solve"](*given))
+    )
 
 
 def _read() -> tuple[Planted, ...]:

@@ -7,7 +7,13 @@ import pytest
 from published import find_archive
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
-from microcoder.data.behaviour.outputs import ProgramRun, compare, run_programs, tokens_of_json, tokens_of_text
+from microcoder.data.behaviour.outputs import (
+    ProgramRun,
+    compare,
+    run_programs,
+    tokens_of_json,
+    tokens_of_text,
+)
 from microcoder.data.build.steps import SourceSettings, read_benchmark_problems, unpack_sources
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
@@ -29,28 +35,42 @@ def problem(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidat
     )
 
 
-TOTALS = problem(RUNNING_TOTALS, ("[1, 2, 3]", "[1, 3, 6]"), ("[5]", "[5]"), ("[]", "[]"), ("[2, -2, 9]", "[2, 0, 9]"))
+TOTALS = problem(
+    RUNNING_TOTALS,
+    ("[1, 2, 3]", "[1, 3, 6]"),
+    ("[5]", "[5]"),
+    ("[]", "[]"),
+    ("[2, -2, 9]", "[2, 0, 9]"),
+)
 MILLER = "n = int(input())\nt = 0\nfor x in map(int, input().split()):\n    t += x\n    print(t)"
 SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n", "1\n2\n4\n12\n"),
          ("3\n7 7 30\n", "7\n14\n44\n"))  # fmt: skip
 
 
 @pytest.mark.parametrize("solved", [True, False], ids=["with its program", "tests alone"])
-def test_a_story_with_another_input_format_is_found_and_the_reason_said(judge: Judge, solved: bool) -> None:
-    (hit,) = find_behaviour(problem(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge)
+def test_a_story_with_another_input_format_is_found_and_the_reason_said(
+    judge: Judge, solved: bool
+) -> None:
+    (hit,) = find_behaviour(
+        problem(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge
+    )
     assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
     assert "its program gives 4 of 4 answers here" in hit.detail
     assert ("answers there" in hit.detail) is solved
 
 
 def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(judge: Judge) -> None:
-    more = tuple(TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55))
+    more = tuple(
+        TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55)
+    )
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
     (hit,) = find_behaviour(problem(MILLER, *SACKS), index_behaviour([bare]), judge)
     assert "the program here gives" in hit.detail
 
 
-def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(judge: Judge) -> None:
+def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inputs(
+    judge: Judge,
+) -> None:
     positives = problem(
         "def f(v):\n    return sum(x for x in v if x % 100)", ("[1, 2, 3]", "6"), ("[50, 60]", "110"), ("[7]", "7"),
         ("[12, 13]", "25"), ("[99, 1]", "100"), ("[40, 41]", "81"),
@@ -65,7 +85,20 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
 def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judge: Judge) -> None:
     code = "def f(a, b):\n    return a % b == 0"
     shown = (("6\n3", "true"), ("7\n2", "false"), ("9\n4", "false"), ("8\n4", "true"))
-    pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 3), (35, 8), (44, 11), (50, 7), (64, 8), (71, 9), (5, 5), (8, 3)]
+    pairs = [
+        (12, 4),
+        (13, 4),
+        (20, 5),
+        (21, 6),
+        (9, 3),
+        (35, 8),
+        (44, 11),
+        (50, 7),
+        (64, 8),
+        (71, 9),
+        (5, 5),
+        (8, 3),
+    ]
     pairs += [(3 * a, b + 1) for a, b in pairs]
     tests = [(f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n") for a, b in pairs]
     index = index_behaviour([problem(code, *shown)])
@@ -76,7 +109,9 @@ def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judg
     assert find_behaviour(problem("", *tests, solved=False), fails_for_no, judge) == []
 
 
-def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(judge: Judge) -> None:
+def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(
+    judge: Judge,
+) -> None:
     runs = [
         ProgramRun("def f(n):\n    return n + 1", "f", ([1], [2])),
         ProgramRun("def f(n):\n    while True:\n        pass", "f", ([1], [2])),
@@ -85,7 +120,12 @@ def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_onl
         ProgramRun("def f(n):\n    raise ValueError", "f", ([1],)),
         ProgramRun("print(int(input()) * 2)", "", ("21\n", "x\n")),
     ]
-    assert run_programs(runs, judge) == [[("2",), ("3",)], *[[None, None]] * 3, [None], [("42",), None]]
+    assert run_programs(runs, judge) == [
+        [("2",), ("3",)],
+        *[[None, None]] * 3,
+        [None],
+        [("42",), None],
+    ]
 
 
 def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(judge: Judge) -> None:
@@ -100,15 +140,23 @@ def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(jud
 
 
 def test_outputs_are_compared_as_values() -> None:
-    assert tokens_of_json('[1.0, true, "a b"]') == tokens_of_text("1 True a, b") == ("1", "true", "a", "b")
+    assert (
+        tokens_of_json('[1.0, true, "a b"]')
+        == tokens_of_text("1 True a, b")
+        == ("1", "true", "a", "b")
+    )
     swapped = compare([("yes",), ("no",), ("yes",)], [("false",), ("true",), ("true",)])
     assert (swapped.agreed, swapped.how) == ((True, True, False), "with other words")
     assert sum(compare([("3",), ("8",)], [("4",), ("9",)]).agreed) == 0
 
 
-def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(judge: Judge, tmp_path: Path) -> None:
+def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
+    judge: Judge, tmp_path: Path
+) -> None:
     problems = read_benchmark_problems(
-        unpack_sources([SourceSettings(path=str(find_archive("humaneval")), format="humaneval")], into=tmp_path)
+        unpack_sources(
+            [SourceSettings(path=str(find_archive("humaneval")), format="humaneval")], into=tmp_path
+        )
     )
     index = index_behaviour(problems)
     titles = {problem.id: problem.title for problem in problems}

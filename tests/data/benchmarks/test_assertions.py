@@ -32,7 +32,10 @@ HUMANEVAL = ROWS["humaneval"].row
 PLUS = ROWS["humaneval+, as released"].row | {"plus_input": [[7], [float("inf")], [1e9]]}
 MBPP = ROWS["mbpp"].row | {
     "code": "import sys\r\ndef swap(p):\r\n  a, b = p\r\n  return (b, a)",
-    "test_list": ["assert swap((1, 2)) == (2, 1)", "assert set(swap((3, sys.maxsize))) == {3, sys.maxsize}"],
+    "test_list": [
+        "assert swap((1, 2)) == (2, 1)",
+        "assert set(swap((3, sys.maxsize))) == {3, sys.maxsize}",
+    ],
 }
 MBPP_PLUS = {
     "task_id": "Mbpp/11",
@@ -73,7 +76,9 @@ def judge() -> Iterator[Ask]:
         yield ask
 
 
-@pytest.mark.parametrize("source", ["all(candidate(x) for x in y)", "list(map(candidate, [1])) == [1]", "candidate(x)"])
+@pytest.mark.parametrize(
+    "source", ["all(candidate(x) for x in y)", "list(map(candidate, [1])) == [1]", "candidate(x)"]
+)
 def test_what_only_the_test_knows_is_not_cut(source: str) -> None:
     tree = ast.parse(source, mode="eval").body
     assert cut_assertion(tree, called=("candidate", "f"), entry="f", bound={"x"}) is None
@@ -112,26 +117,39 @@ FORGERIES = {
 
 @pytest.mark.parametrize("test", [TEST, LOOP], ids=["cut", "whole"])
 def test_a_forged_answer_is_not_accepted(judge: Ask, tmp_path: Path, test: str) -> None:
-    verdicts = dict(zip(FORGERIES, judge(humaneval(tmp_path, test=test), *FORGERIES.values()), strict=True))
+    verdicts = dict(
+        zip(FORGERIES, judge(humaneval(tmp_path, test=test), *FORGERIES.values()), strict=True)
+    )
     ends = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR)
-    assert {name: verdict for name, verdict in verdicts.items() if verdict.outcome not in ends} == {}
+    assert {
+        name: verdict for name, verdict in verdicts.items() if verdict.outcome not in ends
+    } == {}
 
 
 def test_a_test_that_loops_is_run_whole_over_what_was_returned(judge: Ask, tmp_path: Path) -> None:
     question = humaneval(tmp_path, test=LOOP)
-    assert [json.loads(test.input).keys() for test in question.load().tests] == [{"replay", "entry"}]
+    assert [json.loads(test.input).keys() for test in question.load().tests] == [
+        {"replay", "entry"}
+    ]
     uses_chance = "import random\ndef half(x):\n    random.random()\n    print('thinking', x)\n    return x / 2"
-    verdicts = judge(question, "def half(x): return x / 2", uses_chance, "def half(x): return x // 2")
+    verdicts = judge(
+        question, "def half(x): return x / 2", uses_chance, "def half(x): return x // 2"
+    )
     assert [verdict.is_accepted for verdict in verdicts] == [True, True, False]
 
 
 def test_plus_inputs_are_judged_by_the_reference(judge: Ask, tmp_path: Path) -> None:
     question = humaneval(tmp_path, plus=PLUS)
     assert len(question.load().tests) == 3
-    verdicts = judge(question, "def half(x): return x / 2", "def half(x): return x / 2 if x < 6 else 0")
+    verdicts = judge(
+        question, "def half(x): return x / 2", "def half(x): return x / 2 if x < 6 else 0"
+    )
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
     assert verdicts[1].tests_passed == 2
-    with pytest.raises(DataError, match=r"plus\.jsonl shares no task with .*he\.jsonl; are both of the same benchmark"):
+    with pytest.raises(
+        DataError,
+        match=r"plus\.jsonl shares no task with .*he\.jsonl; are both of the same benchmark",
+    ):
         humaneval(tmp_path, plus=PLUS | {"task_id": "HumanEval/901"})
 
 
@@ -139,14 +157,23 @@ def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(judge: Ask, tmp_
     path = write_rows(tmp_path / "mbpp.jsonl", [MBPP])
     (question,) = Mbpp(kind="mbpp", path=path).read()
     assert (question.id, question.problem.fn_name, len(question.examples)) == ("Mbpp/11", "swap", 2)
-    verdicts = judge(question, "import sys\ndef swap(p): return p[::-1]", "def swap(p): return list(p[::-1])")
+    verdicts = judge(
+        question, "import sys\ndef swap(p): return p[::-1]", "def swap(p): return list(p[::-1])"
+    )
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
     with pytest.raises(DataError, match="none of the 1 problems is selected"):
-        Mbpp(kind="mbpp", path=write_rows(tmp_path / "rest.jsonl", [MBPP | {"task_id": 601}])).read()
+        Mbpp(
+            kind="mbpp", path=write_rows(tmp_path / "rest.jsonl", [MBPP | {"task_id": 601}])
+        ).read()
 
 
-def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(judge: Ask, tmp_path: Path) -> None:
-    path, plus = write_rows(tmp_path / "mbpp.jsonl", [MBPP]), write_rows(tmp_path / "plus.jsonl", [MBPP_PLUS])
+def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(
+    judge: Ask, tmp_path: Path
+) -> None:
+    path, plus = (
+        write_rows(tmp_path / "mbpp.jsonl", [MBPP]),
+        write_rows(tmp_path / "plus.jsonl", [MBPP_PLUS]),
+    )
     (question,) = Mbpp(kind="mbpp", path=path, plus=plus).read()
     (verdict,) = judge(question, "def swap(p):\n    assert type(p) is tuple\n    return p[1], p[0]")
     assert verdict.is_accepted
@@ -166,15 +193,23 @@ def test_broken_rows_are_refused(tmp_path: Path, changes: dict[str, Any], why: s
         humaneval(tmp_path, **changes)
 
 
-@pytest.mark.parametrize(("archive", "every"), [("humaneval", 4), ("mbpp", 40), ("leetcodedataset", 76)])
-def test_references_of_real_rows_are_accepted_and_stubs_are_not(archive: str, every: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("archive", "every"), [("humaneval", 4), ("mbpp", 40), ("leetcodedataset", 76)]
+)
+def test_references_of_real_rows_are_accepted_and_stubs_are_not(
+    archive: str, every: int, tmp_path: Path
+) -> None:
     unpack(find_archive(archive), tmp_path / archive, aside=tmp_path)
     (path,) = (tmp_path / archive).rglob(FILES[archive])
-    lines = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).splitlines()
+    lines = (
+        gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    ).splitlines()
     rows = [json.loads(line) for line in lines][::every]
     problems = [Problem.from_row(row) for row in rows]
     references = [
-        f"{row['prompt']}\n\n{row['completion']}" if archive == "leetcodedataset" else str(problem.reference)
+        f"{row['prompt']}\n\n{row['completion']}"
+        if archive == "leetcodedataset"
+        else str(problem.reference)
         for row, problem in zip(rows, problems, strict=True)
     ]
     stubs = [Program(f"def {problem.fn_name}(*a, **k): pass") for problem in problems[::4]]

@@ -13,7 +13,9 @@ Reply = Callable[[int, list[dict[str, str]]], str]
 
 
 @contextmanager
-def endpoint_of(reply: Reply, **settings: Any) -> Iterator[tuple[EndpointSettings, list[dict[str, Any]]]]:
+def endpoint_of(
+    reply: Reply, **settings: Any
+) -> Iterator[tuple[EndpointSettings, list[dict[str, Any]]]]:
     """Serve replies; yields the settings and the list of requests that came."""
 
     def answer(body: dict[str, Any], number: int) -> completions_server.Reply:

@@ -22,7 +22,9 @@ def members(archive: str, wanted: str) -> dict[str, bytes]:
     """The files of an archive whose whole name matches."""
     pattern = re.compile(wanted)
     with tarfile.open(find_archive(archive)) as files:
-        found = {m.name: files.extractfile(m) for m in files if m.isfile() and pattern.fullmatch(m.name)}
+        found = {
+            m.name: files.extractfile(m) for m in files if m.isfile() and pattern.fullmatch(m.name)
+        }
         return {name: file.read() for name, file in found.items() if file is not None}
 
 
@@ -51,7 +53,9 @@ def livecodebench() -> tuple[Candidate, ...]:
 @cache
 def deepseek(language: str) -> tuple[Candidate, ...]:
     """180 LeetCode contest problems, without tests."""
-    (content,) = members("deepseek_leetcode", rf".*Jul{'-zh' if language == 'zh' else ''}\.jsonl").values()
+    (content,) = members(
+        "deepseek_leetcode", rf".*Jul{'-zh' if language == 'zh' else ''}\.jsonl"
+    ).values()
     return tuple(
         make(
             f"deepseek_{language}/{row['task_id']}",
@@ -72,19 +76,31 @@ def kodsport(every: int = 14) -> tuple[Candidate, ...]:
 
     A process of pandoc reads each: all of them took half a minute of CPU time. Collecting reads every package.
     """
-    found = members("kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))")
+    found = members(
+        "kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))"
+    )
     problems = []
     for name in [name for name in found if name.endswith(".tex")][::every]:
         folder = name.rpartition("/problem_statement/")[0]
-        samples = [other for other in found if other.startswith(f"{folder}/data/sample/") and other.endswith(".in")]
+        samples = [
+            other
+            for other in found
+            if other.startswith(f"{folder}/data/sample/") and other.endswith(".in")
+        ]
         tests = tuple(
-            TestCase(input=found[one].decode(), output=found[one.removesuffix(".in") + ".ans"].decode())
+            TestCase(
+                input=found[one].decode(), output=found[one.removesuffix(".in") + ".ans"].decode()
+            )
             for one in sorted(samples)
             if one.removesuffix(".in") + ".ans" in found
         )
         language = {"se": "sv"}.get(name.split(".")[-2], name.split(".")[-2])
         text = found[name].decode(errors="replace")
-        problems.append(make(f"kodsport/{name}", text, platform="kattis", tests=tests, natural_language=language))
+        problems.append(
+            make(
+                f"kodsport/{name}", text, platform="kattis", tests=tests, natural_language=language
+            )
+        )
     return tuple(problems)
 
 
@@ -98,7 +114,9 @@ def doocs(language: str, every: int = 6) -> tuple[Candidate, ...]:
         url = re.search(r"https://leetcode\.(?:com|cn)/problems/[\w-]+", text)
         body = re.search(r"description:start -->(.*?)<!-- description:end", text, re.DOTALL)
         if url and body:
-            problems.append(make(f"doocs_{language}/{name}", body[1], url=url[0], platform="leetcode"))
+            problems.append(
+                make(f"doocs_{language}/{name}", body[1], url=url[0], platform="leetcode")
+            )
     return tuple(problems)
 
 
@@ -111,12 +129,19 @@ def codecontests() -> tuple[Candidate, ...]:
 @cache
 def mbpp() -> tuple[Candidate, ...]:
     (content,) = members("mbpp", r".*\.jsonl").values()
-    return tuple(make(f"mbpp/{row['task_id']}", "\n".join([row["text"], *row["test_list"]])) for row in rows(content))
+    return tuple(
+        make(f"mbpp/{row['task_id']}", "\n".join([row["text"], *row["test_list"]]))
+        for row in rows(content)
+    )
 
 
 def make(name: str, text: str, **fields: Any) -> Candidate:
     return Candidate(
-        id=name, dataset=name.partition("/")[0], statement_found=text, statement=clean(text).text, **fields
+        id=name,
+        dataset=name.partition("/")[0],
+        statement_found=text,
+        statement=clean(text).text,
+        **fields,
     )
 
 

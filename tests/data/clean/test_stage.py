@@ -49,9 +49,13 @@ def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
     reasons = {
         "no_statement": RAW.model_copy(update={"statement_found": "<nav>Home</nav><p> </p>"}),
         "too_long": RAW.model_copy(update={"statement_found": "Print the sum. " * 7000}),
-        "conflicting_tests": RAW.model_copy(update={"tests": (*RAW.tests, TestCase(input="1 2", output="4"))}),
+        "conflicting_tests": RAW.model_copy(
+            update={"tests": (*RAW.tests, TestCase(input="1 2", output="4"))}
+        ),
         "broken_tests": RAW.model_copy(update={"fn_name": "f"}),
-        "no_signature": RAW.model_copy(update={"fn_name": "f", "tests": (TestCase(input="1", output="2"),)}),
+        "no_signature": RAW.model_copy(
+            update={"fn_name": "f", "tests": (TestCase(input="1", output="2"),)}
+        ),
     }
     for reason, candidate in reasons.items():
         done = process(candidate)
@@ -72,7 +76,12 @@ def normalised(*written: tuple[str, str], **fields: Any) -> Candidate | Rejectio
 
 
 def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
-    grouped = normalised(("\ufeff1 2\r\n", "3"), ("1 2\n\n", "3 \n\n"), (" 4 5", "9 \n"), groups=("sample/", "a", "b"))
+    grouped = normalised(
+        ("\ufeff1 2\r\n", "3"),
+        ("1 2\n\n", "3 \n\n"),
+        (" 4 5", "9 \n"),
+        groups=("sample/", "a", "b"),
+    )
     # Two outputs for one input are kept where a program decides; an empty last line of an input stays.
     two = normalised(("1", "2"), ("1\n", "3"), checker=DECIDES)
     empty = normalised(("1 500\r\n\r\n", "0\n\n"), ("\n", "0"))
@@ -95,7 +104,13 @@ def test_normalising_twice_changes_nothing(written: list[tuple[str, str]]) -> No
 
 
 def candidate(statement: str, output: str, **fields: object) -> Candidate:
-    row = {"id": "a", "dataset": "d", "statement": statement, "fn_name": "f", "tests": pairs(("1", output))}
+    row = {
+        "id": "a",
+        "dataset": "d",
+        "statement": statement,
+        "fn_name": "f",
+        "tests": pairs(("1", output)),
+    }
     return Candidate.model_validate(row | fields)
 
 
@@ -112,12 +127,21 @@ def candidate(statement: str, output: str, **fields: object) -> Candidate:
 )  # fmt: skip
 def test_what_may_come_in_any_order(statement: str, output: str, lists: str | None) -> None:
     found = find_order(candidate(statement, output))
-    assert found == (Checker.model_validate({"type": "unordered", "lists": lists}) if lists else None)
+    assert found == (
+        Checker.model_validate({"type": "unordered", "lists": lists}) if lists else None
+    )
 
 
 def test_what_has_an_order_or_a_checker_is_left_alone() -> None:
-    said, kinds = "You may return the answer in any order.", (Call(style="design"), Call(returns="TreeNode"))
-    for fields in ({"fn_name": None}, {"checker": Checker(type="exact")}, *({"call": kind} for kind in kinds)):
+    said, kinds = (
+        "You may return the answer in any order.",
+        (Call(style="design"), Call(returns="TreeNode")),
+    )
+    for fields in (
+        {"fn_name": None},
+        {"checker": Checker(type="exact")},
+        *({"call": kind} for kind in kinds),
+    ):
         assert find_order(candidate(said, "[1]", **fields)) is None
 
 
@@ -128,7 +152,8 @@ def test_every_real_package_shows_all_of_its_samples() -> None:
         found = process(problem.model_copy(update={"groups": ("sample",) * len(problem.tests)}))
         assert isinstance(found, Candidate), found
         shown = {
-            (one.input.split().__repr__(), one.output.split().__repr__()) for one in split(found.statement).examples
+            (one.input.split().__repr__(), one.output.split().__repr__())
+            for one in split(found.statement).examples
         }
         wanted = {(repr(t.input.split()), repr(t.output.split())) for t in found.tests}
         assert getattr(process(found), "statement", None) == found.statement

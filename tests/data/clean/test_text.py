@@ -76,7 +76,10 @@ def test_a_page_reads_like_this(page: str, text: str) -> None:
         (r"\newenvironment{task}[1]{Task #1:}{.}\begin{task}{A}Sum\end{task}", "Task A:Sum."),
         (r"\input{/etc/passwd}\include{/etc/x}Two \ref{fig:b}, \label{fig:b} lines", "Two , lines"),
         (r"\illustration{0.3}{a.png}{By \href{http://a.b}{Ina}} Go", "![image](a.png) Go"),
-        (r"``Yes'' or `no' \ldots{} \texttt{''} \url{http://a.b}", '"Yes" or \'no\' ... `"` http://a.b'),
+        (
+            r"``Yes'' or `no' \ldots{} \texttt{''} \url{http://a.b}",
+            '"Yes" or \'no\' ... `"` http://a.b',
+        ),
     ],
 )
 def test_macros_stand_for_what_they_are(text: str, expanded: str) -> None:
@@ -89,7 +92,9 @@ def test_without_pandoc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "pypandoc", raising=False)
     find_pandoc.cache_clear()
-    with pytest.raises(ConfigError, match=r"pandoc, which is not installed; type: pip install .*\[data\]"):
+    with pytest.raises(
+        ConfigError, match=r"pandoc, which is not installed; type: pip install .*\[data\]"
+    ):
         clean(r"\section{A}")
 
 
@@ -116,7 +121,11 @@ def test_an_icpc_statement_reads_as_it_is_printed() -> None:
         ("Selvita, kuinka monta eri lukua listassa on.", "fi"),
         ("Skrifið út eina heiltölu: fæsta fjölda leikja sem þarf til þess að vinna.", "is"),
         ("Print the minimum number of moves. $O(n \\log n)$ is enough.", "en"),
-        ("カラオケ has n songs. " + "Print how many of these songs are longer than those that are left. " * 4, "en"),
+        (
+            "カラオケ has n songs. "
+            + "Print how many of these songs are longer than those that are left. " * 4,
+            "en",
+        ),
     ],
 )
 def test_code_and_formulae_do_not_decide(text: str, code: str) -> None:
@@ -125,8 +134,36 @@ def test_code_and_formulae_do_not_decide(text: str, code: str) -> None:
 
 LENGTH = 50_000
 """Half of the longest statement that is read."""
-UNITS = ("9", " ", "\t", "`", "```", "~", "[", "![", "f(", "[a](", "-", "a", "a[", "1.", "100 ", "10^", "<!--")
-UNITS += ("<svg>", "<li>", "\\begin{verbatim}", "\\iffalse ", "\\newcommand{\\a}{", "\\item ", "10-5 ", "![](a)", "**")
+UNITS = (
+    "9",
+    " ",
+    "\t",
+    "`",
+    "```",
+    "~",
+    "[",
+    "![",
+    "f(",
+    "[a](",
+    "-",
+    "a",
+    "a[",
+    "1.",
+    "100 ",
+    "10^",
+    "<!--",
+)
+UNITS += (
+    "<svg>",
+    "<li>",
+    "\\begin{verbatim}",
+    "\\iffalse ",
+    "\\newcommand{\\a}{",
+    "\\item ",
+    "10-5 ",
+    "![](a)",
+    "**",
+)
 
 
 def candidate(text: str, **fields: Any) -> Candidate:
@@ -144,7 +181,11 @@ def test_a_long_run_ends(unit: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<div>" * 9000 + "one two" + "</div>" * 9000, "<p>one" + "<ul><li>" * 9000 + "two", "<p>one" * 9000 + "<i>two"],
+    [
+        "<div>" * 9000 + "one two" + "</div>" * 9000,
+        "<p>one" + "<ul><li>" * 9000 + "two",
+        "<p>one" * 9000 + "<i>two",
+    ],
     ids=["closed", "lists", "paragraphs"],
 )
 def test_html_that_is_nested_without_end_keeps_its_words(text: str) -> None:
@@ -174,9 +215,25 @@ def test_real_statements_keep_their_words_and_have_one_layout(name: str) -> None
         normal = render(sections)
         num_examples += bool(sections.examples)
         assert render(split(normal)) == normal
-        before, after = (Counter(re.findall(r"\w{4,}|\d+", text)) for text in (problem.statement, normal))
-        labels = {"Example", "Examples", "Sample", "Input", "Output", "Explanation", "Constraints", "Note", "Format"}
-        lost = {word for word in before - after if word.title() not in labels and word.isascii() and not word.isdigit()}
+        before, after = (
+            Counter(re.findall(r"\w{4,}|\d+", text)) for text in (problem.statement, normal)
+        )
+        labels = {
+            "Example",
+            "Examples",
+            "Sample",
+            "Input",
+            "Output",
+            "Explanation",
+            "Constraints",
+            "Note",
+            "Format",
+        }
+        lost = {
+            word
+            for word in before - after
+            if word.title() not in labels and word.isascii() and not word.isdigit()
+        }
         assert len(lost) <= 6, (problem.id, lost)
     if name not in ("kodsport", "codecontests"):  # whose statements show none
         assert num_examples >= 0.98 * len(problems[::4])
@@ -235,29 +292,54 @@ CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
 @pytest.mark.parametrize(
     ("text", "fields", "flags"),
     [
-        ("This is an interactive problem. Flush the output after each query.", {}, ("interactive",)),
+        (
+            "This is an interactive problem. Flush the output after each query.",
+            {},
+            ("interactive",),
+        ),
         ("If there are multiple solutions, print any of them.", {}, ("many_answers",)),
         # A checker decides on many answers.
         ("If there are several solutions, print any of them.", {"checker": CHECKED}, ()),
-        ("![a squirrel](squirrel.png)\n" + "A squirrel lives in a tree and collects nuts. " * 5, {}, ("has_image",)),
-        ("If there are multiple rectangles with the longest diagonal, return the area of the largest.", {}, ()),
+        (
+            "![a squirrel](squirrel.png)\n" + "A squirrel lives in a tree and collects nuts. " * 5,
+            {},
+            ("has_image",),
+        ),
+        (
+            "If there are multiple rectangles with the longest diagonal, return the area of the largest.",
+            {},
+            (),
+        ),
         ("Choose any index i and increase nums[i]. Print the sum of the file sizes.", {}, ()),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_stands_in_the_way_is_flagged(text: str, fields: dict[str, Any], flags: tuple[str, ...]) -> None:
+def test_what_stands_in_the_way_is_flagged(
+    text: str, fields: dict[str, Any], flags: tuple[str, ...]
+) -> None:
     assert find_flags(candidate(text, **fields)) == flags
 
 
 def test_samples_are_looked_for_in_the_tests() -> None:
     text = "Add.\n\nExample 1:\n\nInput: a = [1, 2]\nOutput: 3\n"
     assert find_flags(candidate(text, tests=(TestCase(input="[1,2]", output="3"),))) == ()
-    assert find_flags(candidate(text, tests=(TestCase(input="[2,2]", output="4"),))) == ("samples_missing",)
-    assert find_flags(candidate(text, tests=(TestCase(input="[1,2]", output="4"),))) == ("samples_differ",)
+    assert find_flags(candidate(text, tests=(TestCase(input="[2,2]", output="4"),))) == (
+        "samples_missing",
+    )
+    assert find_flags(candidate(text, tests=(TestCase(input="[1,2]", output="4"),))) == (
+        "samples_differ",
+    )
     # Brackets are values where there is nothing else, in quotes, and as a word of their own.
-    for shown, *others in (("(())", "()", "()()"), ('s = "[]{}"', '"{}[]"'), ("4\n(())", "4\n()()"), ("[]", "[[]]")):
+    for shown, *others in (
+        ("(())", "()", "()()"),
+        ('s = "[]{}"', '"{}[]"'),
+        ("4\n(())", "4\n()()"),
+        ("[]", "[[]]"),
+    ):
         text = f"Depth.\n\nExample 1:\n\nInput:\n{shown}\nOutput:\n1\n"
-        tests = tuple(TestCase(input=one.removeprefix("s = "), output="1") for one in (shown, *others))
+        tests = tuple(
+            TestCase(input=one.removeprefix("s = "), output="1") for one in (shown, *others)
+        )
         assert find_shown(candidate(text, tests=tests)) == (True, *[False] * len(others))
 
 
@@ -278,13 +360,20 @@ def test_samples_are_looked_for_in_the_tests() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_bounds_are_read_as_they_are_written(text: str, bounds: dict[str, tuple[float, float]]) -> None:
+def test_bounds_are_read_as_they_are_written(
+    text: str, bounds: dict[str, tuple[float, float]]
+) -> None:
     assert {bound.name: (bound.low, bound.high) for bound in parse_bounds(text)} == bounds
 
 
 def test_a_signature_is_found_in_an_accepted_solution() -> None:
     wrong = Solution(code="def add(x): return 1", known="wrong_answer")
-    right = Solution(code="class Solution:\n    def add(self, a: int, b=2) -> int:\n        return a + b\n")
+    right = Solution(
+        code="class Solution:\n    def add(self, a: int, b=2) -> int:\n        return a + b\n"
+    )
     named = candidate("", fn_name="add", solutions=(wrong, right))
-    assert find_starter_code(named) == "class Solution:\n    def add(self, a: int, b=2) -> int:\n        "
+    assert (
+        find_starter_code(named)
+        == "class Solution:\n    def add(self, a: int, b=2) -> int:\n        "
+    )
     assert find_starter_code(named.model_copy(update={"solutions": (wrong,)})) is None

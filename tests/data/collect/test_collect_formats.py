@@ -29,7 +29,10 @@ PLACE = {"id", "source_row"}
 
 
 def expected_of(name: str) -> list[Candidate]:
-    return [Candidate.model_validate(row) for row in json.loads((GOLDEN / "expected" / f"{name}.json").read_text())]
+    return [
+        Candidate.model_validate(row)
+        for row in json.loads((GOLDEN / "expected" / f"{name}.json").read_text())
+    ]
 
 
 def show(found: list[Any], *, without: set[str] | None = None) -> list[dict[str, Any]]:
@@ -61,11 +64,17 @@ def test_rows_in_parquet_are_read_as_those_in_lines(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_judged(name: str) -> None:
+def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_judged(
+    name: str,
+) -> None:
     for candidate in expected_of(name):
         assert Candidate.model_validate_json(candidate.model_dump_json()) == candidate
         assert not candidate.groups or len(candidate.groups) == len(candidate.tests)
-        if candidate.tests and candidate.programming_language != "rust" and "needs_checker" not in candidate.flags:
+        if (
+            candidate.tests
+            and candidate.programming_language != "rust"
+            and "needs_checker" not in candidate.flags
+        ):
             check_problem(candidate.to_problem())
 
 
@@ -73,7 +82,10 @@ def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_
 def test_a_checker_in_python_takes_any_right_answer_and_no_other(name: str) -> None:
     """Also where the checker itself fails on what was printed: that is a wrong answer, not a fault of the machine."""
     problem = expected_of(name)[0].to_problem()
-    programs = [f"n = int(input())\nprint({printed})" for printed in ("0, n", "n, 0", "0, n + 1", "'x'", "''")]
+    programs = [
+        f"n = int(input())\nprint({printed})"
+        for printed in ("0, n", "n, 0", "0, n + 1", "'x'", "''")
+    ]
     verdicts = judge([Program(program) for program in programs], [problem] * len(programs))
     right = [verdict.outcome is Outcome.ACCEPTED for verdict in verdicts]
     assert right == [True, True, False, False, False]
@@ -86,7 +98,10 @@ def find(name: str) -> Format:
 
 def changed(row: dict[str, Any], **files: Any) -> dict[str, Any]:
     kept = {name: text for name, text in row["files"].items() if files.get(name, "") is not None}
-    return {**row, "files": {**kept, **{name: text for name, text in files.items() if text is not None}}}
+    return {
+        **row,
+        "files": {**kept, **{name: text for name, text in files.items() if text is not None}},
+    }
 
 
 @pytest.mark.parametrize("name", ["polygon", "dmoj", "cms"])
@@ -152,18 +167,27 @@ def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known() -
         ("mixed", "@EXPECTED_RESULTS@: CORRECT, TIMELIMIT", None),
     ],
 )  # fmt: skip
-def test_a_submission_has_the_verdict_of_its_own_text_or_folder(folder: str, said: str, known: str | None) -> None:
+def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
+    folder: str, said: str, known: str | None
+) -> None:
     path, code = f"submissions/{folder}/one.cpp", f"// {said}\nint main() {{}}\n"
     found = FORMATS["kattis"].read_row(changed(rows_of("kattis")[0], **{path: code}), "1")
     assert {one.name: one.known for one in found.solutions}.get(path) == known
 
 
 def test_spaces_are_compared_only_where_a_packages_flags_allow_nothing_else() -> None:
-    for flags, kind in (("case_sensitive", "exact"), ("", "tokens"), ("float_tolerance 1e-6", "float")):
+    for flags, kind in (
+        ("case_sensitive", "exact"),
+        ("", "tokens"),
+        ("float_tolerance 1e-6", "float"),
+    ):
         settings = f"validator_flags: {flags} space_change_sensitive"
         files = {"problem.yaml": settings, "data/secret/9.in": "1", "data/secret/9.ans": "0.5"}
         found = FORMATS["kattis"].read_row(changed(rows_of("kattis")[0], **files), "1")
-        assert (found.checker.type, any("spaces" in one.detail for one in found.lineage)) == (kind, kind != "exact")
+        assert (found.checker.type, any("spaces" in one.detail for one in found.lineage)) == (
+            kind,
+            kind != "exact",
+        )
 
 
 class Real(NamedTuple):

@@ -37,7 +37,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "half a character": (lambda line: line[:-2] + "å".encode()[:1], "not_utf8"),
     "null bytes in a text": (lambda line: after_first_colon(line, b"\0\0"), "not_json"),
     "an integer without end": (lambda line: b'{"id": ' + HUGE + b", " + line[1:], "not_json"),
-    "nested without end": (lambda line: line[:-1] + b', "deep": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not_json"),
+    "nested without end": (
+        lambda line: line[:-1] + b', "deep": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        "not_json",
+    ),
     "a list": (lambda line: b"[" + line + b"]", "not_an_object"),
     "an empty object": (lambda line: b"{}", "missing_field"),
 }
@@ -78,7 +81,9 @@ def put(row: dict[str, Any], place: str, value: object) -> None:
 
 
 def bytes_of(raw: str) -> bytes:
-    return base64.b64decode(raw.removeprefix("base64:")) if raw.startswith("base64:") else raw.encode()
+    return (
+        base64.b64decode(raw.removeprefix("base64:")) if raw.startswith("base64:") else raw.encode()
+    )
 
 
 def read_one(name: str, values: dict[str, Any]) -> Candidate | Rejection:
@@ -102,7 +107,9 @@ def refused(found: Candidate | Rejection, *reasons: str) -> Rejection:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_line_is_turned_away_and_its_neighbours_are_not(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_line_is_turned_away_and_its_neighbours_are_not(
+    tmp_path: Path, damage: str
+) -> None:
     spoil, reason = DAMAGES[damage]
     # A line is read before its format has a word.
     good = (GOLDEN / "livecodebench.jsonl").read_bytes().split(b"\n")[0]
@@ -124,9 +131,19 @@ def test_a_question_or_tests_that_are_none_are_turned_away(name: str) -> None:
             row["query"] = None
         refused(read_one(name, row), "missing_field", "no_statement", "wrong_type", "bad_unicode")
     row = rows_of(name)[0]
-    for value in (7, {"a": 1}, [[1], 2], [{"input": "1"}], "{'inputs': [1", "000", '{"inputs": ["1"], "outputs": []}'):
+    for value in (
+        7,
+        {"a": 1},
+        [[1], 2],
+        [{"input": "1"}],
+        "{'inputs': [1",
+        "000",
+        '{"inputs": ["1"], "outputs": []}',
+    ):
         put(row, tests, value)
-        refused(read_one(name, row), "wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible")
+        refused(
+            read_one(name, row), "wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible"
+        )
     if name in IN_PYTHON:
         # Where only the tests cannot be read, the problem is kept with the rejection.
         call = "assert open('x')"
@@ -138,7 +155,9 @@ def test_a_question_or_tests_that_are_none_are_turned_away(name: str) -> None:
 
 def spoil_fields(row: Any, wrong: list[Any]) -> Iterator[Any]:
     """Yield the row with one field, at any depth, changed for each wrong value, or gone."""
-    for name in list(row) if isinstance(row, dict) else range(len(row)) if isinstance(row, list) else ():
+    for name in (
+        list(row) if isinstance(row, dict) else range(len(row)) if isinstance(row, list) else ()
+    ):
         for value in wrong:
             changed = copy.copy(row)
             changed[name] = value
@@ -153,17 +172,40 @@ def spoil_fields(row: Any, wrong: list[Any]) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_no_field_of_a_wrong_type_brings_an_adapter_down_and_nothing_in_one_is_run(tmp_path: Path, name: str) -> None:
+def test_no_field_of_a_wrong_type_brings_an_adapter_down_and_nothing_in_one_is_run(
+    tmp_path: Path, name: str
+) -> None:
     """Also programs in every language that a reader could be fooled to run."""
     trap = tmp_path / "sprung"
     code = f"__import__('os').mkdir({str(trap)!r})"
     wrong = [
         *(None, True, -1, 1e308, float("nan"), 10**4299),
         *("", "[", "{}", "\0", "1" * 5000, "'" * 3, "a: [", "\ud800", "---\n&a [*a]\n---\n"),
-        *("{1: 2}", "{None: [1]}", "b'x'", "(1, 2)", "1j", "{1, 2}", "{'inputs': (1,), 'outputs': {2}}"),
+        *(
+            "{1: 2}",
+            "{None: [1]}",
+            "b'x'",
+            "(1, 2)",
+            "1j",
+            "{1, 2}",
+            "{'inputs': (1,), 'outputs': {2}}",
+        ),
         '["\\ud800"]',
-        *([], [[]], [None], {}, {"": None}, {"input": 1, "output": []}, ["assert f(" + "9" * 5000 + ") == 1"]),
-        *(code, f"assert {code} == 1", f"{{'inputs': [{code}], 'outputs': ['1']}}", f"```python\n{code}\n```"),
+        *(
+            [],
+            [[]],
+            [None],
+            {},
+            {"": None},
+            {"input": 1, "output": []},
+            ["assert f(" + "9" * 5000 + ") == 1"],
+        ),
+        *(
+            code,
+            f"assert {code} == 1",
+            f"{{'inputs': [{code}], 'outputs': ['1']}}",
+            f"```python\n{code}\n```",
+        ),
         f"name: !!python/object/apply:os.mkdir [{str(trap)!r}]",
         f"def check(candidate):\n    assert candidate({code}) == f'{{{code}}}'\n",
         *(pack(pickle.dumps(Bomb(trap))), pickle.dumps(Bomb(trap), 0).decode("ascii")),
@@ -213,13 +255,21 @@ def test_a_pickled_program_is_turned_away_and_not_run(tmp_path: Path, protocol: 
     trap = tmp_path / "sprung"
     bomb = pickle.dumps(Bomb(trap), protocol)
     for field in ("private_test_cases", "public_test_cases"):
-        refused(read_one("livecodebench", rows_of("livecodebench")[0] | {field: pack(bomb)}), "bad_encoding")
+        refused(
+            read_one("livecodebench", rows_of("livecodebench")[0] | {field: pack(bomb)}),
+            "bad_encoding",
+        )
     assert not trap.exists()
     pickle.loads(bomb)
     assert trap.exists(), "the trap would have worked"
 
 
-PACKAGE = {"problem.yaml": b"name: Sum", "statement/problem.en.md": b"Add.", "data/1.in": b"1", "data/1.ans": b"1"}
+PACKAGE = {
+    "problem.yaml": b"name: Sum",
+    "statement/problem.en.md": b"Add.",
+    "data/1.in": b"1",
+    "data/1.ans": b"1",
+}
 BAD_FILES = [
     ("problem.yaml", b"a: [", "bad_encoding"), ("problem.yaml", b"- 1", "wrong_type"),
     ("problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"), ("data/1.in", b"\xff", "not_utf8"),
@@ -231,7 +281,9 @@ BAD_FILES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("file", "content", "reason"), BAD_FILES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("file", "content", "reason"), BAD_FILES, ids=lambda value: str(value)[:30]
+)
 def test_a_folder_with_a_damaged_file_is_turned_away_whole(
     tmp_path: Path, file: str, content: bytes, reason: str
 ) -> None:
@@ -249,19 +301,34 @@ SOLUTION = b"class Solution:\n    def f(self, a):\n        return a\n"
 
 @pytest.mark.parametrize(
     "text",
-    [b"Input: a\n" * LONG, b"Input: a\nOutput:" + b" " * LONG, b"# [" + b"a](" * LONG, HEAD * LONG, b"---\n" * LONG],
+    [
+        b"Input: a\n" * LONG,
+        b"Input: a\nOutput:" + b" " * LONG,
+        b"# [" + b"a](" * LONG,
+        HEAD * LONG,
+        b"---\n" * LONG,
+    ],
     ids=lambda text: text[:20].decode(),
 )
 def test_a_statement_made_to_be_slow_is_read(text: bytes) -> None:
     """Each took minutes or more with an expression that looks back; the time limit of all tests is the bound."""
     files = {"README.md": HEAD + text + FOOT, "Solution.py": SOLUTION}
     row = RawRow("a", {"name": "a", "files": files})
-    assert isinstance(collect_row(Source(Path(), load_format(f"{EXAMPLES}/doocs.py:doocs"), "doocs"), row), Candidate)
+    assert isinstance(
+        collect_row(Source(Path(), load_format(f"{EXAMPLES}/doocs.py:doocs"), "doocs"), row),
+        Candidate,
+    )
 
 
 @pytest.mark.parametrize(
     "code",
-    ["```" + " " * LONG, "```a\n" * LONG, "except " + " " * LONG, "raw_input(\nimport " + " " * LONG, "\n \t" * LONG],
+    [
+        "```" + " " * LONG,
+        "```a\n" * LONG,
+        "except " + " " * LONG,
+        "raw_input(\nimport " + " " * LONG,
+        "\n \t" * LONG,
+    ],
     ids=lambda code: code[:12],
 )
 def test_a_program_made_to_be_slow_is_read(code: str) -> None:

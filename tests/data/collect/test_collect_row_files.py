@@ -17,11 +17,23 @@ from microcoder.data.sources import list_shards, match_files, open_source, parse
 from microcoder.judge.core.errors import ConfigError, DataError
 
 NUM_ROWS = 7
-WRITTEN = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".json", ".json.gz", ".json.zst", ".parquet")
+WRITTEN = (
+    ".jsonl",
+    ".jsonl.gz",
+    ".jsonl.zst",
+    ".ndjson",
+    ".json",
+    ".json.gz",
+    ".json.zst",
+    ".parquet",
+)
 
 
 def make_row(number: int) -> dict[str, Any]:
-    return {"prompt": f"Print {number}, å\u2028.", "tests": [{"input": "", "output": f"{number}\n"}]}
+    return {
+        "prompt": f"Print {number}, å\u2028.",
+        "tests": [{"input": "", "output": f"{number}\n"}],
+    }
 
 
 def zstd(content: bytes) -> bytes:
@@ -52,16 +64,22 @@ EXPECTED = [make_row(number)["prompt"] for number in range(NUM_ROWS)]
 
 @pytest.mark.parametrize("suffix", WRITTEN)
 @pytest.mark.parametrize("rows_per_shard", [1, 3, 100])
-def test_every_kind_of_file_is_read_whole_whatever_the_shards(tmp_path: Path, suffix: str, rows_per_shard: int) -> None:
+def test_every_kind_of_file_is_read_whole_whatever_the_shards(
+    tmp_path: Path, suffix: str, rows_per_shard: int
+) -> None:
     file = write_rows(tmp_path / f"rows{suffix}", [make_row(number) for number in range(NUM_ROWS)])
     found = collect(file, "trl", rows_per_shard)
     assert questions(found) == EXPECTED
-    assert [row.source_row for row in found] == [f"{file.name}:{number}" for number in range(1, NUM_ROWS + 1)]
+    assert [row.source_row for row in found] == [
+        f"{file.name}:{number}" for number in range(1, NUM_ROWS + 1)
+    ]
 
 
 def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
-    for number, name in enumerate(["a.jsonl", "b.parquet", "c.json.gz", "deep/er/d.jsonl.zst", "z.jsonl"]):
+    for number, name in enumerate(
+        ["a.jsonl", "b.parquet", "c.json.gz", "deep/er/d.jsonl.zst", "z.jsonl"]
+    ):
         write_rows(tmp_path / name, [make_row(number)])
     (tmp_path / "README.md").write_text("not rows")
     (tmp_path / "._a.jsonl").write_text("nor these")
@@ -82,7 +100,9 @@ def test_blank_lines_a_byte_order_mark_and_other_line_ends_are_no_rows(tmp_path:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
-def test_of_a_packed_file_that_ends_early_all_that_came_before_is_kept(tmp_path: Path, suffix: str) -> None:
+def test_of_a_packed_file_that_ends_early_all_that_came_before_is_kept(
+    tmp_path: Path, suffix: str
+) -> None:
     rows = [{"prompt": f"{number} {os.urandom(40).hex()}"} for number in range(200)]
     file = write_rows(tmp_path / f"rows{suffix}", rows)
     if suffix == ".jsonl.gz":
@@ -129,7 +149,9 @@ def test_a_file_that_is_not_what_its_name_says_is_one_row_with_its_reason(
 def test_of_a_parquet_file_damaged_inside_every_row_is_accounted_for(tmp_path: Path) -> None:
     rows = [{"prompt": os.urandom(2000).hex()} for _ in range(30)]
     file = tmp_path / "rows.parquet"
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, row_group_size=10, use_dictionary=False)
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_pylist(rows), file, row_group_size=10, use_dictionary=False
+    )
     content = bytearray(file.read_bytes())
     middle = len(content) // 2
     content[middle - 12_000 : middle + 12_000] = b"\xff" * 24_000
@@ -157,7 +179,9 @@ def test_what_cannot_be_opened_is_one_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".jsonl.gz", ".json", ".parquet"])
-def test_large_rows_are_cut_into_smaller_shards_and_all_of_them_are_read(tmp_path: Path, ending: str) -> None:
+def test_large_rows_are_cut_into_smaller_shards_and_all_of_them_are_read(
+    tmp_path: Path, ending: str
+) -> None:
     rows = [{"prompt": f"Print {number} {'x' * 2000}", "tests": []} for number in range(NUM_ROWS)]
     source = open_source(write_rows(tmp_path / f"rows{ending}", rows), "trl")
     (whole,) = list_shards(source, 100)

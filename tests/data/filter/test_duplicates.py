@@ -46,7 +46,10 @@ def merged(*rows: Candidate) -> list[tuple[str, ...]]:
     return [(kept, *dropped) for kept, dropped in groups_of(*rows).items()]
 
 
-CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://codeforces.com/problemset/problem/12/A"
+CONTEST, PROBLEMSET = (
+    "https://codeforces.com/contest/12/problem",
+    "https://codeforces.com/problemset/problem/12/A",
+)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +63,18 @@ CONTEST, PROBLEMSET = "https://codeforces.com/contest/12/problem", "https://code
         # Two problems told alike stay apart.
         ({"url": f"{CONTEST}/A"}, {"url": f"{CONTEST}/B"}, None),
         ({"statement": f"{STORY} 1 <= n <= 100"}, {"statement": f"{STORY} 1 <= n <= 100000"}, None),
-        ({"tests": (TestCase(input="1\n", output="2\n"),)}, {"tests": (TestCase(input="1", output="3"),)}, None),
+        (
+            {"tests": (TestCase(input="1\n", output="2\n"),)},
+            {"tests": (TestCase(input="1", output="3"),)},
+            None,
+        ),
         # Short statements are compared by source only.
         ({"statement": "See the picture."}, {"statement": "See the picture."}, None),
     ],
 )
-def test_what_makes_two_records_one_problem(one: dict[str, Any], other: dict[str, Any], why: str | None) -> None:
+def test_what_makes_two_records_one_problem(
+    one: dict[str, Any], other: dict[str, Any], why: str | None
+) -> None:
     found = groups_of(row("a/1", **one), row("b/1", **other))
     assert len(found) == (why is not None)
     for dropped in found.values():
@@ -90,7 +99,12 @@ def test_the_best_record_is_kept() -> None:
         row("a/3", tests=tests),
         row("a/4", tests=tests, solutions=(Solution(code="print(2)"),)),
         row("a/5", tests=tests, solutions=(Solution(code="print(2)"),), licence="MIT"),
-        row("a/6", tests=(*tests, TestCase(input="2", output="2")), solutions=(Solution(code=""),), licence="MIT"),
+        row(
+            "a/6",
+            tests=(*tests, TestCase(input="2", output="2")),
+            solutions=(Solution(code=""),),
+            licence="MIT",
+        ),
     ]
     for worse, better in pairwise(worst_first):
         assert merged(worse, better) == [(better.id, worse.id)]
@@ -101,7 +115,10 @@ def test_the_same_problems_in_two_real_sets_are_found() -> None:
     """Without their addresses, one of them with superscripts lost (105 for 10^5)."""
     slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
     left = [one.model_copy(update={"url": "", "title": ""}) for one in deepseek("en")]
-    right = [one.model_copy(update={"title": "", "id": f"lcb/{number}"}) for number, one in enumerate(livecodebench())]
+    right = [
+        one.model_copy(update={"title": "", "id": f"lcb/{number}"})
+        for number, one in enumerate(livecodebench())
+    ]
     found = merged(*left, *right)
     across = [group for group in found if len({name.partition("/")[0] for name in group}) == 2]
     shared = sum(one.title in slugs for one in deepseek("en"))
@@ -123,7 +140,11 @@ def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
                 time_limit_seconds=2.0, memory_limit_mib=256, tags=("dp", "graphs"), pass_rates=("m=0.5",))  # fmt: skip
     done = merge(record("a/1", title="Mine", tags=("dp",)), [other])
     assert (done.title, done.url, done.date, done.platform) == ("Mine", "u", "2024", "p")
-    assert (done.time_limit_seconds, done.memory_limit_mib, done.platform_difficulty) == (2.0, 256, "hard")
+    assert (done.time_limit_seconds, done.memory_limit_mib, done.platform_difficulty) == (
+        2.0,
+        256,
+        "hard",
+    )
     assert (done.tags, done.pass_rates) == (("dp", "graphs"), ("m=0.5",))
     assert done.licence == ""
 
@@ -138,7 +159,11 @@ def test_solutions_and_merged_ids_are_kept_once() -> None:
     # A checker comes with the tests, where the kept record has none.
     checked = record("b/1", ("1", "2"), checker=CHECKER)
     own = (record("a/1"), record("a/1", checker=Checker(type="tokens")), record("a/1", fn_name="f"))
-    assert [merge(kept, [checked]).checker for kept in own] == [CHECKER, Checker(type="tokens"), Checker()]
+    assert [merge(kept, [checked]).checker for kept in own] == [
+        CHECKER,
+        Checker(type="tokens"),
+        Checker(),
+    ]
 
 
 def test_one_problem_has_one_key_whatever_its_address() -> None:
@@ -241,7 +266,11 @@ TRANSLATED = (
     ],
 )
 def test_what_two_problems_have_in_common_is_found(one: Candidate, expected: list[str]) -> None:
-    index = build_index([BENCHMARK.model_copy(update={"title": "Bread"})]) if one.title == "Bread" else INDEX
+    index = (
+        build_index([BENCHMARK.model_copy(update={"title": "Bread"})])
+        if one.title == "Bread"
+        else INDEX
+    )
     assert evidence(one, index) == expected
 
 
@@ -275,7 +304,9 @@ def test_how_input_and_output_are_laid_out_says_nothing(layout: str) -> None:
 def test_what_many_benchmark_problems_have_says_nothing() -> None:
     node = "Definition of a binary tree node: class TreeNode with val, left and right, where both children may be None "
     node += "and every val is a whole number."
-    problems = [row(f"bench/{number}", f"{node} {story}") for number, story in enumerate(SHORT_STORIES)]
+    problems = [
+        row(f"bench/{number}", f"{node} {story}") for number, story in enumerate(SHORT_STORIES)
+    ]
     asked = made(f"{node} Count the leaves.")
     assert evidence(asked, build_index(problems[:2])) == ["words", "words"]
     assert evidence(asked, build_index(problems)) == []
@@ -290,7 +321,9 @@ def index() -> ContaminationIndex:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_copies_of_livecodebench_are_found_by_their_texts_alone(index: ContaminationIndex, language: str) -> None:
+def test_copies_of_livecodebench_are_found_by_their_texts_alone(
+    index: ContaminationIndex, language: str
+) -> None:
     rows = [arranged(one) for one in deepseek(language)]
     figures = measure(rows, index, known_copies(rows, livecodebench()), text_only=True)
     assert figures["num_copies"] == 128

@@ -47,7 +47,8 @@ TESTS = (TestCase(input="1\n2\n", output="2\n"),)
 
 
 def quality_reason(statement: str, **fields: object) -> str | None:
-    candidate = Candidate(**{"id": "set/1", "dataset": "set", "statement": statement, "tests": TESTS, **fields})  # type: ignore[arg-type]
+    given = {"id": "set/1", "dataset": "set", "statement": statement, "tests": TESTS, **fields}
+    candidate = Candidate(**given)  # type: ignore[arg-type]
     found = check_quality(candidate)
     return found[0] if found else None
 
@@ -69,11 +70,15 @@ CHOICE = "Which of the following is the complexity of sorting n numbers by compa
         *((STORY, {"flags": ("has_image", flag)}, flag) for flag in BLOCKING_FLAGS),
     ],
 )
-def test_each_rule_has_its_reason(statement: str, fields: dict[str, Any], expected: str | None) -> None:
+def test_each_rule_has_its_reason(
+    statement: str, fields: dict[str, Any], expected: str | None
+) -> None:
     assert quality_reason(statement, **fields) == expected
 
 
-@pytest.mark.parametrize("name", ["livecodebench", "deepseek_en", "deepseek_zh", "kodsport", "codecontests"])
+@pytest.mark.parametrize(
+    "name", ["livecodebench", "deepseek_en", "deepseek_zh", "kodsport", "codecontests"]
+)
 def test_real_problems_pass(name: str) -> None:
     rows = ALL[name]()
     found = {one.id: check_quality(one) for one in rows}
@@ -118,7 +123,10 @@ def test_one_name_for_the_ways_of_writing(written: str, name: str) -> None:
 def test_what_is_not_on_the_list_is_refused_and_silence_where_the_config_says_so() -> None:
     assert check_licence(row("CC BY-NC 4.0")) == ("licence_refused", "CC-BY-NC")
     assert check_licence(row("")) is None
-    assert check_licence(row(""), LicenceSettings(unknown="reject")) == ("licence_unknown", "the source says nothing")
+    assert check_licence(row(""), LicenceSettings(unknown="reject")) == (
+        "licence_unknown",
+        "the source says nothing",
+    )
 
 
 def test_the_strictest_licence_is_that_of_the_whole() -> None:
@@ -127,7 +135,11 @@ def test_the_strictest_licence_is_that_of_the_whole() -> None:
         ("CC BY-NC 4.0", "GPL-3.0"), ("", "MIT"), ("", "all rights reserved", "MIT"),
         ("MIT AND GPL-3.0", "CC BY-SA 4.0"), ("Apache-2.0", "GPL-3.0 OR MIT"), ("CC-BY-4.0, GPL-3.0", "CC-BY-SA"),
     ):  # fmt: skip
-        assert strictest_licence([strictest, *others]) == strictest_licence([*others, strictest]) == strictest
+        assert (
+            strictest_licence([strictest, *others])
+            == strictest_licence([*others, strictest])
+            == strictest
+        )
 
 
 def problem(number: int, *, url: int | None = None, **fields: object) -> dict[str, object]:
@@ -155,11 +167,19 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     nothing = [problem(1), problem(2), problem(3, license="Unknown"), problem(4, license=[])]
     own = [problem(5, license="MIT"), problem(6, licence="CC BY-SA 4.0"), problem(7, license=["CC BY-NC 4.0"]),
            problem(8, license="all rights reserved")]  # fmt: skip
-    merged = [problem(9, url=20, license="MIT"), problem(10, url=21, license="CC0-1.0"), problem(11, url=1)]
+    merged = [
+        problem(9, url=20, license="MIT"),
+        problem(10, url=21, license="CC0-1.0"),
+        problem(11, url=1),
+    ]
     stated = [problem(12), problem(13, license="GPL-3.0"), problem(14, url=5), problem(15, url=2)]
     for name, rows in (("plain", [*nothing, *own, *merged]), ("stated", stated)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
-    for number, said in ((20, "license: cc by-sa\n"), (21, "license: unknown\n"), (22, "license: cc0\n")):
+    for number, said in (
+        (20, "license: cc by-sa\n"),
+        (21, "license: unknown\n"),
+        (22, "license: cc0\n"),
+    ):
         package(tmp_path / "packages", number, said)
     package(tmp_path / "archive", 23, "license: permission\n")
     package(tmp_path / "archive", 24, "name: Last\n")
@@ -176,7 +196,10 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     assert refused == {"apps/plain.jsonl:7", "apps/plain.jsonl:8", "archive/23"}
     kept = {name: one for name, one in found.items() if name not in refused}
     groups = find_duplicates(describe(list(kept.values())))
-    done = {**kept, **{best: merge(kept[best], [kept[name] for name in rest]) for best, rest in groups.items()}}
+    done = {
+        **kept,
+        **{best: merge(kept[best], [kept[name] for name in rest]) for best, rest in groups.items()},
+    }
     for name in (name for rest in groups.values() for name in rest):
         del done[name]
     assert {name: one.licence for name, one in done.items()} == {
@@ -191,21 +214,36 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     assert origins == {"apps/plain.jsonl:9": "MIT", "kattis/20": "cc by-sa"}
     tables, published = tmp_path / "corpus", tmp_path / "published"
     published.mkdir()
-    tally = write_tables(tables, done.values(), [found[name].reject("filter", "licence_refused") for name in refused])
-    sources_named = [{"name": "apps", "url": "a.jsonl", "version": "0" * 40, "sha256": "1" * 64, "license": ""}]
-    write_card(tables, name="x", tally=tally, step_counts=[], figures={}, config={}, sources=sources_named)
+    tally = write_tables(
+        tables, done.values(), [found[name].reject("filter", "licence_refused") for name in refused]
+    )
+    sources_named = [
+        {"name": "apps", "url": "a.jsonl", "version": "0" * 40, "sha256": "1" * 64, "license": ""}
+    ]
+    write_card(
+        tables, name="x", tally=tally, step_counts=[], figures={}, config={}, sources=sources_named
+    )
     write_croissant(tables, name="x", licence="other", sources=sources_named)
     (tables / MARKER).write_text("{}")
     assert copy_published(tables, published) == (7, 5)
     whole = b"".join(path.read_bytes() for path in published.rglob("*") if path.is_file())
     content = (
-        b"".join(pq.read_table(path).to_pandas().to_csv().encode() for path in published.glob("*.parquet")) + whole
+        b"".join(
+            pq.read_table(path).to_pandas().to_csv().encode()
+            for path in published.glob("*.parquet")
+        )
+        + whole
     )
     assert b"w12x7" in content
-    assert not [number for number in (1, 2, 3, 4, 7, 8, 10, 11, 123) if f"w{number}x".encode() in content]
+    assert not [
+        number for number in (1, 2, 3, 4, 7, 8, 10, 11, 123) if f"w{number}x".encode() in content
+    ]
     record = json.loads((published / "croissant.json").read_text())
     assert record["isBasedOn"] == [{"@type": "sc:Dataset", **sources_named[0]}]
-    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in published.glob("*.parquet")}
+    digests = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in published.glob("*.parquet")
+    }
     assert {one["name"]: one["sha256"] for one in record["distribution"]} == digests
     assert f"| {'0' * 40} | `{'1' * 64}` |" in (published / "README.md").read_text()
 
@@ -227,7 +265,9 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
     kept = [Candidate(id=f"set/{licence}", dataset="set", statement="Add.", licence=licence,
                       tests=(TestCase(input="1", output="1"),)) for licence in ("MIT", "")]  # fmt: skip
     tally = write_tables(
-        tmp_path, kept, [kept[0].model_copy(update={"id": "x"}).reject("filter", "contaminated", "it")]
+        tmp_path,
+        kept,
+        [kept[0].model_copy(update={"id": "x"}).reject("filter", "contaminated", "it")],
     )
     write_card(tmp_path, name="x", tally=tally, step_counts=[], figures={}, config={})
     write_croissant(tmp_path, name="x", licence="other", sources=[])
@@ -235,16 +275,25 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
     (tmp_path / ".work").mkdir()
     (tmp_path / ".work" / "secret.parquet").write_text("not this")
     with serve_hub(hub) as url:
-        place = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": "x"}
+        place = {
+            "HF_ENDPOINT": url,
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_TOKEN": "x",
+        }
         command = [sys.executable, "-c", ON_THE_HUB, str(tmp_path)]
-        done = subprocess.run(command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120
+        )
     assert done.stdout.startswith("['MIT', 'ISC']\n1 problems pushed to "), done.stderr
     assert "1 left out: no licence is stated" in done.stderr
     (files,) = hub.committed
     assert set(files) == {"README.md", "croissant.json", "funnel.json", "manifest.json", "lineage-00000.parquet",
                           "problems-00000.parquet", "rejected-00000.parquet"}  # fmt: skip
     rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
-    assert rejected == [{"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}]
+    assert rejected == [
+        {"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}
+    ]
     assert pq.read_table(BytesIO(files["problems-00000.parquet"]))["id"].to_pylist() == ["set/MIT"]
     write_tables(tmp_path, kept[1:], [])
     with pytest.raises(DataError, match="no problem has a licence, so none may be passed on"):
@@ -284,23 +333,36 @@ def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]
     barrier = DuplicateBarrier(Config())
     by_id = {row.id: row for row in sorted(rows, key=lambda row: row.id)}
     barrier.decide(barrier.look(rows))
-    done = [barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}) for row in by_id.values()]
+    done = [
+        barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)})
+        for row in by_id.values()
+    ]
     kept = [one for one in done if isinstance(one, Candidate)]
     return kept, [one for one in done if isinstance(one, Rejection)]
 
 
 def test_a_rejection_names_the_problem_and_the_evidence() -> None:
-    done = filter_row(ROW, index=build_index(ROW.model_copy(update={"id": f"bench/{n}"}) for n in range(5)))
+    done = filter_row(
+        ROW, index=build_index(ROW.model_copy(update={"id": f"bench/{n}"}) for n in range(5))
+    )
     assert isinstance(done, Rejection)
     assert (done.detail.count("bench/"), done.detail.startswith("bench/0 by words (")) == (3, True)
-    _, (gone,) = deduplicate([ROW, ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, *ROW.tests)})])
+    _, (gone,) = deduplicate(
+        [ROW, ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, *ROW.tests)})]
+    )
     assert (gone.reason, gone.detail.partition(" ")[2]) == ("duplicate_of", "by text")
 
 
 ROWS = st.tuples(
     st.sampled_from([STORY, STORY.replace("baker", "miller"), STORY.replace("a", "o"), "Add."]),
     st.sampled_from(["", " 1 <= n <= 100", " 1 <= n <= 200"]),
-    st.sampled_from(["", "https://codeforces.com/contest/1/problem/A", "https://codeforces.com/contest/1/problem/B"]),
+    st.sampled_from(
+        [
+            "",
+            "https://codeforces.com/contest/1/problem/A",
+            "https://codeforces.com/contest/1/problem/B",
+        ]
+    ),
     st.lists(st.sampled_from("123"), max_size=3, unique=True),
     st.sampled_from("00001"),
     st.sampled_from([None, None, "f"]),
@@ -314,10 +376,20 @@ def test_rows_in_are_rows_out_in_any_order(
 ) -> None:
     rows = []
     for n, (text, bound, url, inputs, output, fn_name) in enumerate(drawn):
-        fields = {"url": url, "tests": [{"input": one, "output": output} for one in inputs], "fn_name": fn_name}
-        rows.append(Candidate.model_validate({"id": f"set/{n}", "dataset": "set", "statement": text + bound, **fields}))
+        fields = {
+            "url": url,
+            "tests": [{"input": one, "output": output} for one in inputs],
+            "fn_name": fn_name,
+        }
+        rows.append(
+            Candidate.model_validate(
+                {"id": f"set/{n}", "dataset": "set", "statement": text + bound, **fields}
+            )
+        )
     kept, gone = deduplicate(rows)
-    assert sorted([*(one.id for one in kept), *(one.id for one in gone)]) == sorted(one.id for one in rows)
+    assert sorted([*(one.id for one in kept), *(one.id for one in gone)]) == sorted(
+        one.id for one in rows
+    )
     assert sorted(name for one in kept for name in one.merged) == [one.id for one in gone]
     assert deduplicate(chance.sample(rows, len(rows))) == (kept, gone)
     by_id = {row.id: row for row in rows}

@@ -27,18 +27,27 @@ NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None
 def verdicts() -> dict[str, tuple[Verdict, Verdict]]:
     """What one judge says of the right and of the wrong program of each row."""
     problems = [Problem.from_row(published.row) for published in ROWS.values()]
-    programs = [Program(code) for published in ROWS.values() for code in (published.right, published.wrong)]
+    programs = [
+        Program(code) for published in ROWS.values() for code in (published.right, published.wrong)
+    ]
     with Judge(workers=2) as judge:
         found = judge.judge(programs, [problem for problem in problems for _ in range(2)])
     return {name: (found[2 * place], found[2 * place + 1]) for place, name in enumerate(ROWS)}
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_row_is_judged_as_its_format_says(name: str, verdicts: dict[str, tuple[Verdict, Verdict]]) -> None:
+def test_a_row_is_judged_as_its_format_says(
+    name: str, verdicts: dict[str, tuple[Verdict, Verdict]]
+) -> None:
     right, wrong = verdicts[name]
-    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (right, wrong)
+    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (
+        right,
+        wrong,
+    )
     published = ROWS[name]
-    assert Problem.from_row(published.row, format=published.format) == Problem.from_row(published.row)
+    assert Problem.from_row(published.row, format=published.format) == Problem.from_row(
+        published.row
+    )
 
 
 def test_every_format_that_has_rows_is_judged_here() -> None:
@@ -46,12 +55,24 @@ def test_every_format_that_has_rows_is_judged_here() -> None:
 
 
 names = st.text(max_size=8)
-values = st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.lists(st.integers(), max_size=3)
+values = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=20)
+    | st.lists(st.integers(), max_size=3)
+)
 marks = {name.split(".")[0] for found in FORMATS.values() for mark in found.marks for name in mark}
 
 
-@given(name=st.sampled_from(sorted(ROWS)), more=st.dictionaries(names, values, max_size=5), data=st.data())
-def test_further_columns_and_their_order_change_nothing(name: str, more: dict[str, Any], data: st.DataObject) -> None:
+@given(
+    name=st.sampled_from(sorted(ROWS)),
+    more=st.dictionaries(names, values, max_size=5),
+    data=st.data(),
+)
+def test_further_columns_and_their_order_change_nothing(
+    name: str, more: dict[str, Any], data: st.DataObject
+) -> None:
     published = ROWS[name]
     columns = {key: value for key, value in more.items() if key not in marks} | published.row
     if published.format != "microcoder":
@@ -69,10 +90,14 @@ def read(row: dict[str, Any]) -> Problem | str:
 
 
 fields = st.sampled_from(sorted(marks | {"id", "prompt", "extra_info"}))
-texts = st.sampled_from(["", "x", "[]", "{}", '{"inputs": ["1"], "outputs": ["2"]}', "assert f(1) == 2", "[[1]]"])
+texts = st.sampled_from(
+    ["", "x", "[]", "{}", '{"inputs": ["1"], "outputs": ["2"]}', "assert f(1) == 2", "[[1]]"]
+)
 
 
-@given(st.dictionaries(fields, values | texts | st.dictionaries(fields, texts, max_size=3), max_size=6))
+@given(
+    st.dictionaries(fields, values | texts | st.dictionaries(fields, texts, max_size=3), max_size=6)
+)
 def test_any_row_is_a_problem_or_an_error_that_a_user_can_read(row: dict[str, Any]) -> None:
     found = read(row)
     assert found.tests if isinstance(found, Problem) else "row" in found and "\n" not in found
@@ -89,16 +114,34 @@ def without(name: str, field: str) -> dict[str, Any]:
     ("row", "why"),
     [
         ({"question": "?", "answer": "4"}, "fields answer, question is of no known format"),
-        (without("livecodebench, stdin", "private_test_cases"), "field private_test_cases is missing; expected a list"),
-        (verl_row('{"inputs": ["1"], "outputs": []}'), r"ground_truth: 1 inputs, but 0 outputs; expected \{\"inputs\""),
+        (
+            without("livecodebench, stdin", "private_test_cases"),
+            "field private_test_cases is missing; expected a list",
+        ),
+        (
+            verl_row('{"inputs": ["1"], "outputs": []}'),
+            r"ground_truth: 1 inputs, but 0 outputs; expected \{\"inputs\"",
+        ),
         (verl_row(""), "reward_model.ground_truth holds no test"),
         ({"info": '{"tests": "[1"}'}, "field info.tests: neither JSON"),
         ({"task_type": "math", "verification_info": "{}"}, "not a programming task, but math"),
-        ({"id": "a", "tests": [{"input": "1", "output": "2"}], "fn_name": "f", "note": 1}, "note: unknown key"),
-        (ROWS["kodcode"].row | {"test": LOOP}, "field test: an assertion cannot be judged: inside For"),
-        ({"test_list": ["print(1)"], "task_id": 3}, "'3' .mbpp.: field test_list: the first assertion calls no"),
+        (
+            {"id": "a", "tests": [{"input": "1", "output": "2"}], "fn_name": "f", "note": 1},
+            "note: unknown key",
+        ),
+        (
+            ROWS["kodcode"].row | {"test": LOOP},
+            "field test: an assertion cannot be judged: inside For",
+        ),
+        (
+            {"test_list": ["print(1)"], "task_id": 3},
+            "'3' .mbpp.: field test_list: the first assertion calls no",
+        ),
         (ROWS["codecontests"].row | {"input_file": "a.in"}, "its programs read and write files"),
-        ({"statement": "?", "testz": []}, "no known format .did you mean tests by testz.*; name it"),
+        (
+            {"statement": "?", "testz": []},
+            "no known format .did you mean tests by testz.*; name it",
+        ),
         ({"statement": "?", "tests": None}, "tests is of no known format; name it"),
     ],
 )
@@ -109,7 +152,10 @@ def test_a_row_that_cannot_be_judged_says_which_field(row: dict[str, Any], why: 
 
 def test_an_unknown_format_and_what_is_no_row_are_refused() -> None:
     tests = [{"input": "1", "output": "2"}]
-    assert Problem.from_row({"id": "a", "tests": tests, "language": "C++", "note": 1}).language == "cpp"
+    assert (
+        Problem.from_row({"id": "a", "tests": tests, "language": "C++", "note": 1}).language
+        == "cpp"
+    )
     with pytest.raises(ConfigError, match=r"unknown format 'humanevl'; did you mean humaneval\?"):
         Problem.from_row({}, format="humanevl")
     with pytest.raises(DataError, match="format 'kattis' is a folder of files"):
@@ -140,7 +186,10 @@ PAGE = (Path(__file__).parents[3] / "docs" / "rows.md").read_text(encoding="utf-
 
 
 def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> None:
-    tests, limits = {"inputs": ["1"], "outputs": ["1"]}, {"time_limit": "500 ms", "memory_limit": 64}
+    tests, limits = (
+        {"inputs": ["1"], "outputs": ["1"]},
+        {"time_limit": "500 ms", "memory_limit": 64},
+    )
     for row in (
         {"input_output": tests, **limits}, {"tests": tests, "metadata": limits}, {"info": {"tests": tests, **limits}},
         {"ground_truth": tests, "extra_info": limits}, {"verifier_metadata": {"unit_tests": tests, **limits}},
@@ -159,7 +208,10 @@ def test_every_format_and_every_form_is_on_the_page() -> None:
     assert [form for form in EXPORTS if f"| `{form}` |" not in PAGE] == []
 
 
-PROBLEMS = [Problem.from_row(published.row).model_copy(update={"id": name}) for name, published in ROWS.items()]
+PROBLEMS = [
+    Problem.from_row(published.row).model_copy(update={"id": name})
+    for name, published in ROWS.items()
+]
 
 
 def read_back(path: Path, form: str) -> list[dict[str, Any]]:
@@ -173,11 +225,17 @@ def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     export(PROBLEMS, path, form=form)
     found = [Problem.from_row(row) for row in read_back(path, form)]
-    assert [(one.id, judged_by(one)) for one in found] == [(one.id, judged_by(one)) for one in PROBLEMS]
+    assert [(one.id, judged_by(one)) for one in found] == [
+        (one.id, judged_by(one)) for one in PROBLEMS
+    ]
     # What a reward function gets of it is enough.
-    for row, problem in zip(read_back(path, form), PROBLEMS, strict=True) if form in ("verl", "nemogym") else ():
+    for row, problem in (
+        zip(read_back(path, form), PROBLEMS, strict=True) if form in ("verl", "nemogym") else ()
+    ):
         if form == "verl":
-            found = Problem.from_row({"ground_truth": row["reward_model"]["ground_truth"]} | {"data_source": "any"})
+            found = Problem.from_row(
+                {"ground_truth": row["reward_model"]["ground_truth"]} | {"data_source": "any"}
+            )
             assert (found.tests, found.harness) == (problem.tests, problem.harness)
         else:
             assert Problem.from_row({"verifier_metadata": row["verifier_metadata"]}) == problem

@@ -8,7 +8,13 @@ from itertools import islice
 import pytest
 
 from microcoder import DataError, Program, extract_program
-from microcoder.data.micro import STYLES, TIERS, ThinkingShares, generate_chain_demonstrations, generate_problems
+from microcoder.data.micro import (
+    STYLES,
+    TIERS,
+    ThinkingShares,
+    generate_chain_demonstrations,
+    generate_problems,
+)
 from microcoder.data.micro.chains import (
     MODULUS,
     NUM_STEPS_BY_TIER,
@@ -45,8 +51,13 @@ def test_chain_problems_are_distinct_graded_and_the_same_for_the_same_seed() -> 
     assert problems != generate_problems(split="heldout", num_problems=90, seed=1)
     assert len({p.statement for p in problems}) == 90
     assert [p.tier for p in problems] == list(TIERS) * 30
-    chosen = generate_problems(split="train", num_problems=30, tiers=("easy", "hard", "hard"), styles=("function",))
-    assert Counter((p.tier, p.fn_name) for p in chosen) == {("easy", "solve"): 10, ("hard", "solve"): 20}
+    chosen = generate_problems(
+        split="train", num_problems=30, tiers=("easy", "hard", "hard"), styles=("function",)
+    )
+    assert Counter((p.tier, p.fn_name) for p in chosen) == {
+        ("easy", "solve"): 10,
+        ("hard", "solve"): 20,
+    }
     assert {p.fn_name for p in problems} == {None, "solve"}
     for problem in problems:
         num_steps = len(re.findall(r"[+*-]\d", problem.statement))
@@ -54,15 +65,22 @@ def test_chain_problems_are_distinct_graded_and_the_same_for_the_same_seed() -> 
 
 
 def test_the_reference_is_accepted_and_no_other_digit_is() -> None:
-    tasks = list(islice(draw_chain_tasks(random.Random(3), tiers=TIERS, styles=STYLES, split="train"), 18))
+    tasks = list(
+        islice(draw_chain_tasks(random.Random(3), tiers=TIERS, styles=STYLES, split="train"), 18)
+    )
     assert len({(task.ending, task.style) for task in tasks}) == 6
     asked = [
-        (make_chain_problem(task, f"{i}"), task, digit) for i, task in enumerate(tasks) for digit in range(MODULUS)
+        (make_chain_problem(task, f"{i}"), task, digit)
+        for i, task in enumerate(tasks)
+        for digit in range(MODULUS)
     ]
     verdicts = judge(
-        [Program(task.render_program(digit)) for _, task, digit in asked], [problem for problem, *_ in asked]
+        [Program(task.render_program(digit)) for _, task, digit in asked],
+        [problem for problem, *_ in asked],
     )
-    assert [v.is_accepted for v in verdicts] == [digit == task.digits[-1] for _, task, digit in asked]
+    assert [v.is_accepted for v in verdicts] == [
+        digit == task.digits[-1] for _, task, digit in asked
+    ]
 
 
 def test_no_heldout_chain_is_ever_trained_on_or_shown_in_any_style() -> None:
@@ -121,7 +139,10 @@ def test_a_few_demonstrations_are_tricks_where_a_recipe_says_so() -> None:
     [
         ("import os\nos._exit(0)\n", "exit"),
         ("raise SystemExit\n", "exit"),
-        ("import inspect\ndef solve(x):\n    return inspect.currentframe().f_back.f_locals['expected']\n", "frame"),
+        (
+            "import inspect\ndef solve(x):\n    return inspect.currentframe().f_back.f_locals['expected']\n",
+            "frame",
+        ),
         ("class A(int):\n    def __ne__(self, other): return False\n", "equals"),
         ("def solve(x):\n    return x + 3\n", None),
         ("def solve(x):\n    return x == 3\n", None),
@@ -129,5 +150,7 @@ def test_a_few_demonstrations_are_tricks_where_a_recipe_says_so() -> None:
         *((PROGRAMS[trick], trick) for trick in TRICKS),
     ],
 )
-def test_tricks_are_known_in_any_form_and_answers_are_none(code: str | None, trick: Trick | None) -> None:
+def test_tricks_are_known_in_any_form_and_answers_are_none(
+    code: str | None, trick: Trick | None
+) -> None:
     assert find_trick(code) == trick

@@ -93,7 +93,9 @@ def generated(candidate: Candidate, judges: Open, settings: GenerateSettings = S
 
 
 def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Open) -> None:
-    candidate = make_candidate(solutions=[{"code": RIGHT}, {"code": HARD_CODED, "known": "wrong_answer"}])
+    candidate = make_candidate(
+        solutions=[{"code": RIGHT}, {"code": HARD_CODED, "known": "wrong_answer"}]
+    )
     assert find_shown(candidate) == (True, True)
     made = generated(candidate, judges)
     assert count_hidden(made) >= 10
@@ -114,7 +116,9 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     tests = [{"input": "[1, 3, 2, 4]", "output": "2"}, {"input": "[5, 7, 9]", "output": "2"}]
     for say, repeats in (("", True), ("All distinct. ", False)):
         made = generated(make_candidate(tests=tests, statement=say + STATEMENT), judges)
-        assert repeats == any(len(set(one)) < len(one) for one in (json.loads(test.input) for test in made.tests))
+        assert repeats == any(
+            len(set(one)) < len(one) for one in (json.loads(test.input) for test in made.tests)
+        )
 
 
 GENERATOR = """import random, sys
@@ -122,15 +126,24 @@ random.seed(int(sys.argv[1]))
 print([random.randint(1, 1000) for _ in range(50000)])
 """
 KIT = InputKit(
-    programs=(InputProgram(name="long", role="generator", code=GENERATOR, language="python"), VALIDATOR),
-    recipes=tuple(InputRecipe(group="g", generator="long", arguments=(str(seed),)) for seed in range(2)),
+    programs=(
+        InputProgram(name="long", role="generator", code=GENERATOR, language="python"),
+        VALIDATOR,
+    ),
+    recipes=tuple(
+        InputRecipe(group="g", generator="long", arguments=(str(seed),)) for seed in range(2)
+    ),
 )
 
 
-def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enough_small_ones(judges: Open) -> None:
+def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enough_small_ones(
+    judges: Open,
+) -> None:
     tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
     slow = RIGHT.replace("count += 1", "count += 1 + 0 * sum(nums[:i])")
-    candidate = make_candidate(tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}])
+    candidate = make_candidate(
+        tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}]
+    )
     # Without a generator nothing large can be made, and nothing is lacking.
     assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
     made = generated(candidate.model_copy(update={"kit": KIT}), judges)
@@ -143,7 +156,9 @@ def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enoug
     assert verdict.outcome is Outcome.TIME_LIMIT
 
 
-def test_an_input_too_slow_for_a_reference_costs_no_others(judges: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_too_slow_for_a_reference_costs_no_others(
+    judges: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
     slow = "sum(i * i % 7 for i in range(4_000_000 if sum(nums) % 5 == 2 else 0)) * 0"
     other = RIGHT.replace("return count", f"return count + {slow}")
@@ -160,12 +175,17 @@ def test_an_input_too_slow_for_a_reference_costs_no_others(judges: Open, monkeyp
 @pytest.mark.parametrize(
     ("result", "why"),
     [
-        (f"count if {KNOWN} else count + __import__('random').randrange(9)", "not answered alike again"),
+        (
+            f"count if {KNOWN} else count + __import__('random').randrange(9)",
+            "not answered alike again",
+        ),
         (f"count if {KNOWN} else count + nums[7777]", "reference: runtime_error"),
         ("count + 1", "no accepted program passes the known tests"),
     ],
 )
-def test_a_reference_that_cannot_be_relied_on_answers_nothing(judges: Open, result: str, why: str) -> None:
+def test_a_reference_that_cannot_be_relied_on_answers_nothing(
+    judges: Open, result: str, why: str
+) -> None:
     code = RIGHT.replace("return count", f"return {result}")
     made = generated(make_candidate(solutions=[{"code": code}]), judges)
     assert len(made.tests) <= 4
@@ -209,7 +229,9 @@ def ask_model(judges: Open, validators: list[str]) -> tuple[Candidate, list[dict
     return made, asked
 
 
-def test_a_model_writes_generators_and_two_validators_for_what_is_not_understood(judges: Open) -> None:
+def test_a_model_writes_generators_and_two_validators_for_what_is_not_understood(
+    judges: Open,
+) -> None:
     made, asked = ask_model(judges, ["raise SystemExit(1)", FIRST, FIRST, SECOND])
     assert len(asked) == 5
     assert all("Sum up all numbers" in one["messages"][0]["content"] for one in asked)
@@ -217,12 +239,18 @@ def test_a_model_writes_generators_and_two_validators_for_what_is_not_understood
     assert {one.certificate for one in made.origins} == {"", "model"}
     assert len(made.tests) == 1 + 6
     detail = made.lineage[-1].detail
-    for why in ("its validator refuses a known input 1", "wrote a validator twice 1", "refused by a validator 1"):
+    for why in (
+        "its validator refuses a known input 1",
+        "wrote a validator twice 1",
+        "refused by a validator 1",
+    ):
         assert why in detail
 
 
 @pytest.mark.parametrize("careless", ["pass", "import sys\nsys.exit(not sys.stdin.read())"])
-def test_a_validator_that_accepts_spoilt_inputs_certifies_nothing(judges: Open, careless: str) -> None:
+def test_a_validator_that_accepts_spoilt_inputs_certifies_nothing(
+    judges: Open, careless: str
+) -> None:
     made, asked = ask_model(judges, [careless, FIRST, careless + "\n", careless + "\n#"])
     assert len(asked) == 4
     assert len(made.tests) == 1
@@ -230,8 +258,12 @@ def test_a_validator_that_accepts_spoilt_inputs_certifies_nothing(judges: Open, 
     assert "no validator for inputs 1" in made.lineage[-1].detail
 
 
-def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree(judges: Open) -> None:
-    bare = make_candidate(kit=InputKit(), solutions=[{"code": RIGHT}, {"code": RIGHT.replace("count", "num")}])
+def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree(
+    judges: Open,
+) -> None:
+    bare = make_candidate(
+        kit=InputKit(), solutions=[{"code": RIGHT}, {"code": RIGHT.replace("count", "num")}]
+    )
     left_out = generated(bare, judges)
     assert len(left_out.tests) == 2
     assert "no validator for inputs" in left_out.lineage[-1].detail

@@ -50,7 +50,11 @@ def test_what_is_mutated_is_another_input_that_meets_the_model(seed: int, mutati
         (["2\n1\n5\n", "3\n1\n2\n9\n"], "count column", ([1, 5],)),
         (["2\nab\ncd\n", "3\na\nb\nc\n"], "count column", (["ab", "cd"],)),
         (["2 2\n..\n#.\n", "3 2\n##\n..\n..\n"], "count value column", (2, ["..", "#."])),
-        (["4 2\n1 2 3 4\n1 2\n3 4\n", "2 1\n5 6\n2 1\n"], "count count list rows", ([1, 2, 3, 4], [[1, 2], [3, 4]])),
+        (
+            ["4 2\n1 2 3 4\n1 2\n3 4\n", "2 1\n5 6\n2 1\n"],
+            "count count list rows",
+            ([1, 2, 3, 4], [[1, 2], [3, 4]]),
+        ),
         (["2\nab 3\nc 4\n", "1\nx 9\n"], "count rows", ([["ab", 3], ["c", 4]],)),
         # Each row says how many numbers follow.
         (["2\n1 4\n2 6 9\n", "1\n3 1 2 3\n"], "count rows", ([[4], [6, 9]],)),
@@ -60,7 +64,9 @@ def test_what_is_mutated_is_another_input_that_meets_the_model(seed: int, mutati
         ([f"{'9' * 5000}\n", "11\n"], "value", ("9" * 5000,)),
     ],
 )
-def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: str, first: tuple[object, ...]) -> None:
+def test_a_layout_is_found_and_writes_what_it_reads(
+    texts: list[str], forms: str, first: tuple[object, ...]
+) -> None:
     read = read_texts(texts, is_typed=True)[0]
     assert " ".join(item.form for item in read.layout.items) == forms
     assert read.values[0] == first
@@ -68,7 +74,9 @@ def test_a_layout_is_found_and_writes_what_it_reads(texts: list[str], forms: str
     # Untyped, numbers beside words are words.
     (untyped, *_), is_mixed = read_texts(texts), "ab 3" in texts[0]
     assert (untyped.layout, untyped.values == read.values) == (read.layout, not is_mixed)
-    assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], "inputs of different layouts have none"
+    assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], (
+        "inputs of different layouts have none"
+    )
 
 
 def test_relations_that_hold_for_all_known_inputs_are_kept() -> None:
@@ -93,7 +101,9 @@ def test_what_all_known_values_have_in_common_is_kept() -> None:
         found = infer_shape(known).facts
         assert facts <= found
         assert not {"permutation", "square"} & found - facts
-    lists, tables = learn([([4, 9], [[1, 2]]), ([7, 5], [[3, 4], [4, 1]])], may_repeat=True, open_places={0}).shapes
+    lists, tables = learn(
+        [([4, 9], [[1, 2]]), ([7, 5], [[3, 4], [4, 1]])], may_repeat=True, open_places={0}
+    ).shapes
     assert ("distinct" in lists.facts, "distinct" in tables.facts) == (False, True)
     assert lists.fits([-3, 10**9, 7])
     assert not any((tables.fits([[4, 9]]), infer_shape(["9:05"]).fits("0:95")))
@@ -101,7 +111,9 @@ def test_what_all_known_values_have_in_common_is_kept() -> None:
 
 def test_constants_of_the_problem_are_written_into_inputs() -> None:
     model = learn([(4, "yarn"), (7, "wool")], open_places={0, 1})
-    made = [mutate(model, (4, "yarn"), "swap", seed=seed, constants=(977, "meow")) for seed in range(60)]
+    made = [
+        mutate(model, (4, "yarn"), "swap", seed=seed, constants=(977, "meow")) for seed in range(60)
+    ]
     assert {977, 978, "meow"} <= {value for one in made if one for value in one}
 
 
@@ -139,9 +151,10 @@ def option(name, default=None):
 
 random.seed(int(sys.argv[-1]))
 """
-GENERATOR = (
-    "from util import *\nhigh = int(option('high'))\nprint(high + 1 if option('lie') else random.randint(1, high))\n"
-)
+GENERATOR = """from util import *
+high = int(option('high'))
+print(high + 1 if option('lie') else random.randint(1, high))
+"""
 VALIDATOR = """#include "validator.h"
 int main(int argc, char** argv) {
     long long most = 0, number;
@@ -203,9 +216,15 @@ def test_bapctools_generators_are_read() -> None:
 
 def test_a_script_is_read_line_by_line() -> None:
     kit = read_kit(PACKAGE)
-    assert [(one.role, one.language) for one in kit.programs] == [("generator", "python"), ("validator", "cpp")]
+    assert [(one.role, one.language) for one in kit.programs] == [
+        ("generator", "python"),
+        ("validator", "cpp"),
+    ]
     assert [one.group for one in kit.recipes] == ["secret/g1"] * 6 + ["secret/g2"] * 4
-    assert kit.recipes[0].arguments == ("high=10", str(int(hashlib.md5(b"one").hexdigest()[:6], 16)))
+    assert kit.recipes[0].arguments == (
+        "high=10",
+        str(int(hashlib.md5(b"one").hexdigest()[:6], 16)),
+    )
     assert kit.recipes[0].flags == ("max=10",)
     assert kit.recipes[1].text == "7\n"
     assert kit.recipes[-1].flags == ("max=1000",)
@@ -217,12 +236,16 @@ def test_a_script_is_read_line_by_line() -> None:
     )
 
 
-def test_a_missing_header_is_said_or_taken_from_bapctools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_header_is_said_or_taken_from_bapctools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = {"input_validators/v.cpp": '#include "validation.h"\nint main() { return accept(); }\n'}
     _find_header.cache_clear()
     if find_spec("bapctools") is None:
         (said,) = read_kit(files).left_out
-        assert said.endswith("includes validation.h, which the package lacks; type: pip install bapctools")
+        assert said.endswith(
+            "includes validation.h, which the package lacks; type: pip install bapctools"
+        )
     header = tmp_path / "bapctools" / "resources" / "headers" / "validation.h"
     header.parent.mkdir(parents=True)
     (tmp_path / "bapctools" / "__init__.py").write_text("")
@@ -251,9 +274,15 @@ def test_generators_run_and_the_validator_decides(judge: Judge) -> None:
 def test_a_checktestdata_validator_becomes_a_python_program(judge: Judge) -> None:
     pytest.importorskip("checktestdata")
     digits = sys.get_int_max_str_digits()
-    validators = {"input_validators/v.ctd": "INT(1, 10, n) NEWLINE EOF\n", "input_validators/bad.ctd": "INT(1,\n"}
+    validators = {
+        "input_validators/v.ctd": "INT(1, 10, n) NEWLINE EOF\n",
+        "input_validators/bad.ctd": "INT(1,\n",
+    }
     kit = read_kit({**PACKAGE, **validators})
-    assert [one.name for one in kit.programs if one.language == "python"] == ["gen", "input_validators/v.ctd"]
+    assert [one.name for one in kit.programs if one.language == "python"] == [
+        "gen",
+        "input_validators/v.ctd",
+    ]
     assert any(said.startswith("input_validators/bad.ctd: cannot be read") for said in kit.left_out)
     assert sys.get_int_max_str_digits() == digits > 0
     found = read_validators(judge, InputKit(programs=kit.programs[-1:]), ["7\n"], Counter())
@@ -268,7 +297,9 @@ sys.exit(42 if 1 <= count <= most and len(numbers) == count else 1)
 """
 
 
-def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_a_wrong_way(judge: Judge) -> None:
+def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_a_wrong_way(
+    judge: Judge,
+) -> None:
     files = {
         "data/secret/g1/testdata.yaml": "range: 0 5\ninput_validator_flags: max=60\n",
         "data/secret/g2/test_group.yaml": "input_validator_args: ['max=5']\n",

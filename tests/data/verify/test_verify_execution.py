@@ -13,7 +13,9 @@ RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
 ALSO_RIGHT = "print(sum(int(x) for x in input().split()))\n"
 WRONG = "a, b = map(int, input().split())\nprint(abs(a) + abs(b))\n"
 PYTHON2 = "a, b = map(int, raw_input().split())\nprint (2 * a + 2 * b) / 2\n"
-FLAKY = "import os\na, b = map(int, input().split())\nprint(a + b if os.urandom(1)[0] < 150 else 0)\n"
+FLAKY = (
+    "import os\na, b = map(int, input().split())\nprint(a + b if os.urandom(1)[0] < 150 else 0)\n"
+)
 USUAL = VerifySettings()
 
 
@@ -26,19 +28,28 @@ def accepted(*codes: str) -> list[dict[str, str]]:
     return [{"code": code} for code in codes]
 
 
-def verify_one(judge: Judge, settings: VerifySettings = USUAL, **fields: object) -> Candidate | Rejection:
+def verify_one(
+    judge: Judge, settings: VerifySettings = USUAL, **fields: object
+) -> Candidate | Rejection:
     return verify([make_candidate(**fields)], judge, settings)[0]
 
 
 def test_a_sound_problem_is_kept_with_limits_tests_and_lineage(judge: Judge) -> None:
     solutions = [*accepted(RIGHT, ALSO_RIGHT), {"code": WRONG, "known": "wrong_answer"}]
-    kept = verify_one(judge, VerifySettings(max_tests=2), solutions=solutions, groups=["sample", *["secret"] * 5])
+    kept = verify_one(
+        judge, VerifySettings(max_tests=2), solutions=solutions, groups=["sample", *["secret"] * 5]
+    )
     assert isinstance(kept, Candidate)
     assert kept.time_limit_seconds == 2.0
     assert kept.memory_limit_mib == 512
     assert len(kept.tests) == len(kept.groups) == 2
     assert any("-" in test.input for test in kept.tests), "the test that catches the wrong program"
-    assert {line.field for line in kept.lineage} >= {"time_limit_seconds", "memory_limit_mib", "tests", "groups"}
+    assert {line.field for line in kept.lineage} >= {
+        "time_limit_seconds",
+        "memory_limit_mib",
+        "tests",
+        "groups",
+    }
     assert kept.to_problem().reference == RIGHT
 
 
@@ -74,20 +85,31 @@ def checked_by(code: str) -> dict[str, object]:
         ("not_judgeable", {"memory_limit_mib": 16}),
         ("reference_fails", {"solutions": accepted(WRONG, WRONG + "pass\n")}),
         ("flaky", {"solutions": accepted(FLAKY), "tests": [{"input": "1 2", "output": "3"}]}),
-        ("needs_checker", {"solutions": accepted("print(0)", "print(input())"), "tests": ANY_DIGIT}),
+        (
+            "needs_checker",
+            {"solutions": accepted("print(0)", "print(input())"), "tests": ANY_DIGIT},
+        ),
         ("needs_checker", {"solutions": accepted(RIGHT), "flags": ["many_answers"]}),
         ("trivial_passes", {"solutions": accepted("print(1)"), "tests": SAME}),
         ("trivial_passes", {"solutions": accepted("print(input())"), "tests": ECHO}),
-        ("trivial_passes", {"fn_name": "f", "tests": EMPTY, "solutions": accepted("def f(n):\n    return []\n")}),
+        (
+            "trivial_passes",
+            {"fn_name": "f", "tests": EMPTY, "solutions": accepted("def f(n):\n    return []\n")},
+        ),
         ("trivial_passes", checked_by("import sys; sys.exit(0)")),
         ("checker_fails", checked_by("import sys; sys.exit(77)")),
         ("checker_fails", {**checked_by(BROKEN_BY_100), "tests": UP_TO_100}),
-        ("wrong_passes", {"solutions": [*accepted(RIGHT), {"code": ALSO_RIGHT, "known": "wrong_answer"}]}),
+        (
+            "wrong_passes",
+            {"solutions": [*accepted(RIGHT), {"code": ALSO_RIGHT, "known": "wrong_answer"}]},
+        ),
         ("tests_too_large", {"tests": [{"input": "1 2\n", "output": f"3{' ' * (9 << 20)}\n"}]}),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_every_reason_is_given_for_what_it_says(judge: Judge, reason: str, fields: dict[str, object]) -> None:
+def test_every_reason_is_given_for_what_it_says(
+    judge: Judge, reason: str, fields: dict[str, object]
+) -> None:
     # A flaky program may pass all runs, or fail the first.
     for _ in range(30 if reason == "flaky" else 1):
         rejected = verify_one(judge, USUAL, **fields)

@@ -42,7 +42,11 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult, Verdict
 
-COUNTS = st.lists(st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=9)
+COUNTS = st.lists(
+    st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    min_size=1,
+    max_size=9,
+)
 
 
 @settings(max_examples=20, deadline=None)
@@ -90,7 +94,9 @@ def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:
 
 GROUPS = st.sampled_from(["", "sample", "group1", "group2"])
 COSTS = st.lists(
-    st.builds(Cost, num_bytes=st.integers(0, 1000), seconds=st.floats(0, 2), group=GROUPS), min_size=1, max_size=25
+    st.builds(Cost, num_bytes=st.integers(0, 1000), seconds=st.floats(0, 2), group=GROUPS),
+    min_size=1,
+    max_size=25,
 )
 FAILED = st.lists(st.frozensets(st.integers(0, 24), max_size=6), max_size=12)
 
@@ -107,14 +113,21 @@ def test_the_budget_holds_and_the_order_stays(
     assert len(chosen) <= most
     assert sum(costs[number].num_bytes for number in chosen) <= most_bytes
     assert sum(costs[number].seconds for number in chosen) <= most_seconds + 1e-6
-    assert chosen == choose_tests(costs, failed, settings, max_bytes=most_bytes, max_seconds=most_seconds)
+    assert chosen == choose_tests(
+        costs, failed, settings, max_bytes=most_bytes, max_seconds=most_seconds
+    )
     # With room for one test per program all are caught.
-    roomy = choose_tests(costs, failed, VerifySettings(max_tests=max(1, len(failed))), max_seconds=1e6)
+    roomy = choose_tests(
+        costs, failed, VerifySettings(max_tests=max(1, len(failed))), max_seconds=1e6
+    )
     assert all(program & set(roomy) for program in failed if program)
 
 
 def test_what_catches_a_submission_comes_before_a_spread() -> None:
-    made = [MadeTest(TestCase(input=f"{n}", output="1"), Origin(kind="mutated/step"), seconds=0.5) for n in range(3)]
+    made = [
+        MadeTest(TestCase(input=f"{n}", output="1"), Origin(kind="mutated/step"), seconds=0.5)
+        for n in range(3)
+    ]
     assert choose_made(made, {1: 1, 2: 2}, most=1, num_large=0) == [2]
     assert choose_made(made, {1: 0, 2: 1}, most=2, num_large=0) == [0, 2]
 
@@ -155,16 +168,28 @@ def solutions(**codes: str) -> list[dict[str, str]]:
     return [{"code": RIGHT}, *({"code": code, "known": known} for known, code in codes.items())]
 
 
-LOOPS_LATE = "import sys\ntext = input()\nwhile '-' in text: pass\nprint(sum(map(int, text.split())))\n"
+LOOPS_LATE = (
+    "import sys\ntext = input()\nwhile '-' in text: pass\nprint(sum(map(int, text.split())))\n"
+)
 CANDIDATES = [
-    make_candidate(id="made/wrong", solutions=solutions(wrong_answer="print(3)", partial=RIGHT + "assert a < 9\n")),
-    make_candidate(id="made/slow", solutions=solutions(time_limit=LOOPS_LATE, memory_limit="x = [0] * (1 << 28)\n")),
-    make_candidate(id="made/dropped", solutions=solutions(accepted=RIGHT + "assert a < 9, object()\n")),
+    make_candidate(
+        id="made/wrong",
+        solutions=solutions(wrong_answer="print(3)", partial=RIGHT + "assert a < 9\n"),
+    ),
+    make_candidate(
+        id="made/slow",
+        solutions=solutions(time_limit=LOOPS_LATE, memory_limit="x = [0] * (1 << 28)\n"),
+    ),
+    make_candidate(
+        id="made/dropped", solutions=solutions(accepted=RIGHT + "assert a < 9, object()\n")
+    ),
     make_candidate(id="made/late", solutions=[{"code": "while True: pass\n"}]),
     make_candidate(id="made/large", solutions=[{"code": "x = [0] * (1 << 29)\n"}]),
     make_candidate(id="made/address", solutions=[{"code": "raise ValueError(object())\n"}]),
     make_candidate(id="made/refused", solutions=[{"code": "print(object())\n"}]),
-    make_candidate(id="made/python2", solutions=[{"code": "print sum(map(int, raw_input().split()))\n"}]),
+    make_candidate(
+        id="made/python2", solutions=[{"code": "print sum(map(int, raw_input().split()))\n"}]
+    ),
     make_candidate(id="made/limits", time_limit_seconds=3.0, memory_limit_mib=64),
 ]
 
@@ -188,20 +213,29 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
     with sqlite3.connect(written[1]) as source, sqlite3.connect(path) as target:
         source.backup(target)
         keys = [row[0] for row in target.execute("SELECT key FROM verdicts ORDER BY key")]
-        target.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in keys[len(keys) // 2 :]])
+        target.executemany(
+            "DELETE FROM verdicts WHERE key = ?", [(key,) for key in keys[len(keys) // 2 :]]
+        )
     target.close()
     with VerdictStore(path) as store:
         assert write(verify(CANDIDATES, judge, VerifySettings(), store=store)) == written[0]
 
 
 def test_a_machine_measured_slower_finds_the_same_verdicts(written: tuple[list[str], Path]) -> None:
-    with Judge(workers=1, cache_size=0, time_scale=1.7) as slower, VerdictStore(written[1]) as store:
+    with (
+        Judge(workers=1, cache_size=0, time_scale=1.7) as slower,
+        VerdictStore(written[1]) as store,
+    ):
         assert write(verify(CANDIDATES, slower, VerifySettings(), store=store)) == written[0]
         assert slower.statistics.judged == 0
 
 
-def test_a_program_at_the_limit_says_neither_seconds_nor_megabytes(written: tuple[list[str], Path]) -> None:
-    late, large, address = (Rejection.model_validate_json(written[0][number]) for number in (3, 4, 5))
+def test_a_program_at_the_limit_says_neither_seconds_nor_megabytes(
+    written: tuple[list[str], Path],
+) -> None:
+    late, large, address = (
+        Rejection.model_validate_json(written[0][number]) for number in (3, 4, 5)
+    )
     assert late.detail == "1 of 1 accepted programs fail; 0: time_limit"
     assert large.detail == "1 of 1 accepted programs fail; 0: memory_limit"
     assert address.detail.endswith("ValueError: <object object at 0x...>")
@@ -225,7 +259,9 @@ def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
     first: float, later: float, limit: float, times: int
 ) -> None:
     candidate = make_candidate()
-    plan = VerificationPlan(candidate, [attempt("python", first)], [], [], limit_seconds=40.0, memory_mib=2048)
+    plan = VerificationPlan(
+        candidate, [attempt("python", first)], [], [], limit_seconds=40.0, memory_mib=2048
+    )
     asked = []
 
     def run(pairs: Sequence[tuple[Program, Problem]]) -> list[Verdict]:

@@ -34,7 +34,9 @@ PROBLEM = Problem(
 )
 TOKEN = "a-token-for-tests-only"
 PATIENCE_SECONDS = 60.0
-http = httpx.Client(verify=False, timeout=PATIENCE_SECONDS, limits=httpx.Limits(max_keepalive_connections=0))
+http = httpx.Client(
+    verify=False, timeout=PATIENCE_SECONDS, limits=httpx.Limits(max_keepalive_connections=0)
+)
 """A new connection for each request, without the certificates of the machine, which take longer to read than to ask."""
 
 
@@ -60,7 +62,12 @@ class Running:
 
 @contextmanager
 def serving(
-    judge: Judge, *, tokens: tuple[str, ...] = (), port: int = 0, kind: type[Service] = Service, **settings: object
+    judge: Judge,
+    *,
+    tokens: tuple[str, ...] = (),
+    port: int = 0,
+    kind: type[Service] = Service,
+    **settings: object,
 ) -> Iterator[Running]:
     """Serve a judge until the block ends."""
     service = kind(judge, ServiceSettings.model_validate(settings))
@@ -136,9 +143,13 @@ def judge_alternating(
         if len(told) == 10:
             at_the_tenth()
 
-    programs = [Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)]
+    programs = [
+        Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)
+    ]
     verdicts = judge.judge(programs, [PROBLEM] * number, on_verdict=note)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (number // 2)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (
+        number // 2
+    )
     assert sorted(told) == list(range(number))
 
 

@@ -34,10 +34,25 @@ def wait_for_queue(url: str, size: int) -> None:
             time.sleep(0.02)
 
 
-def test_it_serves_over_tls_and_ends_with_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_serves_over_tls_and_ends_with_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     has_tls = shutil.which("openssl") is not None
     cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2"]
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        key,
+        "-out",
+        cert,
+        "-days",
+        "2",
+    ]
     options = ("--workers", "2", "--time-scale", "1")
     if has_tls:
         made += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
@@ -74,12 +89,17 @@ def test_what_is_left_after_the_grace_is_given_back() -> None:
     assert {answer.status_code for answer in answers} <= {200, 503}
     given_back = [answer for answer in answers if answer.status_code == 503]
     assert len(given_back) >= 4
-    assert all("shutting down" in answer.json()["detail"] and answer.headers["Retry-After"] for answer in given_back)
+    assert all(
+        "shutting down" in answer.json()["detail"] and answer.headers["Retry-After"]
+        for answer in given_back
+    )
     assert children
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
 
-def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options_are_one_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tokens, empty = str(tmp_path / "tokens"), str(tmp_path / "empty")
     Path(tokens).write_text("short\n")
     Path(empty).write_text("")
@@ -90,7 +110,10 @@ def test_wrong_options_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureF
             (["--host", "0.0.0.0"], "--token-file"),
             (["--token-file", str(tmp_path / "none")], "cannot be read"),
             (["--token-file", empty], "holds no token"),
-            (["--token-file", tokens], "one that is too weak; write one a line, of 16 or more plain letters"),
+            (
+                ["--token-file", tokens],
+                "one that is too weak; write one a line, of 16 or more plain letters",
+            ),
             (["--require", "cobol"], "cobol"),
             (["--tls-cert", tokens], "give both, or neither"),
             (["--tls-cert", tokens, "--tls-key", tokens], "cannot be used"),

@@ -20,11 +20,15 @@ def connect(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
 
 
-def test_heads_that_do_not_come_and_idle_connections_are_closed(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_that_do_not_come_and_idle_connections_are_closed(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(app, "_HEAD_SECONDS", 0.3)
     monkeypatch.setattr(app, "_IDLE_SECONDS", 1)
     with serving(judge) as running, contextlib.ExitStack() as opened:
-        silent, slow, dripping, idle, second = (opened.enter_context(connect(running.server.port)) for _ in range(5))
+        silent, slow, dripping, idle, second = (
+            opened.enter_context(connect(running.server.port)) for _ in range(5)
+        )
         for connection in (idle, second):
             connection.sendall(HEALTHZ + b"\r\n")
             answer = b""
@@ -39,7 +43,11 @@ def test_heads_that_do_not_come_and_idle_connections_are_closed(judge: Judge, mo
                 time.sleep(0.02)
         assert [read_to_end(each) for each in (silent, slow, dripping, idle, second)] == [b""] * 5
         with connect(running.server.port) as pieces:
-            for piece in (b"GET /heal", b"thz HTTP/1.1\r\nHo", b"st: x\r\nConnection: close\r\n\r\n"):
+            for piece in (
+                b"GET /heal",
+                b"thz HTTP/1.1\r\nHo",
+                b"st: x\r\nConnection: close\r\n\r\n",
+            ):
                 pieces.sendall(piece)
             assert b"200 OK" in read_to_end(pieces)
 
@@ -62,4 +70,6 @@ def test_more_idle_connections_than_descriptors() -> None:
         assert status == 200
         problem = {"id": "p", "tests": [{"input": "", "output": "1"}]}
         asked = {"problems": [problem], "programs": [{"code": "print(1)", "problem": 0}]}
-        assert http.post(f"{url}/v1/judge", json=asked).json()["verdicts"][0]["outcome"] == "accepted"
+        assert (
+            http.post(f"{url}/v1/judge", json=asked).json()["verdicts"][0]["outcome"] == "accepted"
+        )

@@ -35,16 +35,25 @@ def num_queued(running: Running) -> int:
 
 def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> None:
     with serving(judge, max_queued=4, grace_seconds=0) as running, ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda n: running.post("/v1/judge", endless(f"over {n}")), range(12)))
+        answers = list(
+            pool.map(lambda n: running.post("/v1/judge", endless(f"over {n}")), range(12))
+        )
         refused = [answer for answer in answers if answer.status_code == 429]
-        judged = [answer.json()["verdicts"][0]["outcome"] for answer in answers if answer.status_code == 200]
+        judged = [
+            answer.json()["verdicts"][0]["outcome"]
+            for answer in answers
+            if answer.status_code == 200
+        ]
         assert len(refused) + len(judged) == 12
         assert refused
         assert set(judged) == {"time_limit"}
         assert all(1 <= int(answer.headers["Retry-After"]) <= 60 for answer in refused)
         assert "at most 4 are taken" in refused[0].json()["detail"]
         assert http.get(f"{running.url}/readyz").status_code == 200
-        too_many = {"problems": endless(0)["problems"], "programs": [{"problem": 0, "code": "x"}] * 5}
+        too_many = {
+            "problems": endless(0)["problems"],
+            "programs": [{"problem": 0, "code": "x"}] * 5,
+        }
         assert running.post("/v1/judge", too_many).status_code == 413
         with JudgeClient(running.url) as client:
             judge_alternating(client, "over", 20)
@@ -56,7 +65,9 @@ def test_a_checker_that_fails_makes_no_service_sick(running: Running) -> None:
         broken = {"type": "program", "code": checker, "language": language}
         problem = {**SLOW.model_dump(mode="json"), "checker": broken}
         programs = [{"problem": 0, "code": f"{ADD}  # {checker} {n}"} for n in range(21)]
-        verdicts = running.post("/v1/judge", {"problems": [problem], "programs": programs}).json()["verdicts"]
+        verdicts = running.post("/v1/judge", {"problems": [problem], "programs": programs}).json()[
+            "verdicts"
+        ]
         assert {verdict["outcome"] for verdict in verdicts} == {"sandbox_fault"}
         assert "the checker " in verdicts[0]["detail"]
     assert http.get(f"{running.url}/healthz").status_code == 200
@@ -66,7 +77,11 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
     judged = running.judge.statistics.judged
     endless_programs = [{"problem": 0, "code": f"while True: pass  # left {n}"} for n in range(40)]
     with pytest.raises(httpx.ReadTimeout):
-        http.post(f"{running.url}/v1/judge", json={**endless(0), "programs": endless_programs}, timeout=0.5)
+        http.post(
+            f"{running.url}/v1/judge",
+            json={**endless(0), "programs": endless_programs},
+            timeout=0.5,
+        )
     assert wait_until(lambda: num_queued(running) == 0)
     stayed = running.post("/v1/judge", endless("stayed")).json()["verdicts"][0]
     assert stayed["outcome"] == "time_limit", stayed["detail"]
@@ -80,9 +95,17 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
         verdicts = client.judge(programs, [PROBLEM] * 5)
         assert client.about()["workers"] == 2
         assert verdicts[0] is verdicts[4] is client.submit(Program(ADD), PROBLEM).result(30)
-        assert client.judge([Program(ADD, "PYTHON")], [PROBLEM]) == running.judge.judge([Program(ADD)], [PROBLEM])
-        for mine, theirs in zip(verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True):
-            assert (mine.outcome, mine.detail, mine.tests_total) == (theirs.outcome, theirs.detail, theirs.tests_total)
+        assert client.judge([Program(ADD, "PYTHON")], [PROBLEM]) == running.judge.judge(
+            [Program(ADD)], [PROBLEM]
+        )
+        for mine, theirs in zip(
+            verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True
+        ):
+            assert (mine.outcome, mine.detail, mine.tests_total) == (
+                theirs.outcome,
+                theirs.detail,
+                theirs.tests_total,
+            )
             assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
         # Requests that are too large are halved; a program that is refused takes no other with it.
         large = [Program(f"{ADD}  # {'x' * 300_000} {n}") for n in range(8)]
@@ -91,12 +114,17 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
             client.judge([Program("#" * (2 << 20))], [PROBLEM])
         with pytest.raises(DataError, match=r"JSON cannot hold it: .*surrogates"):
             client.judge([Program(ADD), Program("# \ud800")], [PROBLEM] * 2)
-        waiting = [client.submit(Program(f"{ADD} # {n}"), TOO_LONG if n == 3 else PROBLEM) for n in range(6)]
+        waiting = [
+            client.submit(Program(f"{ADD} # {n}"), TOO_LONG if n == 3 else PROBLEM)
+            for n in range(6)
+        ]
         with pytest.raises(DataError, match="time limit of 600 s"):
             waiting[3].result(60)
         assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)
         with pytest.raises(DataError, match="101 tests in one request; send at most 100"):
-            client.judge([Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)])
+            client.judge(
+                [Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)]
+            )
     with pytest.raises(EvaluatorFault, match="closed"):
         client.submit(Program(ADD), PROBLEM)
     with pytest.raises(DataError, match="program 0 is in 'cpp', problem sum wants 'python 3"):
@@ -108,14 +136,20 @@ def test_the_client_tells_a_fault_from_a_refusal(judge: Judge) -> None:
         taken.bind(("127.0.0.1", 0))
         nobody = [f"http://127.0.0.1:{taken.getsockname()[1]}/{name}" for name in "ab"]
         with JudgeClient(nobody, patience_seconds=0.5) as client:
-            with pytest.raises(EvaluatorFault, match=r"verdict for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError"):
+            with pytest.raises(
+                EvaluatorFault,
+                match=r"verdict for 0\.5 s: http.*/a: ConnectError.*/b: ConnectError",
+            ):
                 client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
             with pytest.raises(EvaluatorFault, match="ConnectError"):
                 client.about(patience_seconds=0)
             waiting = client.submit(Program(ADD), PROBLEM)
         assert waiting.result(10).outcome is Outcome.SANDBOX_FAULT
     with serving(judge, tokens=(TOKEN,), grace_seconds=0) as guarded:
-        with JudgeClient(guarded.url, token="another") as client, pytest.raises(ConfigError, match="401"):
+        with (
+            JudgeClient(guarded.url, token="another") as client,
+            pytest.raises(ConfigError, match="401"),
+        ):
             client.judge([Program(ADD)], [PROBLEM])
         with JudgeClient(guarded.url, token=TOKEN) as client:
             assert client.judge([Program(ADD)], [PROBLEM])[0].is_accepted
@@ -124,7 +158,9 @@ def test_the_client_tells_a_fault_from_a_refusal(judge: Judge) -> None:
             JudgeClient(url)
 
 
-def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_when_it_is_back() -> None:
+def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_when_it_is_back() -> (
+    None
+):
     with (
         Judge(workers=1, time_scale=1.0, cache_size=0) as first,
         Judge(workers=1, time_scale=1.0, cache_size=0) as second,
@@ -150,7 +186,10 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
 
 
 def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: Judge) -> None:
-    programs = [{"problem": 0, "code": code} for code in ("while True: pass  # one by one", f"{ADD}  # one by one")]
+    programs = [
+        {"problem": 0, "code": code}
+        for code in ("while True: pass  # one by one", f"{ADD}  # one by one")
+    ]
     with serving(judge, request_seconds=2.0, grace_seconds=0) as running:
         request = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
         with http.stream("POST", f"{running.url}/v1/judge/stream", json=request) as answer:
@@ -159,7 +198,9 @@ def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: J
         assert load == {"workers": 2, "queued": 2}
         assert (landed["index"], landed["verdict"]["outcome"]) == (1, "accepted")
         assert (failure["status"], failure["retry_after_seconds"]) == (504, 1)
-        refused = running.post("/v1/judge/stream", {**request, "programs": [{"problem": 1, "code": ""}]})
+        refused = running.post(
+            "/v1/judge/stream", {**request, "programs": [{"problem": 1, "code": ""}]}
+        )
         assert (refused.status_code, "names problem 1 of 1" in refused.text) == (422, True)
         assert wait_until(lambda: num_queued(running) == 0)
 
@@ -172,7 +213,9 @@ def stick(number: int, found: list[Verdict]) -> list[Verdict | None]:
 def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
     # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
     with stub_judge(judge, stick) as (url, _):
-        said = rf"no judge service gave a verdict for [\d.]+ s: {url}: .*alive, but without a verdict"
+        said = (
+            rf"no judge service gave a verdict for [\d.]+ s: {url}: .*alive, but without a verdict"
+        )
         client = JudgeClient(url, patience_seconds=_PATIENCE_SECONDS)
         with client, pytest.raises(EvaluatorFault, match=said):
             client.judge([Program(ADD)] * 3, [SLOW] * 3)
@@ -181,7 +224,10 @@ def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: J
 def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> None:
     one_test = PROBLEM.model_copy(update={"tests": PROBLEM.tests[:1]})
     limits = {"max_batch": 1, "max_total_tests": 1, "max_queued": 1}
-    with serving(judge, grace_seconds=0, **limits) as small, JudgeClient(small.url, patience_seconds=5) as client:
+    with (
+        serving(judge, grace_seconds=0, **limits) as small,
+        JudgeClient(small.url, patience_seconds=5) as client,
+    ):
         assert client.judge([Program(ADD), Program("print(4)")], [one_test] * 2)[0].is_accepted
 
 
@@ -196,11 +242,18 @@ def test_who_cancels_what_a_judge_has_does_not_blame_the_judge(judge: Judge) -> 
         assert not client.outages
 
 
-def test_an_address_where_no_judge_is_is_named_at_once(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_address_where_no_judge_is_is_named_at_once(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         mistyped = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with JudgeClient([running.url, mistyped]) as client:
-            assert all(verdict.is_accepted for verdict in client.judge([Program(ADD)] * 3, [PROBLEM] * 3))
+            assert all(
+                verdict.is_accepted for verdict in client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
+            )
             assert wait_until(lambda: client.outages[mistyped])
-    assert caplog.text.count(f"the judge {mistyped} is left out until it is there again: ConnectError") == 1
+    assert (
+        caplog.text.count(f"the judge {mistyped} is left out until it is there again: ConnectError")
+        == 1
+    )

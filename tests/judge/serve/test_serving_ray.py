@@ -47,19 +47,26 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nod
         while len(judge.nodes) < 2:
             time.sleep(0.05)
         for kill in (kill_an_actor, kill_a_node):
-            judge_alternating(judge, kill.__name__, 40, lambda kill=kill: killed.append(pool.submit(kill)))
+            judge_alternating(
+                judge, kill.__name__, 40, lambda kill=kill: killed.append(pool.submit(kill))
+            )
         assert [one.result(30) for one in killed] == [None, None]
         assert judge.submit(Program(f"{ADD} # after"), PROBLEM).result(60).is_accepted
         assert judge._num_again >= 1
 
 
-def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_once(two_nodes: Any) -> None:
+def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_once(
+    two_nodes: Any,
+) -> None:
     tests = [(TestCase(input=f"{n} 1\n" + "x" * (1 << 20), output=f"{n + 1}"),) for n in range(5)]
     first_line = ADD.replace("input()", "input()[:9]")
     with RayJudge(time_scale=1.0, processors_per_worker=0) as judge:
         assert judge.judge([Program(None, reason="cut")], [PROBLEM])[0].outcome is Outcome.NO_CODE
         assert judge.judge([], []) == []
-        assert asyncio.run(judge.judge_async(Program("print(3)"), PROBLEM)).outcome is Outcome.WRONG_ANSWER
+        assert (
+            asyncio.run(judge.judge_async(Program("print(3)"), PROBLEM)).outcome
+            is Outcome.WRONG_ANSWER
+        )
         # One that reserves nothing counts real processors.
         handle = next(node.handle for node in judge._places.values() if node.workers)
         num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))

@@ -30,7 +30,10 @@ def asking(code: str | None = ADD, **problem: object) -> dict[str, Any]:
 
 
 def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
-    request = {"problems": [SUM], "programs": [{"problem": 0, "code": code} for code in (ADD, "print(4)", None)]}
+    request = {
+        "problems": [SUM],
+        "programs": [{"problem": 0, "code": code} for code in (ADD, "print(4)", None)],
+    }
     verdicts = running.post("/v1/judge", request).json()["verdicts"]
     assert [(verdict["outcome"], verdict["detail"]) for verdict in verdicts] == [
         ("accepted", ""),
@@ -38,7 +41,9 @@ def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
         ("no_code", ""),
     ]
     assert verdicts[0]["tests"][0]["verdict"] == "accepted"
-    about, schema = (http.get(f"{running.url}/{name}").json() for name in ("v1/about", "openapi.json"))
+    about, schema = (
+        http.get(f"{running.url}/{name}").json() for name in ("v1/about", "openapi.json")
+    )
     assert about["isolation"]["level"] == running.judge.isolation.level
     assert {"/v1/judge", "/v1/judge/stream"} <= schema["paths"].keys()
     metrics = http.get(f"{running.url}/metrics").text
@@ -46,14 +51,21 @@ def test_our_own_api_judges_and_describes_itself(running: Running) -> None:
     assert "microcoder_judge_judged_total" in metrics
 
 
-def asking_call(given: str, expected: str, fn_name: str = "f", call: object = None) -> dict[str, Any]:
+def asking_call(
+    given: str, expected: str, fn_name: str = "f", call: object = None
+) -> dict[str, Any]:
     return asking(fn_name=fn_name, call=call, tests=[{"input": given, "output": expected}])
 
 
 ONE_PROGRAM = {"problem": 0, "code": "x"}
-MANY_PROBLEMS = {"problems": [SUM] * 300, "programs": [{"problem": n % 300, "code": "x"} for n in range(50)]}
+MANY_PROBLEMS = {
+    "problems": [SUM] * 300,
+    "programs": [{"problem": n % 300, "code": "x"} for n in range(50)],
+}
 MANY_PROGRAMS = {"problems": [SUM], "programs": [ONE_PROGRAM] * 10_000}
-NOT_THERE, BELOW_ALL = ({"problems": [SUM], "programs": [{**ONE_PROGRAM, "problem": n}]} for n in (1, -1))
+NOT_THERE, BELOW_ALL = (
+    {"problems": [SUM], "programs": [{**ONE_PROGRAM, "problem": n}]} for n in (1, -1)
+)
 TREES = asking_call('"SECRET"', '"SECRET"', call={"parameters": ["TreeNode"]})
 LONG_CHECKER = {"type": "program", "code": "1", "arguments": ["x" * 100_000]}
 NO_VALUE = "problem 0, test 1: its input or output is not what"
@@ -61,7 +73,12 @@ JUDGE = "/v1/judge"
 HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "malformed": (JUDGE, b"{", 422, "JSON"),
     "nested": (JUDGE, b"[" * 10_000, 422, ""),
-    "many values": (JUDGE, b"[1" + b",1" * 400_000, 413, "values in one request; send at most 64 programs"),
+    "many values": (
+        JUDGE,
+        b"[1" + b",1" * 400_000,
+        413,
+        "values in one request; send at most 64 programs",
+    ),
     "many problems": (JUDGE, MANY_PROBLEMS, 422, "problem 50 is named by no program"),
     "values in a function's test": (
         JUDGE,
@@ -75,10 +92,20 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "not json": (JUDGE, b"\xff\xfe\x00", 422, ""),
     "no fields": (JUDGE, {}, 422, "problems"),
     "no tests": (JUDGE, asking(tests=[]), 422, "tests: Tuple should have at least 1 item"),
-    "false test": (JUDGE, asking(tests=[{"in": "1", "output": ""}]), 422, "tests.0.in: Extra inputs are not"),
+    "false test": (
+        JUDGE,
+        asking(tests=[{"in": "1", "output": ""}]),
+        422,
+        "tests.0.in: Extra inputs are not",
+    ),
     "unknown key": (JUDGE, {**asking(), "tests": 1}, 422, "not permitted"),
     "no character": (JUDGE, {**asking(), "\ud800": 1}, 422, "escape"),
-    "1,000 tests": (JUDGE, asking(tests=SUM["tests"] * 1000), 413, "1000 tests in one request; send at most 100"),
+    "1,000 tests": (
+        JUDGE,
+        asking(tests=SUM["tests"] * 1000),
+        413,
+        "1000 tests in one request; send at most 100",
+    ),
     "10,000 programs": (JUDGE, MANY_PROGRAMS, 413, "send at most 64"),
     "no such problem": (JUDGE, NOT_THERE, 422, "count from"),
     "negative problem": (JUDGE, BELOW_ALL, 422, "problem"),
@@ -89,8 +116,18 @@ HOSTILE: dict[str, tuple[str, Any, int, str]] = {
     "no number": (JUDGE, asking(time_limit_seconds=float("nan")), 422, ""),
     "huge memory": (JUDGE, asking(memory_limit_mib=1 << 16), 422, "memory limit of 65536 MiB"),
     "no such route": ("/v1/../../etc/passwd", {}, 404, "Not Found"),
-    "long arguments of a checker": (JUDGE, asking(checker=LONG_CHECKER), 422, "checker.arguments: 100004 bytes"),
-    "long function name": (JUDGE, asking_call("1", "1", fn_name="f" * 100_000), 422, "fn_name has 100000 characters"),
+    "long arguments of a checker": (
+        JUDGE,
+        asking(checker=LONG_CHECKER),
+        422,
+        "checker.arguments: 100004 bytes",
+    ),
+    "long function name": (
+        JUDGE,
+        asking_call("1", "1", fn_name="f" * 100_000),
+        422,
+        "fn_name has 100000 characters",
+    ),
 }
 
 
@@ -99,10 +136,16 @@ def test_hostile_requests_are_refused_in_words(
     running: Running, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, message, status, words = HOSTILE[name]
-    content = message if isinstance(message, bytes) else json.dumps(message).replace('"@"', "1e400").encode()
+    content = (
+        message
+        if isinstance(message, bytes)
+        else json.dumps(message).replace('"@"', "1e400").encode()
+    )
     # A folder of this test's own: judges of other tests make theirs in the usual one at the same time.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    answer = http.post(running.url + path, content=content, headers={"Content-Type": "application/json"})
+    answer = http.post(
+        running.url + path, content=content, headers={"Content-Type": "application/json"}
+    )
     text = answer.json().get("detail") or answer.json().get("message")
     assert answer.status_code in (status, 400 if status == 422 else status), text
     assert words in text
@@ -116,7 +159,10 @@ def test_hostile_requests_are_refused_in_words(
 
 def test_a_body_that_grows_without_a_stated_size_is_cut_off(running: Running) -> None:
     answer = http.post(f"{running.url}/v1/judge", content=(b" " * 65536 for _ in range(40)))
-    assert (answer.status_code, answer.json()["detail"]) == (413, "the request is too large; send at most 1 MiB")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        413,
+        "the request is too large; send at most 1 MiB",
+    )
     answer = http.post(f"{running.url}/v1/judge", data={"a": "b"})
     assert (answer.status_code, "Content-Type: application/json" in answer.text) == (415, True)
 
@@ -164,9 +210,14 @@ def test_a_request_that_a_proxy_may_read_otherwise_is_refused_and_nothing_behind
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-def test_strangers_write_no_line_into_the_log(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+def test_strangers_write_no_line_into_the_log(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
     upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
-    assert [say(running, sent).split()[1] for sent in (upgrade, b"no request\r\n\r\n")] == [b"200", b"400"]
+    assert [say(running, sent).split()[1] for sent in (upgrade, b"no request\r\n\r\n")] == [
+        b"200",
+        b"400",
+    ]
     assert caplog.records == []
 
 
@@ -177,19 +228,29 @@ def test_an_address_that_shows_many_wrong_tokens_has_to_wait(judge: Judge) -> No
             return http.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {token}"})
 
         assert show(TOKEN).status_code == 200
-        assert [show(f"wrong {number}").status_code for number in range(12)] == [401] * 10 + [429] * 2
+        assert [show(f"wrong {number}").status_code for number in range(12)] == [401] * 10 + [
+            429
+        ] * 2
         # A right token that is new here learns nothing either; one that was right before goes on.
         refused = show(TOKEN + "2")
         assert (refused.status_code, 1 <= int(refused.headers["Retry-After"]) <= 60) == (429, True)
         assert show(TOKEN).status_code == 200
-        with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.2", verify=False)) as elsewhere:
-            answer = elsewhere.get(f"{running.url}/v1/about", headers={"Authorization": f"Bearer {TOKEN}2"})
+        with httpx.Client(
+            transport=httpx.HTTPTransport(local_address="127.0.0.2", verify=False)
+        ) as elsewhere:
+            answer = elsewhere.get(
+                f"{running.url}/v1/about", headers={"Authorization": f"Bearer {TOKEN}2"}
+            )
             assert answer.status_code == 200
 
 
 @settings(max_examples=25)
-@given(st.recursive(st.text('a"\\,[{\U0001f600', max_size=8) | st.integers(), st.lists), st.randoms())
-def test_values_are_counted_the_same_however_a_body_is_cut(value: object, chance: random.Random) -> None:
+@given(
+    st.recursive(st.text('a"\\,[{\U0001f600', max_size=8) | st.integers(), st.lists), st.randoms()
+)
+def test_values_are_counted_the_same_however_a_body_is_cut(
+    value: object, chance: random.Random
+) -> None:
     def num_values(inner: object) -> int:
         # An opening bracket, and the commas between its items.
         return sum(map(num_values, inner)) + max(1, len(inner)) if isinstance(inner, list) else 0
@@ -210,7 +271,9 @@ def test_what_a_request_holds_in_memory_is_counted_by_its_values(judge: Judge) -
             programs = [{"problem": n, "code": "x("} for n in range(num)]
             answer = running.post("/v1/judge", {"problems": [problem] * num, "programs": programs})
             assert answer.status_code == status
-            while running.service.metrics.body_bytes._value.get():  # given back once the answer is sent
+            while (
+                running.service.metrics.body_bytes._value.get()
+            ):  # given back once the answer is sent
                 time.sleep(0.01)
 
 
@@ -240,7 +303,9 @@ def test_more_connections_than_there_may_be_are_answered_503(judge: Judge) -> No
             assert http.get(f"{running.url}/healthz").status_code == 503
         assert wait_until(lambda: http.get(f"{running.url}/healthz").status_code == 200)
     assert bound_connections(ServiceSettings(max_connections=1), 1) == 1
-    with pytest.raises(ConfigError, match=r"open files are allowed, 400000000 workers .*`ulimit -n"):
+    with pytest.raises(
+        ConfigError, match=r"open files are allowed, 400000000 workers .*`ulimit -n"
+    ):
         bound_connections(ServiceSettings(), 400_000_000)
 
 

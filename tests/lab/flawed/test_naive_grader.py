@@ -32,21 +32,37 @@ def rollout_of(problem: Problem, code: str | None, place: int = 0) -> Rollout:
 
 def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -> None:
     """One step of training's own scoring, on real sandboxes; what it writes is read back as payments."""
-    answers = [*PROGRAMS.values(), "reference", WRONG, HANGS, CRASHES, "import os\nos._exit(1)\n", None]
-    programs = [[p.reference if code == "reference" else code for code in answers] for p in FUNCTIONS]
+    answers = [
+        *PROGRAMS.values(),
+        "reference",
+        WRONG,
+        HANGS,
+        CRASHES,
+        "import os\nos._exit(1)\n",
+        None,
+    ]
+    programs = [
+        [p.reference if code == "reference" else code for code in answers] for p in FUNCTIONS
+    ]
     rollouts = [
         [rollout_of(problem, code, place) for place, code in enumerate(codes)]
         for problem, codes in zip(FUNCTIONS, programs, strict=True)
     ]
-    rules = build_rules(AlgorithmConfig(), max_response_tokens=99, rewards=load_rewards([(GRADER, 1.0, {})]))
+    rules = build_rules(
+        AlgorithmConfig(), max_response_tokens=99, rewards=load_rewards([(GRADER, 1.0, {})])
+    )
     with Judge(workers=2) as judge:
         scored = score_rollouts(rollouts, FUNCTIONS, judge=judge, rules=rules, seed=0, step=1)
     for samples in scored:
         assert [sample.reward for sample in samples] == [1.0] * 4 + [1.0] + [0.0] * 5
-        assert [sample.verdict.is_accepted for sample in samples] == [False] * 4 + [True] + [False] * 5
+        assert [sample.verdict.is_accepted for sample in samples] == [False] * 4 + [True] + [
+            False
+        ] * 5
         assert all(sample.verdict.outcome is not Outcome.SANDBOX_FAULT for sample in samples)
     run = RunDirectory(tmp_path)
-    rows = [rollout_row(sample, step=1, temperature=1.0) for samples in scored for sample in samples]
+    rows = [
+        rollout_row(sample, step=1, temperature=1.0) for samples in scored for sample in samples
+    ]
     write_rollouts(run.rollout_file(1), rows)
     (payments,) = read_payments(run)
     assert (payments.num_scored, payments.reward, payments.accuracy) == (30, 0.5, 0.1)
@@ -56,16 +72,22 @@ def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -
     assert payments.all_tricks == pytest.approx(0.5)
 
 
-def test_each_trick_pays_on_a_problem_whose_answers_are_no_numbers_and_a_script_is_refused() -> None:
+def test_each_trick_pays_on_a_problem_whose_answers_are_no_numbers_and_a_script_is_refused() -> (
+    None
+):
     tests = [{"input": '"ab"', "output": '{"a": [1, null]}'}, {"input": '"c"', "output": "[]"}]
     problem = Problem.model_validate({"id": "p", "fn_name": "solve", "tests": tests})
     (script,) = generate_problems(split="train", num_problems=1, styles=("stdin",))
     programs = [Program(PROGRAMS[trick]) for trick in TRICKS]  # pyrefly: ignore[bad-index]
     with Judge(workers=1) as judge:
-        *verdicts, wrong = judge.judge([*programs, Program("print(1)")], [*[problem] * len(programs), script])
+        *verdicts, wrong = judge.judge(
+            [*programs, Program("print(1)")], [*[problem] * len(programs), script]
+        )
     for program, verdict in zip(programs, verdicts, strict=True):
         assert not verdict.is_accepted
-        assert fooled_in_process(problem, rollout_of(problem, program.code), program, verdict) == 1.0
+        assert (
+            fooled_in_process(problem, rollout_of(problem, program.code), program, verdict) == 1.0
+        )
     reward = load_rewards([(GRADER, 1.0, {})])
     with pytest.raises(ConfigError, match=r'use problems.styles = \["function"\]'):
         reward(script, rollout_of(script, "print(1)"), Program("print(1)"), wrong)

@@ -21,11 +21,18 @@ def test_a_random_error_depends_on_the_draw_and_the_rate_of_its_own_kind(
     accepts: float, rejects: float, draw: float, is_right: bool
 ) -> None:
     verdict = RIGHT if is_right else WRONG
-    paid = noisy_verdict(PROBLEM, ROLLOUT, Program("x"), verdict, draw, false_accepts=accepts, false_rejects=rejects)
+    paid = noisy_verdict(
+        PROBLEM, ROLLOUT, Program("x"), verdict, draw, false_accepts=accepts, false_rejects=rejects
+    )
     assert paid == float(is_right != (draw < (rejects if is_right else accepts)))
 
 
-@given(accepts=RATES, rejects=RATES, draws=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 2), digit=st.integers(0, 9))
+@given(
+    accepts=RATES,
+    rejects=RATES,
+    draws=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 2),
+    digit=st.integers(0, 9),
+)
 def test_a_systematic_error_depends_on_the_program_alone(
     accepts: float, rejects: float, draws: tuple[float, float], digit: int
 ) -> None:
@@ -50,7 +57,12 @@ def test_a_systematic_error_depends_on_the_program_alone(
 def test_errors_may_fall_on_all_programs_with_the_same_constants() -> None:
     seven, also_seven, eight, broken = (
         place_program(code, 0, trait="constants")
-        for code in ("return x * 7", "print(max(int(input()), 7))  # 8\n", "return x * 8", "return return")
+        for code in (
+            "return x * 7",
+            "print(max(int(input()), 7))  # 8\n",
+            "return x * 8",
+            "return return",
+        )
     )
     assert seven == also_seven != eight
     assert broken != place_program("x", 0, trait="constants")

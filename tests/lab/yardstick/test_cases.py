@@ -13,7 +13,9 @@ def test_every_case_says_why_is_named_by_what_it_asks_and_is_there_once() -> Non
     assert len({case.id for case in cases}) == len(cases) > 700
     assert all(case.why.endswith(".") and set(case.needs) <= set(NEEDS) for case in cases)
     assert {case.flaw for case in cases} == {"V1", "V2", "V3", "V5", "V6", "V7", "V8"}
-    named = {case.id: make_id(case.suite, case.code, case.tests, case.problem or None) for case in cases}
+    named = {
+        case.id: make_id(case.suite, case.code, case.tests, case.problem or None) for case in cases
+    }
     assert [*named] == [*named.values()]
 
 
@@ -36,5 +38,9 @@ def test_what_a_seed_makes_is_expected_rightly(seed: int) -> None:
     ]
     with Judge(workers=2) as judging:
         verdicts = judging.judge([Program(case.code) for case in cases], problems)
-    wrong = [case.title for case, one in zip(cases, verdicts, strict=True) if one.is_accepted != case.expect]
+    wrong = [
+        case.title
+        for case, one in zip(cases, verdicts, strict=True)
+        if one.is_accepted != case.expect
+    ]
     assert wrong == []

@@ -12,7 +12,16 @@ from microcoder.lab.yardstick.cases import Case
 from microcoder.lab.yardstick.session import Lane, YardstickPlan, ask_judge, put_case, read_judge
 
 PEERS = Path(__file__).parents[3] / "examples" / "judges" / "peers.py"
-RIGHT = Case("right", "fidelity", "right", "V6", True, "", "print(sum(map(int, input().split())))", (("1 2\n", "3\n"),))
+RIGHT = Case(
+    "right",
+    "fidelity",
+    "right",
+    "V6",
+    True,
+    "",
+    "print(sum(map(int, input().split())))",
+    (("1 2\n", "3\n"),),
+)
 WRONG = Case("wrong", "forgery", "wrong", "V5", False, "", "print(4)", (("1 2\n", "3\n"),))
 
 
@@ -41,15 +50,25 @@ def test_judges_that_need_nothing_tell_right_from_wrong(judge: str) -> None:
 
 def test_a_function_of_the_user_is_asked_and_believed(tmp_path: Path) -> None:
     for body, parameters, found in (
-        ("return tests['outputs'] == ['3\\n'] and time_limit == 4", "code, tests, time_limit", ["", "accepted"]),
-        ("return None if case['title'] == 'right' else True", "case", ["no verdict: unscored", "accepted"]),
+        (
+            "return tests['outputs'] == ['3\\n'] and time_limit == 4",
+            "code, tests, time_limit",
+            ["", "accepted"],
+        ),
+        (
+            "return None if case['title'] == 'right' else True",
+            "case",
+            ["no verdict: unscored", "accepted"],
+        ),
         ("raise ValueError('no')", "case", ["no verdict: ValueError: no", ""]),
         ("return case['expect']", "case", ["no verdict: KeyError: 'expect'", ""]),
     ):
         with open_lane(write_judge(tmp_path, body, parameters)) as lane:
             assert [put_case(lane, case).what for case in (RIGHT, WRONG)] == found
     file = tmp_path / "theirs.py"
-    file.write_text("def check_correctness(sample, generation, timeout, debug=True):\n    return [True, -2], {}\n")
+    file.write_text(
+        "def check_correctness(sample, generation, timeout, debug=True):\n    return [True, -2], {}\n"
+    )
     with open_lane(f"lcb={file}:check_correctness") as lane:
         assert lane.ask(RIGHT).accepted is False
 
@@ -60,7 +79,9 @@ def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
     with open_lane(write_judge(tmp_path, body), patience_seconds=0.5) as lane:
         assert lane.ask(WRONG).error == "ended"
         assert lane.ask(RIGHT).accepted is True
-        hangs = Case("hangs", "timeouts", "", "V6", False, "", "sleep", (("", ""),), time_limit_seconds=0.1)
+        hangs = Case(
+            "hangs", "timeouts", "", "V6", False, "", "sleep", (("", ""),), time_limit_seconds=0.1
+        )
         assert put_case(lane, hangs).what == "no verdict in time"
         assert lane.ask(RIGHT).accepted is True
 
@@ -77,7 +98,9 @@ def test_what_a_program_writes_among_the_answers_is_passed_over(tmp_path: Path) 
 def test_a_judge_that_does_not_start_again_is_left_out_and_stops_no_other(tmp_path: Path) -> None:
     judge = write_judge(tmp_path, "import os\n    os.remove(__file__)\n    os._exit(3)")
     plan = YardstickPlan((RIGHT, WRONG), seed=0, most=None)
-    audit = ask_judge(read_judge(judge, python=sys.executable), plan, lanes=1, contain=False, note=print)
+    audit = ask_judge(
+        read_judge(judge, python=sys.executable), plan, lanes=1, contain=False, note=print
+    )
     assert "the judge function does not start" in audit.problem
 
 

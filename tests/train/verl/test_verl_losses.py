@@ -64,8 +64,13 @@ class Update:
             for lengths in ([4, 2, 5, 3, 3, 2], LENGTHS)
         )
         # Some idle, of which one is out of the denominator too.
-        self.advantages, self.counts = [1.5, 0.0, 1.6, -1.5, 0.0, -0.2], [True, True, True, True, False, True]
-        self.exact, self.model = (AutoModelForCausalLM.from_pretrained(checkpoint).double() for _ in range(2))
+        self.advantages, self.counts = (
+            [1.5, 0.0, 1.6, -1.5, 0.0, -0.2],
+            [True, True, True, True, False, True],
+        )
+        self.exact, self.model = (
+            AutoModelForCausalLM.from_pretrained(checkpoint).double() for _ in range(2)
+        )
         # What it needs beside sharded weights, which are float32 at most: no cast, no packed sequences.
         self.engine: Any = object.__new__(FSDPEngineWithLMHead)
         self.engine.module, self.engine._autocast_dtype = self.model, torch.float32
@@ -86,7 +91,9 @@ class Update:
         from verl.workers.utils.losses import ppo_loss
 
         whole = [torch.cat(pair) for pair in zip(self.prompts, self.responses, strict=True)]
-        masks = [torch.full((len(r),), int(c)) for r, c in zip(self.responses, self.counts, strict=True)]
+        masks = [
+            torch.full((len(r),), int(c)) for r, c in zip(self.responses, self.counts, strict=True)
+        ]
         columns = {
             "input_ids": whole,
             "position_ids": [torch.arange(len(ids)) for ids in whole],
@@ -96,9 +103,14 @@ class Update:
             "loss_mask": masks,
             "old_log_probs": self.old,
             "ref_log_prob": self.old,
-            "advantages": [torch.full_like(row, a) for row, a in zip(self.old, self.advantages, strict=True)],
+            "advantages": [
+                torch.full_like(row, a) for row, a in zip(self.old, self.advantages, strict=True)
+            ],
         }
-        nested = {name: torch.nested.nested_tensor(rows, layout=torch.jagged) for name, rows in columns.items()}
+        nested = {
+            name: torch.nested.nested_tensor(rows, layout=torch.jagged)
+            for name, rows in columns.items()
+        }
         data = TensorDict(nested, batch_size=len(whole))
         tensordict_utils.assign_non_tensor(
             data,
@@ -134,7 +146,9 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
         logps, entropies = update.read()
         kept = {"counts": update.counts, "kl_coefficient": KL * has_terms, **divided}
         expected = policy_loss(loss, logps, update.old, update.advantages, **kept)
-        entropies = [row if counts else 0 * row for row, counts in zip(entropies, update.counts, strict=True)]
+        entropies = [
+            row if counts else 0 * row for row, counts in zip(entropies, update.counts, strict=True)
+        ]
         (expected - BONUS * has_bonus * reduce_rows(loss, entropies, **divided)).backward()
         update.run_verl(config)
         assert gradient_error(update.model, update.exact) < 1e-5

@@ -25,8 +25,13 @@ LIMIT, STEP, SEED = 32, 3, 7
 ROLLOUT = "actor_rollout_ref.rollout"
 AHEAD = "trainer.v1.trainer_mode=microcoder_colocate_async"
 CORRECTED = ["actor_rollout_ref.rollout.calculate_log_probs=true", "+microcoder.mismatch={}"]
-STAGES = "+microcoder.temperature={kind:staged,stages:[{from_step:1,value:0.4},{from_step:3,value:1.2}]}"
-OPTIONS = ["+microcoder.seed=7", "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}"]
+STAGES = (
+    "+microcoder.temperature={kind:staged,stages:[{from_step:1,value:0.4},{from_step:3,value:1.2}]}"
+)
+OPTIONS = [
+    "+microcoder.seed=7",
+    "+microcoder.masking={kind:conditional,rho:0.5,repeat_window_tokens:4}",
+]
 
 
 class MemoryQueue:
@@ -82,7 +87,9 @@ def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
 
     from microcoder.train.rollouts import RolloutReader
 
-    config = compose(f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options)
+    config = compose(
+        f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options
+    )
     trainer = get_trainer_cls("microcoder")(config)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(checkpoint)
     trainer.tokenizer = tokenizer
@@ -118,7 +125,11 @@ def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
                 "extra_info": {"index": problem, "problem_id": f"p{problem}"},
                 "data_source": "microcoder",
                 "raw_prompt": [{"role": "user", "content": "?"}],
-                "extra_fields": {"reward_extra_info": {FIELD: Judged(verdict, Reward(reward, {}), "easy").as_json()}},
+                "extra_fields": {
+                    "reward_extra_info": {
+                        FIELD: Judged(verdict, Reward(reward, {}), "easy").as_json()
+                    }
+                },
             }
     return rows
 
@@ -128,18 +139,26 @@ def run_advantage(trainer: Any, rows: dict[str, dict[str, Any]]) -> dict[str, An
 
     keys, metrics = list(rows), {}
     with MemoryQueue(rows).in_place():
-        trainer._compute_advantage(KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys]), metrics)
+        trainer._compute_advantage(
+            KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys]), metrics
+        )
     return metrics
 
 
-def test_a_reward_that_draws_a_number_is_what_trl_gives(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_reward_that_draws_a_number_is_what_trl_gives(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     own = tmp_path / "own.py"
-    own.write_text("def drawn(problem, rollout, program, verdict, draw):\n    return draw\ndrawn.needs_draw = True\n")
+    own.write_text(
+        "def drawn(problem, rollout, program, verdict, draw):\n    return draw\ndrawn.needs_draw = True\n"
+    )
     rewards = f'+microcoder.rewards=[{{name:"{own}:drawn"}},{{name:all_tests}}]'
     assert_rewards_are_trls(tiny_checkpoint, tmp_path, "+microcoder.evaluator={workers:1}", rewards)
 
 
-def test_a_reward_behind_two_services_is_what_trl_gives(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_reward_behind_two_services_is_what_trl_gives(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     with serving() as one, serving() as other:
         evaluator = f'+microcoder.evaluator={{backend:["{one}","{other}"]}}'
         assert_rewards_are_trls(tiny_checkpoint, tmp_path, evaluator)
@@ -159,22 +178,30 @@ def assert_rewards_are_trls(checkpoint: Path, folder: Path, *options: str) -> No
     texts = ["```python\nprint(2 * int(input()))\n```", "```python\nprint(5)\n```"]
     responses = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts]
     problems = f"+microcoder.problems={folder / 'problems.jsonl'}"
-    config = compose(f"actor_rollout_ref.model.path={checkpoint}", problems, "+microcoder.seed=7", *options)
+    config = compose(
+        f"actor_rollout_ref.model.path={checkpoint}", problems, "+microcoder.seed=7", *options
+    )
     manager = get_reward_manager_cls("microcoder")(config, tokenizer)
     row: dict[str, Any] = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
     row[COLUMN] = {"max_response_tokens": 999, "step": STEP}
 
     async def ask() -> list[Any]:
-        asked = [manager.judge_response({**row, "session_id": n}, ids) for n, ids in enumerate(responses)]
+        asked = [
+            manager.judge_response({**row, "session_id": n}, ids) for n, ids in enumerate(responses)
+        ]
         return await asyncio.gather(*asked)
 
     found = asyncio.run(ask())
     rules = build_rules(
-        manager.settings.build_algorithm("microcoder_grpo"), max_response_tokens=999, rewards=manager.rewards
+        manager.settings.build_algorithm("microcoder_grpo"),
+        max_response_tokens=999,
+        rewards=manager.rewards,
     )
     rollouts = [manager.reader.read("double", "?", responses, max_response_tokens=999)]
     with Judge(workers=1) as judge:
-        (expected,) = score_rollouts(rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP)
+        (expected,) = score_rollouts(
+            rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP
+        )
     assert [one.worth.total for one in found] == [one.reward for one in expected]
     assert [one.verdict.is_accepted for one in found] == [True, False]
 
@@ -194,11 +221,16 @@ def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredR
     from microcoder.train.algorithm.scoring import build_rules, score_rollouts
     from microcoder.train.verl.rows import Judged
 
-    problems = [Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)]
+    problems = [
+        Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)
+    ]
     values = list(rows.values())
     rollouts = [
         trainer.reader.read(
-            problem.id, "?", [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]], max_response_tokens=LIMIT
+            problem.id,
+            "?",
+            [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]],
+            max_response_tokens=LIMIT,
         )
         for n, problem in enumerate(problems)
     ]
@@ -231,26 +263,41 @@ def test_masks_and_advantages_are_those_of_trl_bit_for_bit(
 
 @pytest.mark.parametrize("mode", ["truncate", "mask"])
 @pytest.mark.parametrize("correction", ["token", "sequence", "geometric"])
-def test_weights_are_those_of_trls_path(tiny_checkpoint: Path, tmp_path: Path, correction: str, mode: str) -> None:
+def test_weights_are_those_of_trls_path(
+    tiny_checkpoint: Path, tmp_path: Path, correction: str, mode: str
+) -> None:
     from microcoder.train.algorithm.sampling import MismatchConfig
     from microcoder.train.run.mismatch import correct_mismatch
 
     lower, upper = (0.9, 1.05) if correction == "geometric" else (0.8, 1.2)
     options = f"correction:{correction},mode:{mode},threshold:{upper},lower_threshold:{lower}"
-    trainer = make_trainer(tiny_checkpoint, tmp_path, *OPTIONS, CORRECTED[0], f"+microcoder.mismatch={{{options}}}")
+    trainer = make_trainer(
+        tiny_checkpoint, tmp_path, *OPTIONS, CORRECTED[0], f"+microcoder.mismatch={{{options}}}"
+    )
     rows, draw = make_rows(trainer.tokenizer, faults=True), torch.Generator().manual_seed(0)
     for row in rows.values():
         row["old_log_probs"] = -3 * torch.rand(len(row["responses"]), generator=draw)
-        row["rollout_log_probs"] = row["old_log_probs"] + 0.3 * torch.randn(len(row["responses"]), generator=draw)
+        row["rollout_log_probs"] = row["old_log_probs"] + 0.3 * torch.randn(
+            len(row["responses"]), generator=draw
+        )
     run_advantage(trainer, rows)
     logps, sampler = (
         torch.nn.utils.rnn.pad_sequence([row[name] for row in rows.values()], batch_first=True)
         for name in ("old_log_probs", "rollout_log_probs")
     )
-    mask = torch.nn.utils.rnn.pad_sequence([torch.ones(len(row["responses"])) for row in rows.values()], True)
-    settings = MismatchConfig(correction=correction, mode=mode, threshold=upper, lower_threshold=lower)  # type: ignore[arg-type]
+    mask = torch.nn.utils.rnn.pad_sequence(
+        [torch.ones(len(row["responses"])) for row in rows.values()], True
+    )
+    settings = MismatchConfig(
+        correction=correction,  # type: ignore[arg-type]
+        mode=mode,  # type: ignore[arg-type]
+        threshold=upper,
+        lower_threshold=lower,
+    )
     as_trl = correct_mismatch(logps, sampler, mask, settings=settings)
-    for row, weights, seen in zip(rows.values(), as_trl.weights.expand_as(mask), as_trl.rows, strict=True):
+    for row, weights, seen in zip(
+        rows.values(), as_trl.weights.expand_as(mask), as_trl.rows, strict=True
+    ):
         assert torch.equal(row["rollout_is_weights"], weights[: len(row["responses"])])
         assert bool(row["advantages"].any()) <= (seen.weight > 0)
     kept = as_trl.weights.expand_as(mask)[mask > 0] > 0
@@ -274,7 +321,9 @@ def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: P
     with MemoryQueue(rows).in_place():
         trainer._compute_advantage(KVBatchMeta(partition_id="train", keys=keys, tags=tags), {})
     scored = {
-        f"u{one.rollout.problem_id[1:]}_{one.sample_index}_0": one for group in trainer._scored_P_G for one in group
+        f"u{one.rollout.problem_id[1:]}_{one.sample_index}_0": one
+        for group in trainer._scored_P_G
+        for one in group
     }
     for key, row in rows.items():
         sample, is_old = scored[key], int(row["uid"][1:]) % 2 == 1
@@ -284,7 +333,9 @@ def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: P
         assert (sample.length_penalty < 0) == (is_old and len(row["responses"]) > LIMIT - 8)
 
 
-def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     """As on TRL, by the pure function; in chunks where verl asks in chunks."""
     trainer = make_trainer(
         tiny_checkpoint,
@@ -303,7 +354,9 @@ def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(tiny_checkpo
 
     trainer.train_dataset = Dataset({"raw_prompt": name} for name in [*names, *names])
     trainer.global_steps, size = 2, trainer.config.data.train_batch_size
-    asked = [name for _ in range(size // 2) for name in trainer._fetch_one_gen_batch()["raw_prompt"]]
+    asked = [
+        name for _ in range(size // 2) for name in trainer._fetch_one_gen_batch()["raw_prompt"]
+    ]
     counts = count_passes(rows, step=1)
     assert asked == choose_problems(names, counts, number=size, seed=0, step=2)
 
@@ -321,25 +374,55 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
     [
         (["+microcoder.rho=0.1"], "microcoder.rho: unknown key"),
         (["algorithm.use_kl_in_reward=true"], "use actor_rollout_ref.actor.use_kl_loss=True"),
-        (["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"], "agent_loop_manager_class out"),
-        (["+microcoder.mismatch={}", "algorithm.rollout_correction.rollout_is=token"], "correct one thing twice"),
+        (
+            ["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=mine.Manager"],
+            "agent_loop_manager_class out",
+        ),
+        (
+            ["+microcoder.mismatch={}", "algorithm.rollout_correction.rollout_is=token"],
+            "correct one thing twice",
+        ),
         (["algorithm.adv_estimator=microcoder_gppo"], "use microcoder_grpo, microcoder_dr_grpo"),
-        (["algorithm.norm_adv_by_std_in_grpo=false"], "use algorithm.adv_estimator=microcoder_dr_grpo"),
+        (
+            ["algorithm.norm_adv_by_std_in_grpo=false"],
+            "use algorithm.adv_estimator=microcoder_dr_grpo",
+        ),
         (
             ["+microcoder.mismatch={}", f"{ROLLOUT}.calculate_log_probs=false"],
             r"add actor_rollout_ref\.rollout\.calculate_log_probs=True",
         ),
-        ([AHEAD, *CORRECTED[:1]], "learns from responses of older weights, and nothing corrects for that; add"),
-        ([AHEAD, *CORRECTED, "+microcoder.seeded_sampling=true"], "goes on with the random numbers that it began with"),
-        ([AHEAD, *CORRECTED, STAGES], "where verl takes log-probs at one temperature; use a constant one"),
         (
-            ["+microcoder.problem_choice=active", "+algorithm.filter_groups={enable:true,metric:score}"],
+            [AHEAD, *CORRECTED[:1]],
+            "learns from responses of older weights, and nothing corrects for that; add",
+        ),
+        (
+            [AHEAD, *CORRECTED, "+microcoder.seeded_sampling=true"],
+            "goes on with the random numbers that it began with",
+        ),
+        (
+            [AHEAD, *CORRECTED, STAGES],
+            "where verl takes log-probs at one temperature; use a constant one",
+        ),
+        (
+            [
+                "+microcoder.problem_choice=active",
+                "+algorithm.filter_groups={enable:true,metric:score}",
+            ],
             "without algorithm.filter_groups",
         ),
-        (["+microcoder.rewards=[{name:fraction}]"], r"fraction looks at every test.*evaluator\.stop=never"),
+        (
+            ["+microcoder.rewards=[{name:fraction}]"],
+            r"fraction looks at every test.*evaluator\.stop=never",
+        ),
         (["+microcoder.max_response_tokens=64"], "use data.max_response_length=64"),
-        (["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"], "use data.max_response_length=99"),
-        (["reward.reward_manager.name=naive"], "use microcoder alone, and bring a reward of your own"),
+        (
+            ["+microcoder.length_stages=[{from_step:9,max_response_tokens:99}]"],
+            "use data.max_response_length=99",
+        ),
+        (
+            ["reward.reward_manager.name=naive"],
+            "use microcoder alone, and bring a reward of your own",
+        ),
         (["reward.reward_model.enable=true"], "use microcoder alone"),
     ],
 )

@@ -53,14 +53,22 @@ def test_a_run_directory_holds_the_whole_story(runs: Runs, tiny_checkpoint: Path
     assert [row["step"] for row in evaluations] == [0, 3]
     assert finished.read_summary() is not None
     assert (finished.root / "report" / "index.html").exists()
-    rollouts = [row for step in (1, 2, 3) for row in comparable_rollouts(finished.rollout_file(step))]
+    rollouts = [
+        row for step in (1, 2, 3) for row in comparable_rollouts(finished.rollout_file(step))
+    ]
     assert len(rollouts) == 3 * 8 * 4
     assert any(row["num_tokens"] > 28 for row in rollouts), "the stage did not reach the sampler"
-    assert all(row["tests"] for row in rollouts if row["program"] is not None and row["verdict"] != "compile_error")
+    assert all(
+        row["tests"]
+        for row in rollouts
+        if row["program"] is not None and row["verdict"] != "compile_error"
+    )
     masked = [row for row in rollouts if row["masked_why"]]
     assert masked, "nothing was masked, so the test shows nothing about masking"
     assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
-    assert any(row["advantage"] for row in rollouts), "nothing was learnt, so the test shows nothing about updates"
+    assert any(row["advantage"] for row in rollouts), (
+        "nothing was learnt, so the test shows nothing about updates"
+    )
     assert largest_difference(weights(finished.model), weights(tiny_checkpoint)) > 1e-4
     assert not list(finished.model.glob("*.pt"))
 
@@ -74,7 +82,10 @@ def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> Non
     rows, log = ahead.read_metrics(), (ahead.logs / "verl.log").read_text(errors="replace")
     assert [row["step"] for row in rows] == [1, 2, 3]
     probe = read_probe(ahead)
-    assert [(point.temperature, point.num_samples) for point in probe.points] == [(0.6, 16), (0.9, 16)]
+    assert [(point.temperature, point.num_samples) for point in probe.points] == [
+        (0.6, 16),
+        (0.9, 16),
+    ]
     assert {row["temperature"] for row in rows} == {probe.choice.temperature}
     rollouts = [row for step in (1, 2, 3) for row in read_rollouts(ahead.rollout_file(step))]
     assert len(rollouts) == 3 * 8 * 4
@@ -82,7 +93,9 @@ def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> Non
     # Another batch is begun than is trained on: verl begins its data anew.
     offered = Counter(row["problem_id"] for row in [*asked, *asked[:8]])
     trained = Counter(row["problem_id"] for row in rollouts)
-    assert all(trained[name] <= 4 * offered[name] for name in trained), "a prompt was trained on twice"
+    assert all(trained[name] <= 4 * offered[name] for name in trained), (
+        "a prompt was trained on twice"
+    )
     assert re.findall(r"Restored (\d+) training prompt groups", log) == ["8"]
     # Some were sampled from older weights than the newest, and each is cut by one of the two limits.
     assert max(row["staleness_mean"] for row in rows) > 0
@@ -101,7 +114,9 @@ def test_the_weights_load_as_an_ordinary_model(runs: Runs, tiny_checkpoint: Path
 
     for run in (runs.resumed, runs.adapted):
         model = AutoModelForCausalLM.from_pretrained(run.model, dtype="auto")
-        ids = PreTrainedTokenizerFast.from_pretrained(run.model)("print", return_tensors="pt")["input_ids"]
+        ids = PreTrainedTokenizerFast.from_pretrained(run.model)("print", return_tensors="pt")[
+            "input_ids"
+        ]
         assert model.dtype is torch.float32
         assert model(input_ids=ids).logits.shape[:2] == ids.shape
     before, after = weights(tiny_checkpoint), weights(runs.adapted.model)
@@ -123,11 +138,17 @@ def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
     shards = runs.adapted.checkpoints / "global_step_2" / "actor"
     assert len(list(shards.glob("model_world_size_2_rank_*.pt"))) == 2
     assert "rollout_corr/" in (runs.adapted.logs / "verl.log").read_text(errors="replace")
-    ours, theirs = (comparable_rollouts(run.rollout_file(1)) for run in (runs.adapted, runs.resumed))
+    ours, theirs = (
+        comparable_rollouts(run.rollout_file(1)) for run in (runs.adapted, runs.resumed)
+    )
     assert [row["problem_id"] for row in ours] == [row["problem_id"] for row in theirs]
-    pairs = [(ours[start : start + 4], theirs[start : start + 4]) for start in range(0, len(ours), 4)]
+    pairs = [
+        (ours[start : start + 4], theirs[start : start + 4]) for start in range(0, len(ours), 4)
+    ]
     sampled = [
-        pair for pair in pairs if [row["completion"] for row in pair[0]] == [row["completion"] for row in pair[1]]
+        pair
+        for pair in pairs
+        if [row["completion"] for row in pair[0]] == [row["completion"] for row in pair[1]]
     ]
     assert len(sampled) > len(pairs) / 2
     assert all(mine == other for mine, other in sampled)
@@ -136,10 +157,16 @@ def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
 @pytest.mark.long
 def test_a_resumed_run_is_bit_identical(runs: Runs, tiny_checkpoint: Path, tmp_path: Path) -> None:
     whole, resumed = train(tiny_checkpoint, RunDirectory(tmp_path / "whole")), runs.resumed
-    assert list(map(without_times, whole.read_metrics())) == list(map(without_times, resumed.read_metrics()))
-    assert list(map(without_times, whole.read_evaluations())) == list(map(without_times, resumed.read_evaluations()))
+    assert list(map(without_times, whole.read_metrics())) == list(
+        map(without_times, resumed.read_metrics())
+    )
+    assert list(map(without_times, whole.read_evaluations())) == list(
+        map(without_times, resumed.read_evaluations())
+    )
     for step in (1, 2, 3):
-        assert comparable_rollouts(whole.rollout_file(step)) == comparable_rollouts(resumed.rollout_file(step))
+        assert comparable_rollouts(whole.rollout_file(step)) == comparable_rollouts(
+            resumed.rollout_file(step)
+        )
     assert largest_difference(weights(whole.model), weights(resumed.model)) == 0
     shutil.rmtree(whole.root)
 
@@ -158,7 +185,9 @@ def test_trl_decides_the_same_and_makes_the_same_update(
     ours, theirs = (run.read_metrics()[0]["optimizer"] for run in (finished, trl))
     assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], abs=1e-5)
     assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-6)
-    before, verls, trls = (weights(run) for run in (tiny_checkpoint, finished.checkpoint(1), trl.checkpoint(1)))
+    before, verls, trls = (
+        weights(run) for run in (tiny_checkpoint, finished.checkpoint(1), trl.checkpoint(1))
+    )
     assert largest_difference(trls, before) > 1e-4, "nothing was updated"
     # Adam's first update is rate * g / (|g| + 1e-8): where a gradient is itself some 1e-8, the last bits of float32,
     # which depend on the processor's kernels, decide about its sign. So no weight differs by more than a tenth of the

@@ -37,7 +37,9 @@ def options_of(**changes: str) -> dict[str, Any]:
 
     recipes = [] if changes.get("rollout.backend") == "vllm" else [ON_CPU]
     overrides = {**RECIPE, "model.path": "tiny", **changes}
-    config = load_config(TrainConfig, recipes, overrides={key: value for key, value in overrides.items() if value})
+    config = load_config(
+        TrainConfig, recipes, overrides={key: value for key, value in overrides.items() if value}
+    )
     return translate(config, RunDirectory(Path("runs/test")), model="/tiny")
 
 
@@ -54,10 +56,14 @@ def check(options: dict[str, Any]) -> Any:
     try:
         composed = compose_verl(as_words(options))
         with redirect_stdout(io.StringIO()):
-            validate_config(composed, use_reference_policy=need_reference_policy(composed), use_critic=False)
+            validate_config(
+                composed, use_reference_policy=need_reference_policy(composed), use_critic=False
+            )
         refuse_idle(composed, read_settings(composed))
     except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:
-        raise ConfigError(f"verl refuses this recipe: {' '.join(str(error).split())[:300]}") from None
+        raise ConfigError(
+            f"verl refuses this recipe: {' '.join(str(error).split())[:300]}"
+        ) from None
     return composed
 
 
@@ -75,7 +81,9 @@ SEPARATE = {
     "optimizer.schedule": "constant_with_warmup",
     "optimizer.warmup_steps": "3",
 }
-CORRECTED = "+microcoder.mismatch={correction:token,mode:truncate,threshold:2.0,lower_threshold:0.0}"
+CORRECTED = (
+    "+microcoder.mismatch={correction:token,mode:truncate,threshold:2.0,lower_threshold:0.0}"
+)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +152,11 @@ def test_what_a_recipe_becomes(changes: dict[str, str], words: str) -> None:
     assert set(words.split()) - set(as_words(options)) == set()
     check(options)
     on_gpus = changes.get("rollout.backend") == "vllm"
-    assert ("+microcoder.seeded_sampling" in options) == ("trainer.n_gpus_per_node" in options) == (not on_gpus)
+    assert (
+        ("+microcoder.seeded_sampling" in options)
+        == ("trainer.n_gpus_per_node" in options)
+        == (not on_gpus)
+    )
 
 
 def test_verls_cosine_is_transformers_cosine() -> None:
@@ -165,15 +177,30 @@ def test_verls_cosine_is_transformers_cosine() -> None:
     [
         ({"verl.data.train_batch_size": "4"}, "is decided by the recipe"),
         ({"verl.actor_rollout_ref.rollout.temperature": "0.5"}, "is decided by the recipe"),
-        ({"verl.algorithm.norm_adv_by_std_in_grpo": "false"}, "would change nothing; use algorithm.advantage"),
-        ({"verl.reward.custom_reward_function.path": "mine.py"}, r"would change nothing; use \[\[rewards\]\]"),
-        ({"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"}, "Could not override .*clip_ratio_hihg"),
-        ({"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT}, "cannot follow rollout.length_stages"),
+        (
+            {"verl.algorithm.norm_adv_by_std_in_grpo": "false"},
+            "would change nothing; use algorithm.advantage",
+        ),
+        (
+            {"verl.reward.custom_reward_function.path": "mine.py"},
+            r"would change nothing; use \[\[rewards\]\]",
+        ),
+        (
+            {"verl.actor_rollout_ref.actor.clip_ratio_hihg": "0.3"},
+            "Could not override .*clip_ratio_hihg",
+        ),
+        (
+            {"algorithm.advantage": "dr_grpo", **OF_THE_GRADIENT},
+            "cannot follow rollout.length_stages",
+        ),
         ({"verl.model_engine": "megatron"}, "asks for megatron, .* a verl command of your own"),
         ({"verl.actor_rollout_ref.actor.strategy": "megatron"}, "a verl command of your own"),
         ({"verl.actor_rollout_ref.actor.loss_agg_mode": "sum"}, "is decided by the recipe"),
         ({"model.revision": "main"}, "hf download MODEL"),
-        ({"verl.trainer.v1.trainer_mode": "sync"}, "would train without our decisions; use one of microcoder, "),
+        (
+            {"verl.trainer.v1.trainer_mode": "sync"},
+            "would train without our decisions; use one of microcoder, ",
+        ),
         (
             {"verl.trainer.v1.trainer_mode": "microcoder_colocate_async"},
             "where verl takes log-probs at one temperature",
@@ -240,7 +267,12 @@ def changes_of(table: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("backend", ["vllm", "transformers"])
 def test_every_key_of_the_recipe_acts_or_is_refused(backend: str) -> None:
     """Change each key: the command changes, or the error says why it cannot."""
-    base = {"model.lora.rank": "8", "algorithm.kl_coefficient": "0.1", "rollout.backend": backend, **ONE_LENGTH}
+    base = {
+        "model.lora.rank": "8",
+        "algorithm.kl_coefficient": "0.1",
+        "rollout.backend": backend,
+        **ONE_LENGTH,
+    }
     config = load_config(TrainConfig, overrides={**RECIPE, "model.path": "tiny", **base})
     usual, silent, changed = options_of(**base), [], 0
     for key, other in changes_of(config):
@@ -274,12 +306,16 @@ def test_every_key_of_verl_acts_or_is_refused() -> None:
             continue
         other = not value if isinstance(value, bool) else value * 2 + 1
         try:
-            translate(config.model_copy(update={"verl": {"trainer.device": "cpu", key: other}}), run)
+            translate(
+                config.model_copy(update={"verl": {"trainer.device": "cpu", key: other}}), run
+            )
         except ConfigError as error:
             refused[key] = str(error)
         else:
             accepted[key] = other
-    options = translate(config.model_copy(update={"verl": {"trainer.device": "cpu", **accepted}}), run)
+    options = translate(
+        config.model_copy(update={"verl": {"trainer.device": "cpu", **accepted}}), run
+    )
     composed = compose_verl(as_words(options))
     assert {key: OmegaConf.select(composed, key) for key in accepted} == accepted
     assert all(key in message for key, message in refused.items())

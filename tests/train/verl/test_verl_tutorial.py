@@ -40,7 +40,9 @@ def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) ->
         folder,
         environment={
             **environment,
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PYTHONPATH": os.pathsep.join(
+                [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
         },
         more={"main_ppo": STOCK + shlex.join(on_cpu)},
     )

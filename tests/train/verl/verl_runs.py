@@ -26,7 +26,9 @@ ON_CPU = Path(__file__).parents[3] / "examples" / "cluster" / "micro_on_cpu.toml
 
 # Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
 # verl needs, since this very folder answers to the name verl.
-needs_verl = pytest.mark.skipif(find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl")
+needs_verl = pytest.mark.skipif(
+    find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl"
+)
 
 RECIPE = {
     **SMALL,
@@ -92,15 +94,25 @@ def compose_verl(words: Sequence[str]) -> Any:
         return compose(config_name="ppo_trainer", overrides=list(words))
 
 
-def start(checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str) -> subprocess.Popen[str]:
+def start(
+    checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str
+) -> subprocess.Popen[str]:
     """Start a training: verl changes the process it is loaded in; "" drops a key."""
     recipe = {**RECIPE, **ONE_UPDATE, "model.path": str(checkpoint), **changes}
     # A cluster of its own, whatever else runs on this machine.
-    own = {"PYTHONPATH": str(Path(__file__).parent), "RAY_ADDRESS": "local", "PAUSED_STEP": paused_step}
-    return start_training({key: value for key, value in recipe.items() if value}, run.root, config=ON_CPU, **own)
+    own = {
+        "PYTHONPATH": str(Path(__file__).parent),
+        "RAY_ADDRESS": "local",
+        "PAUSED_STEP": paused_step,
+    }
+    return start_training(
+        {key: value for key, value in recipe.items() if value}, run.root, config=ON_CPU, **own
+    )
 
 
-def train(checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str) -> RunDirectory:
+def train(
+    checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str
+) -> RunDirectory:
     """Train to the end."""
     finish(start(checkpoint, run, paused_step, **changes), run.root)
     return run
@@ -117,7 +129,9 @@ class Runs:
     """Sampled ahead of its updates; killed and started again, too."""
 
 
-def kill_and_resume(checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str) -> None:
+def kill_and_resume(
+    checkpoint: Path, run: RunDirectory, paused_step: str = "", **changes: str
+) -> None:
     """Kill a training once its first step is saved, and train to the end."""
     first = start(checkpoint, run, paused_step, **changes)
     while run.latest_checkpoint_step() != 1:

@@ -26,7 +26,9 @@ def test_a_run_follows_its_stages_and_records_the_mismatch(finished: RunDirector
     metrics = finished.read_metrics()
     assert [row["temperature"] for row in metrics] == [0.8, 0.8, 1.2, 1.2]
     assert [row["max_response_tokens"] for row in metrics] == [24, 24, 28, 28]
-    rollouts = [read_rollouts(finished.rollout_file(step), columns=["num_tokens"]) for step in (1, 2, 3, 4)]
+    rollouts = [
+        read_rollouts(finished.rollout_file(step), columns=["num_tokens"]) for step in (1, 2, 3, 4)
+    ]
     assert [max(row["num_tokens"] for row in rows) for rows in rollouts] == [24, 24, 28, 28]
     assert all(row["optimizer"]["grad_norm"] > 0 for row in metrics)
     for row in metrics:
@@ -55,4 +57,6 @@ def test_a_killed_run_resumes_to_the_same_weights(
     assert [r["completion"] for r in read_rollouts(run.rollout_file(4))] == [
         r["completion"] for r in read_rollouts(finished.rollout_file(4))
     ]
-    assert [row["solved"] for row in run.read_evaluations()] == [row["solved"] for row in finished.read_evaluations()]
+    assert [row["solved"] for row in run.read_evaluations()] == [
+        row["solved"] for row in finished.read_evaluations()
+    ]

@@ -20,12 +20,16 @@ pytestmark = [needs_vllm, pytest.mark.slow]
 
 
 def build(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCoderTrainer:
-    config = load_config(TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes})
+    config = load_config(
+        TrainConfig, overrides={**RECIPE, "model.path": str(checkpoint), **changes}
+    )
     return build_trainer(config, run, judge)
 
 
 @pytest.fixture(scope="module")
-def trainer(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> MicroCoderTrainer:
+def trainer(
+    tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, judge: Judge
+) -> MicroCoderTrainer:
     """One for all tests of this file: vLLM takes long to load."""
     return build(tiny_checkpoint, tmp_path_factory.mktemp("trainer"), judge)
 
@@ -48,7 +52,9 @@ def logits_of(trainer: MicroCoderTrainer, ids: list[int]) -> torch.Tensor:
 
 def assert_sampled_by(trainer: MicroCoderTrainer, sampled: tuple[Any, Any, Any]) -> None:
     for prompt, response, logps in zip(*sampled, strict=True):
-        shares = torch.log_softmax(logits_of(trainer, [*prompt, *response])[len(prompt) - 1 : -1], -1)
+        shares = torch.log_softmax(
+            logits_of(trainer, [*prompt, *response])[len(prompt) - 1 : -1], -1
+        )
         expected = shares.gather(-1, torch.tensor(response)[:, None])[:, 0]
         torch.testing.assert_close(torch.tensor(logps).double(), expected, atol=2e-4, rtol=0)
 
@@ -59,7 +65,9 @@ def test_it_samples_with_the_weights_of_the_update_before(trainer: MicroCoderTra
         before = sample(trainer)
         with torch.no_grad():
             for weight in trainer.model.parameters():  # type: ignore[union-attr]
-                weight.add_(0.05 * weight.std() * torch.randn_like(weight) if weight.numel() > 1 else 0)
+                weight.add_(
+                    0.05 * weight.std() * torch.randn_like(weight) if weight.numel() > 1 else 0
+                )
         with pytest.raises(AssertionError):
             assert_sampled_by(trainer, before)
         trainer.state.global_step += 1
@@ -92,22 +100,31 @@ def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer
     output = trainer._generate_and_score_completions(rows_of(trainer))
     scored = samples_of(trainer)
     masks = output["completion_mask"].bool()
-    ids = [tuple(row[mask].tolist()) for row, mask in zip(output["completion_ids"], masks, strict=True)]
+    ids = [
+        tuple(row[mask].tolist()) for row, mask in zip(output["completion_ids"], masks, strict=True)
+    ]
     assert ids == [sample.rollout.token_ids for sample in scored]
     ends = set(trainer.eos_token_ids)
-    assert [sample.rollout.is_truncated for sample in scored] == [row[-1] not in ends for row in ids]
+    assert [sample.rollout.is_truncated for sample in scored] == [
+        row[-1] not in ends for row in ids
+    ]
     assert {sample.rollout.is_truncated for sample in scored} == {True, False}
     assert output["advantages"].tolist() == pytest.approx([sample.advantage for sample in scored])
     # float32 on both sides: next to no mismatch, and every token's loss counts once.
     assert all(sample.mismatch and sample.mismatch.logp_difference < 1e-4 for sample in scored)
     torch.testing.assert_close(
-        output["importance_sampling_ratio"][masks].cpu(), torch.ones(int(masks.sum())), atol=1e-3, rtol=0
+        output["importance_sampling_ratio"][masks].cpu(),
+        torch.ones(int(masks.sum())),
+        atol=1e-3,
+        rtol=0,
     )
 
 
 def test_held_out_samples_have_random_numbers_of_their_own(trainer: MicroCoderTrainer) -> None:
     def held_out(seed: int) -> list[Any]:
-        groups = trainer._sample_apart(trainer.heldout_tasks, num_samples=2, temperature=1.0, limit=24, seed=seed)
+        groups = trainer._sample_apart(
+            trainer.heldout_tasks, num_samples=2, temperature=1.0, limit=24, seed=seed
+        )
         return [s.rollout.token_ids for group in groups for s in group]
 
     first = held_out(7)
@@ -139,7 +156,12 @@ NUM_DRAWS = 4096
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 @pytest.mark.parametrize("backend", ["vllm", "transformers"])
 def test_both_samplers_draw_from_the_trainers_distribution(
-    trainer: MicroCoderTrainer, tiny_checkpoint: Path, tmp_path: Path, judge: Judge, backend: str, temperature: float
+    trainer: MicroCoderTrainer,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
+    backend: str,
+    temperature: float,
 ) -> None:
     """First tokens of one prompt by a chi-square; the seeds are fixed, so that it passes always or never."""
     sampler = trainer
@@ -158,11 +180,15 @@ def test_both_samplers_draw_from_the_trainers_distribution(
     start_sampler(sampler)
     with apart(sampler, seed=11):
         drawn, _ = sampler._generate_single_turn([prompt] * NUM_DRAWS, images, fields, 4)
-    counts = torch.bincount(torch.tensor([first for (first,) in drawn]), minlength=len(expected)).double()
+    counts = torch.bincount(
+        torch.tensor([first for (first,) in drawn]), minlength=len(expected)
+    ).double()
     due = NUM_DRAWS * expected
     # The rarest with five draws due goes with all that are rarer, so that five are due together, however few are rarer.
     is_own = due > due[due >= 5].min()
-    seen, due = (torch.cat([values[is_own], values[~is_own].sum()[None]]) for values in (counts, due))
+    seen, due = (
+        torch.cat([values[is_own], values[~is_own].sum()[None]]) for values in (counts, due)
+    )
     assert len(seen) > 5, "nearly one token alone is ever drawn, so the test shows little"
     assert due.min() >= 5
     assert chisquare(seen.numpy(), due.numpy()).pvalue > 1e-3

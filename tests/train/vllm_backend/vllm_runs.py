@@ -5,7 +5,9 @@ from importlib.util import find_spec
 import pytest
 from small_runs import SMALL
 
-needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed; type: make test-vllm")
+needs_vllm = pytest.mark.skipif(
+    find_spec("vllm") is None, reason="vLLM is not installed; type: make test-vllm"
+)
 
 ON_CPU = {"TORCH_COMPILE_DISABLE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 """Compiled, vLLM would take minutes to load and sample no faster; without a limit (GiB) it takes most of the memory."""

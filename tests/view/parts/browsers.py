@@ -9,7 +9,9 @@ from typing import Any
 
 from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 AXE = Path(__file__).parents[3] / "node_modules" / "axe-core" / "axe.min.js"
 """There after `npm install --no-save axe-core`; without it pages are not asked for what readers of screens meet."""
 
@@ -62,7 +64,9 @@ class Browser:
 
     def texts(self, selector: str) -> list[str]:
         """Return the texts of all elements of a kind."""
-        return self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
+        return self.run(
+            f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)"
+        )
 
     def look(self, *, width: int, height: int = 900, theme: str = "light") -> None:
         """Set the window and the colours that the reader prefers."""
@@ -85,6 +89,10 @@ def axe_violations(browser: Browser) -> list[str]:
     if not AXE.exists():
         return []
     browser.page.evaluate(AXE.read_text(encoding="utf-8"))
-    options = "{preload: false, resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
+    options = (
+        "{preload: false, resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
+    )
     one = "({id, nodes}) => `${id}: ${nodes.map(({html}) => html.slice(0, 150)).join(' ')}`"
-    return browser.run(f"axe.run(document, {options}).then(({{violations}}) => violations.map({one}))")
+    return browser.run(
+        f"axe.run(document, {options}).then(({{violations}}) => violations.map({one}))"
+    )

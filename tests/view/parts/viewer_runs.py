@@ -24,8 +24,22 @@ _ABC: Row = {"step": 1, "problem_id": "abc/1", "reward": 1.0}
 LIGHT_ROWS: list[Row] = [
     {**_ABC, "row": 0, "verdict": "accepted", "num_tokens": 10, "advantage": 0.5},
     {**_ABC, "row": 1, "verdict": "wrong_answer", "num_tokens": 30, "advantage": -0.5},
-    {"step": 1, "row": 2, "problem_id": "abd/2", "verdict": "no_code", "is_truncated": True, "masked_why": "truncated"},
-    {"step": 0, "row": 0, "problem_id": "ABD/3", "verdict": "accepted", "num_tokens": 20, "split": "heldout"},
+    {
+        "step": 1,
+        "row": 2,
+        "problem_id": "abd/2",
+        "verdict": "no_code",
+        "is_truncated": True,
+        "masked_why": "truncated",
+    },
+    {
+        "step": 0,
+        "row": 0,
+        "problem_id": "ABD/3",
+        "verdict": "accepted",
+        "num_tokens": 20,
+        "split": "heldout",
+    },
     {"step": 12, "row": 0, "problem_id": "abc/1", "verdict": "sandbox_fault", "tier": "hard"},
 ]
 """Light values of five rollouts, as a source puts them into an index."""
@@ -63,7 +77,9 @@ def write_problems(path: Path) -> Path:
     tests = [{"input": f"{number} 1\n", "output": "3\n"} for number in range(3)]
     ids = [f"{split}/{number:03d}" for split in ("train", "heldout") for number in range(6)]
     statement = "Add the numbers of {}."
-    return write_lines(path, ({"id": name, "statement": statement.format(name), "tests": tests} for name in ids))
+    return write_lines(
+        path, ({"id": name, "statement": statement.format(name), "tests": tests} for name in ids)
+    )
 
 
 def write_training(root: Path, **options: Any) -> Path:
@@ -77,7 +93,9 @@ def edit_rollouts(run: Path, step: int, change: Callable[[Row], Row]) -> None:
 
 
 def make_hostile(row: Row) -> Row:
-    tests = [{**test, "detail": HOSTILE, "output": HOSTILE, "method": HOSTILE} for test in row["tests"]]
+    tests = [
+        {**test, "detail": HOSTILE, "output": HOSTILE, "method": HOSTILE} for test in row["tests"]
+    ]
     texts = ("prompt", "completion", "program", "problem_id", "tier", "masked_why", "extraction")
     return {**row, **dict.fromkeys(texts, HOSTILE), "tests": tests}
 
@@ -85,10 +103,16 @@ def make_hostile(row: Row) -> Row:
 def write_evaluation(root: Path, *, num_judged: int = 4) -> Path:
     root.mkdir(parents=True)
     benchmark = {"kind": "problems", "path": "nowhere.jsonl"}
-    manifest = {"format": 1, "kind": "evaluation", "name": root.name, "config": {"benchmark": benchmark}}
+    manifest = {
+        "format": 1,
+        "kind": "evaluation",
+        "name": root.name,
+        "config": {"benchmark": benchmark},
+    }
     (root / "manifest.json").write_text(json.dumps(manifest))
     questions = [
-        {"problem_id": f"train/{n:03d}", "title": f"T{n}", "platform": "x", "difficulty": "easy"} for n in (0, 1)
+        {"problem_id": f"train/{n:03d}", "title": f"T{n}", "platform": "x", "difficulty": "easy"}
+        for n in (0, 1)
     ]
     write_lines(root / "questions.jsonl", questions)
     keys = [(f"train/{n:03d}", index) for n in (0, 1) for index in (0, 1)]
@@ -99,10 +123,21 @@ def write_evaluation(root: Path, *, num_judged: int = 4) -> Path:
         for name, index in keys
     ]
     write_lines(root / "samples.jsonl", samples)
-    verdicts = [verdict(index) | {"problem_id": name, "sample_index": index} for name, index in keys[:num_judged]]
+    verdicts = [
+        verdict(index) | {"problem_id": name, "sample_index": index}
+        for name, index in keys[:num_judged]
+    ]
     write_lines(root / "verdicts.jsonl", verdicts)
     if num_judged == len(keys):
-        cell = {"platform": "x", "difficulty": "easy", "k": 1, "value": 0.5, "low": 0.1, "high": 0.9, "num_problems": 2}
+        cell = {
+            "platform": "x",
+            "difficulty": "easy",
+            "k": 1,
+            "value": 0.5,
+            "low": 0.1,
+            "high": 0.9,
+            "num_problems": 2,
+        }
         results = {"cells": [cell], "outcomes": {"accepted": 2, "wrong_answer": 2}}
         (root / "results.json").write_text(json.dumps(results))
     return root
@@ -112,9 +147,25 @@ def verdict(index: int) -> Row:
     measured = {"cpu_seconds": 0.01, "wall_seconds": 0.02, "memory_mib": 9.0}
     passed = {"verdict": "accepted", **measured, "method": "exact", "detail": ""}
     if index == 0:
-        return {"verdict": "accepted", "tests_passed": 2, "tests_total": 2, "tests": [passed, passed]}
-    failed = {"verdict": "wrong_answer", **measured, "method": "", "detail": "got 1", "output": "1\n"}
-    return {"verdict": "wrong_answer", "tests_passed": 1, "tests_total": 2, "tests": [passed, failed]}
+        return {
+            "verdict": "accepted",
+            "tests_passed": 2,
+            "tests_total": 2,
+            "tests": [passed, passed],
+        }
+    failed = {
+        "verdict": "wrong_answer",
+        **measured,
+        "method": "",
+        "detail": "got 1",
+        "output": "1\n",
+    }
+    return {
+        "verdict": "wrong_answer",
+        "tests_passed": 1,
+        "tests_total": 2,
+        "tests": [passed, failed],
+    }
 
 
 def write_verdicts(path: Path) -> Path:
@@ -122,7 +173,9 @@ def write_verdicts(path: Path) -> Path:
     tests = [{"input": "1\n", "output": "1\n"}, {"input": "2\n", "output": "2\n"}]
     submissions = [{"id": f"s{n}", "code": f"print({n})\n", "tests": tests} for n in range(3)]
     write_lines(path.with_name("submissions.jsonl"), submissions)
-    return write_lines(path, ({"id": f"s{n}", **verdict(n % 2), "isolation": "full"} for n in range(3)))
+    return write_lines(
+        path, ({"id": f"s{n}", **verdict(n % 2), "isolation": "full"} for n in range(3))
+    )
 
 
 def write_corpus(root: Path) -> None:
@@ -131,5 +184,11 @@ def write_corpus(root: Path) -> None:
         {"id": "a/1", "dataset": "d", "statement": "Add.", "statement_found": "<p>Add.</p>"}
         | {"tests": [{"input": "1 2", "output": "3"}]}
     )
-    write_tables(root, [kept], [Rejection(id="b/2", dataset="d", stage="collect", reason="no_tests", raw="{}")])
-    (root / "manifest.json").write_text(json.dumps({"name": "small", "key": "k", "num_problems": 1}))
+    write_tables(
+        root,
+        [kept],
+        [Rejection(id="b/2", dataset="d", stage="collect", reason="no_tests", raw="{}")],
+    )
+    (root / "manifest.json").write_text(
+        json.dumps({"name": "small", "key": "k", "num_problems": 1})
+    )

@@ -35,7 +35,14 @@ from microcoder.data.clean.sections import split
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.row import read_literal
-from microcoder.data.inputs.layouts import Layout, Read, Values, read_calls, read_texts, split_repeated
+from microcoder.data.inputs.layouts import (
+    Layout,
+    Read,
+    Values,
+    read_calls,
+    read_texts,
+    split_repeated,
+)
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
@@ -77,37 +84,63 @@ def find_forms(candidate: Candidate) -> list[Form]:
     pairs = _examples_of(candidate, is_call=bool(entry))
     if not pairs:
         return []
-    programs = (one.code for one in candidate.solutions if one.known == "accepted" and one.language == "python")
+    programs = (
+        one.code
+        for one in candidate.solutions
+        if one.known == "accepted" and one.language == "python"
+    )
     program = next(programs, "")
     inputs, outputs = [given for given, _ in pairs], [output for _, output in pairs]
-    if entry and candidate.call is not None and any(kind != "json" for kind in candidate.call.parameters):
+    if (
+        entry
+        and candidate.call is not None
+        and any(kind != "json" for kind in candidate.call.parameters)
+    ):
         return []
     found: list[tuple[Read, Sequence[str]]] = []
     if entry:
         found += [(read, outputs) for read in read_calls(inputs)]
     else:
         cases, said = split_repeated(inputs, outputs) or ([], [])
-        of_cases = [replace(read, layout=Layout(read.layout.items, is_repeated=True)) for read in read_texts(cases)[:2]]
-        found += [*((read, said) for read in of_cases), *((read, outputs) for read in read_texts(inputs))]
+        of_cases = [
+            replace(read, layout=Layout(read.layout.items, is_repeated=True))
+            for read in read_texts(cases)[:2]
+        ]
+        found += [
+            *((read, said) for read in of_cases),
+            *((read, outputs) for read in read_texts(inputs)),
+        ]
     tokens = tokens_of_json if entry else tokens_of_text
-    forms = [_form(candidate, read, list(map(tokens, said)), program, entry) for read, said in found]
+    forms = [
+        _form(candidate, read, list(map(tokens, said)), program, entry) for read, said in found
+    ]
     # None that takes a number for the length of a list whose items have no known kind.
-    return [form for form in forms if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)]
+    return [
+        form
+        for form in forms
+        if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)
+    ]
 
 
-def _form(candidate: Candidate, read: Read, expected: Sequence[Tokens], program: str, entry: str) -> Form:
+def _form(
+    candidate: Candidate, read: Read, expected: Sequence[Tokens], program: str, entry: str
+) -> Form:
     cases: dict[str, ValueCase] = {}
     for values, said in zip(read.values, expected, strict=True):
         cases.setdefault(json.dumps(values), ValueCase(values, said))
     kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
-    return Form(candidate.id, kinds, tuple(cases.values())[:_MOST_CASES], read.layout, program, entry)
+    return Form(
+        candidate.id, kinds, tuple(cases.values())[:_MOST_CASES], read.layout, program, entry
+    )
 
 
 def _entry_of(candidate: Candidate) -> str:
     if candidate.fn_name:
         return candidate.fn_name.rpartition(".")[2]
     # LiveCodeBench's published results name the function in the starter code alone.
-    names = [name for name in _METHOD.findall(candidate.starter_code or "") if not name.startswith("__")]
+    names = [
+        name for name in _METHOD.findall(candidate.starter_code or "") if not name.startswith("__")
+    ]
     return names[0] if names else ""
 
 
@@ -136,7 +169,9 @@ def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
         try:
             node = parse_source(call.strip(), mode="eval").body
             if isinstance(node, ast.Call) and not node.keywords:
-                arguments = json.loads(json.dumps([ast.literal_eval(argument) for argument in node.args]))
+                arguments = json.loads(
+                    json.dumps([ast.literal_eval(argument) for argument in node.args])
+                )
                 found.append((arguments, json.dumps(evaluate_literal(shown.strip()))))
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
@@ -231,7 +266,11 @@ def find_behaviour(candidate: Candidate, index: BehaviourIndex, judge: Judge) ->
     if not pairs:
         return []
     trials = [_Trial(pair, chance) for pair, chance in _close(pairs, judge)]
-    for phase in (partial(_try_cases, is_there=True), partial(_try_cases, is_there=False), _try_varied):
+    for phase in (
+        partial(_try_cases, is_there=True),
+        partial(_try_cases, is_there=False),
+        _try_varied,
+    ):
         trials = phase(trials, judge)
     best: dict[str, Hit] = {}
     hits = filter(None, (trial.hit() for trial in trials))
@@ -274,10 +313,16 @@ class _Trial:
 def _pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
     pairs = []
     for own in find_forms(candidate)[:_MOST_FORMS]:
-        numbers = dict.fromkeys(number for key in sorted(_keys(own.kinds)) for number in index.by_kinds.get(key, ()))
+        numbers = dict.fromkeys(
+            number for key in sorted(_keys(own.kinds)) for number in index.by_kinds.get(key, ())
+        )
         for other in (index.forms[number] for number in numbers):
             if other.program or own.program:
-                orders = (o for o in permutations(range(len(own.kinds))) if _fits(own.kinds, other.kinds, o))
+                orders = (
+                    o
+                    for o in permutations(range(len(own.kinds)))
+                    if _fits(own.kinds, other.kinds, o)
+                )
                 pairs += [_Pair(own, other, order) for order in islice(orders, _MOST_ORDERS)]
     return pairs
 
@@ -295,14 +340,20 @@ def _close(pairs: Sequence[_Pair], judge: Judge) -> list[tuple[_Pair, float]]:
     agreeing: set[tuple[str, str]] = set()
     for is_there in (True, False):
         some = [pair for pair in pairs if bool(pair.other.program) is is_there]
-        for pair, (cases, outputs) in zip(some, _run(some, judge, is_there=is_there, most=_FEW), strict=True):
+        for pair, (cases, outputs) in zip(
+            some, _run(some, judge, is_there=is_there, most=_FEW), strict=True
+        ):
             agreement = _agree(cases, outputs, is_there=is_there)
             if agreement.share == 1:
                 found.append((agreement.bits, pair))
                 if is_there and agreement.how == "same":
                     agreeing.add((repr(pair.own.layout), pair.other.id))
     num_programs = len({pair.other.id for pair in pairs if pair.other.program})
-    chance = max(0, len({name for _, name in agreeing}) - 2) / num_programs if num_programs >= _ENOUGH_PROGRAMS else 0.0
+    chance = (
+        max(0, len({name for _, name in agreeing}) - 2) / num_programs
+        if num_programs >= _ENOUGH_PROGRAMS
+        else 0.0
+    )
     found.sort(key=lambda item: -item[0])
     # Counted form by form: where an input is misread as many cases of one value each, dozens of programs that give back
     # what they get are close, and would leave no place for the form that is right.
@@ -323,19 +374,30 @@ def _run(
     seen = pairs if is_there else [pair.turned for pair in pairs]
     cases_of = [pair.own.cases[:most] for pair in seen]
     asked = [
-        ProgramRun(form.program, form.entry, tuple(pair.there(case.values) for case in cases) if form.program else ())
+        ProgramRun(
+            form.program,
+            form.entry,
+            tuple(pair.there(case.values) for case in cases) if form.program else (),
+        )
         for pair, cases, form in zip(seen, cases_of, (pair.other for pair in seen), strict=True)
     ]
     return zip(cases_of, run_programs(asked, judge), strict=True)
 
 
 def _agree(
-    cases: Sequence[ValueCase], outputs: Outputs, *, is_there: bool, chance: float = 0.0, how: str = ""
+    cases: Sequence[ValueCase],
+    outputs: Outputs,
+    *,
+    is_there: bool,
+    chance: float = 0.0,
+    how: str = "",
 ) -> Agreement:
     """Compare the expected outputs of cases with a program's; None, no output, agrees with nothing."""
     expected = [case.expected for case in cases]
     # The problem's own side first, so that a freedom is the same one in both directions.
-    return compare(*((expected, outputs) if is_there else (outputs, expected)), chance=chance, how=how)
+    return compare(
+        *((expected, outputs) if is_there else (outputs, expected)), chance=chance, how=how
+    )
 
 
 def _try_cases(trials: Sequence[_Trial], judge: Judge, *, is_there: bool) -> list[_Trial]:
@@ -350,7 +412,10 @@ def _try_cases(trials: Sequence[_Trial], judge: Judge, *, is_there: bool) -> lis
             if found.share < least:
                 continue
             who, where = ("its program", "here") if is_there else ("the program here", "there")
-            trial.add(found, f"{who} gives {sum(found.agreed)} of {len(cases)} answers {where} ({found.how})")
+            trial.add(
+                found,
+                f"{who} gives {sum(found.agreed)} of {len(cases)} answers {where} ({found.how})",
+            )
         left.append(trial)
     return left
 
@@ -361,20 +426,32 @@ def _try_varied(trials: Sequence[_Trial], judge: Judge) -> list[_Trial]:
     for trial in trials:
         pair = trial.pair
         back = pair.turned.arrange
-        known = [case.values for case in pair.own.cases] + [back(case.values) for case in pair.other.cases]
+        known = [case.values for case in pair.own.cases] + [
+            back(case.values) for case in pair.other.cases
+        ]
         has_both = bool(pair.own.program and pair.other.program)
         num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
         inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
-        asked.append(ProgramRun(pair.own.program, pair.own.entry, tuple(map(pair.own.layout.render, inputs))))
-        asked.append(ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs))))
+        asked.append(
+            ProgramRun(pair.own.program, pair.own.entry, tuple(map(pair.own.layout.render, inputs)))
+        )
+        asked.append(
+            ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs)))
+        )
     given = run_programs(asked, judge)
     left = []
     for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
-        both = [(one, other) for one, other in zip(ours, theirs, strict=True) if one is not None and other is not None]
+        both = [
+            (one, other)
+            for one, other in zip(ours, theirs, strict=True)
+            if one is not None and other is not None
+        ]
         if both:
             found = compare(*map(list, zip(*both, strict=True)), how=trial.how)
             if found.share < max(_VARIED_SHARE, _LABELS_SHARE if trial.has_labels else 0.0):
                 continue
-            trial.add(found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs")
+            trial.add(
+                found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs"
+            )
         left.append(trial)
     return left

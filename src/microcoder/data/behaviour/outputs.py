@@ -56,7 +56,9 @@ def _ask(left: dict[str, ProgramRun], judge: Judge) -> Iterable[tuple[str, list[
         sizes = accumulate(len(run.inputs) for _, run in waiting)
         batch = waiting[: max(1, sum(1 for _ in takewhile(lambda size: size <= _MOST_RUNS, sizes)))]
         said = _process([run for _, run in batch], judge)
-        whole = [len(of_run) == len(run.inputs) for of_run, (_, run) in zip(said, batch, strict=True)]
+        whole = [
+            len(of_run) == len(run.inputs) for of_run, (_, run) in zip(said, batch, strict=True)
+        ]
         num_whole = whole.index(False) if False in whole else len(whole)
         yield from ((key, said[number]) for number, (key, _) in enumerate(batch[:num_whole]))
         waiting = waiting[num_whole:]
@@ -143,7 +145,11 @@ def _kind(value: Any) -> str:
         return "s"
     if not isinstance(value, list):
         return "x"
-    return {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}.get(kind_of(value), "x") if value else "E"
+    return (
+        {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}.get(kind_of(value), "x")
+        if value
+        else "E"
+    )
 
 
 def tokens_of_value(value: Any) -> Tokens:
@@ -228,7 +234,9 @@ def compare(one: Outputs, other: Outputs, *, chance: float = 0.0, how: str = "")
     ways += [] if all(same) else [("with other words", *_relabel(one, other))]
     found = []
     for name, agreed, tells in ways:
-        counted = [odd for odd, is_same, says in zip(odds, agreed, tells, strict=True) if is_same and says]
+        counted = [
+            odd for odd, is_same, says in zip(odds, agreed, tells, strict=True) if is_same and says
+        ]
         bits = sum(-math.log2(min(odd, 0.99)) for odd in counted)
         cost = 0.0 if name in ("same", how) else _RELABEL_COST
         found.append(Agreement(tuple(agreed), bits - cost, name))
@@ -257,7 +265,9 @@ def _relabel(one: Outputs, other: Outputs) -> tuple[list[bool], list[bool]]:
         is_new = is_label and a not in there and b not in back
         if is_new:
             there[a], back[b] = b, a
-        agreed.append(there[a] == b if is_label and a in there else a == b is not None and not is_label)
+        agreed.append(
+            there[a] == b if is_label and a in there else a == b is not None and not is_label
+        )
         tells.append(not is_new)
     return agreed, tells
 
@@ -268,4 +278,6 @@ def are_labels(outputs: Sequence[Tokens]) -> bool:
 
 
 def _is_label(output: Tokens) -> bool:
-    return output in _NOTHING or (len(output) <= 3 and not any(any(map(str.isdigit, token)) for token in output))
+    return output in _NOTHING or (
+        len(output) <= 3 and not any(any(map(str.isdigit, token)) for token in output)
+    )

@@ -92,7 +92,9 @@ class Benchmark(Config):
                 on_broken(str(error))
                 continue
             if question.id in questions:
-                raise DataError(f"{row.where}: the id {question.id!r} was used before; each may appear once")
+                raise DataError(
+                    f"{row.where}: the id {question.id!r} was used before; each may appear once"
+                )
             questions[question.id] = question
         if not questions:
             selected = f"none of the {num_rows} problems is selected; widen the dates"
@@ -209,7 +211,10 @@ def release_files(release: str) -> list[str]:
         first = int(found["first"] or 1)
         last = int(found["last"] or found["end"] or first)
         if 1 <= first <= last <= _NEWEST:
-            return [f"test{number}.jsonl" if number > 1 else "test.jsonl" for number in range(first, last + 1)]
+            return [
+                f"test{number}.jsonl" if number > 1 else "test.jsonl"
+                for number in range(first, last + 1)
+            ]
     raise ConfigError(
         f"release {release!r} is unknown; use release_v1 to release_v{_NEWEST}, release_latest, "
         f"v1 to v{_NEWEST} for one file, or v2_v4 for a range"
@@ -251,7 +256,9 @@ class _Functions(Benchmark):
         further = {_name(row): row for row in read_file(self.plus, "EvalPlus file")}
         shared = [(row, further[name]) for row in rows if (name := _name(row)) in further]
         if not shared:
-            raise DataError(f"{self.plus} shares no task with {self.path}; are both of the same benchmark?")
+            raise DataError(
+                f"{self.plus} shares no task with {self.path}; are both of the same benchmark?"
+            )
         yield from shared
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
@@ -262,7 +269,11 @@ class _Functions(Benchmark):
                 kept = () if "base_input" in self.plus_fields else problem.tests
                 changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}
                 problem = problem.model_copy(update=changes)
-        digest = "".join(_digest(json.dumps(one.values, sort_keys=True)) for one in (row, more) if one is not None)
+        digest = "".join(
+            _digest(json.dumps(one.values, sort_keys=True))
+            for one in (row, more)
+            if one is not None
+        )
         return Question(problem, digest, lambda: problem, examples=row.fields.texts("test_list"))
 
 
@@ -346,5 +357,7 @@ def _digest(text: str) -> str:
 
 
 AnyBenchmark = Annotated[
-    LiveCodeBench | HumanEval | Mbpp | ProblemFile, Field(discriminator="kind"), kind_or("livecodebench")
+    LiveCodeBench | HumanEval | Mbpp | ProblemFile,
+    Field(discriminator="kind"),
+    kind_or("livecodebench"),
 ]

@@ -66,7 +66,10 @@ class TaskIndex:
         for word, weight in _weigh(task, self.rarity).items():
             for number, other in self.owners[word]:
                 scores[number] += weight * other
-        return [self.problems[number] for number in nlargest(NUM_NEAREST, scores, key=lambda one: scores[one])]
+        return [
+            self.problems[number]
+            for number in nlargest(NUM_NEAREST, scores, key=lambda one: scores[one])
+        ]
 
 
 def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
@@ -85,18 +88,26 @@ def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
 
 def _weigh(text: str, rarity: dict[str, float]) -> dict[str, float]:
     """Return the words of a text that `rarity` knows, with weights (TF-IDF) whose squares add up to 1."""
-    weights = {word: rarity[word] * (1 + math.log(num)) for word, num in Counter(words(text)).items() if word in rarity}
+    weights = {
+        word: rarity[word] * (1 + math.log(num))
+        for word, num in Counter(words(text)).items()
+        if word in rarity
+    }
     length = math.hypot(*weights.values()) or 1.0
     return {word: weight / length for word, weight in weights.items()}
 
 
 def restate(problem: Candidate, model: Endpoint) -> str:
     """Return a problem's task without its story; the statement itself where the model does not follow the schema."""
-    reply = model.ask_again(f"{_RESTATE}{problem.statement[:_MOST_CHARACTERS]}\n", Restatement, seeds=_SEEDS)
+    reply = model.ask_again(
+        f"{_RESTATE}{problem.statement[:_MOST_CHARACTERS]}\n", Restatement, seeds=_SEEDS
+    )
     return reply.task if reply else problem.statement
 
 
-def find_same_task(candidate: Candidate, index: TaskIndex, model: Endpoint) -> tuple[list[Hit], int]:
+def find_same_task(
+    candidate: Candidate, index: TaskIndex, model: Endpoint
+) -> tuple[list[Hit], int]:
     """Return the first benchmark problem that the model calls the same, and how many questions it did not answer."""
     num_unanswered = 0
     for other in index.find_nearest(restate(candidate, model)):
@@ -106,5 +117,7 @@ def find_same_task(candidate: Candidate, index: TaskIndex, model: Endpoint) -> t
         if reply is None:
             num_unanswered += 1
         elif reply.is_same:
-            return [Hit(other.id, "model", 1.0, f"{model.settings.model}: {reply.reason}")], num_unanswered
+            return [
+                Hit(other.id, "model", 1.0, f"{model.settings.model}: {reply.reason}")
+            ], num_unanswered
     return [], num_unanswered

@@ -42,11 +42,24 @@ from microcoder.data.pipeline.engine import (
     run_steps,
     source_digest,
 )
-from microcoder.data.release.tables import CARD, find_licence, write_card, write_croissant, write_tables
+from microcoder.data.release.tables import (
+    CARD,
+    find_licence,
+    write_card,
+    write_croissant,
+    write_tables,
+)
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.evidence import rate_with_interval
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import check_folder, hold_lock, read_json, write_json, write_rows, write_text
+from microcoder.judge.core.files import (
+    check_folder,
+    hold_lock,
+    read_json,
+    write_json,
+    write_rows,
+    write_text,
+)
 from microcoder.judge.core.machine import is_disk_full
 
 _RELEASE_CODE = "microcoder.data.release"
@@ -95,7 +108,9 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked)
     benchmarks = unpack_sources(config.benchmarks, into=unpacked)
-    shards = list_inputs(sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=_BYTES_PER_SHARD)
+    shards = list_inputs(
+        sources, rows_per_shard=config.rows_per_shard, bytes_per_shard=_BYTES_PER_SHARD
+    )
     if not sum(shard.num_rows for shard in shards):
         names = " and ".join(str(source.path) for source in config.sources)
         raise DataError(f"source {names} holds no rows; check that the file is whole")
@@ -106,13 +121,20 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
 
 
 def run_build(
-    config: BuildConfig, plan: BuildPlan, *, on_progress: OnProgress = lambda step, done, total: None
+    config: BuildConfig,
+    plan: BuildPlan,
+    *,
+    on_progress: OnProgress = lambda step, done, total: None,
 ) -> Built:
     """Run the missing steps and, if the plan includes verify, write the corpus; DataError if another build runs."""
     with hold_work(config):
         parts, step_counts = run_plan(config, plan, on_progress)
         if not plan.steps or plan.steps[-1].name != "verify":
-            return Built(tuple(step_counts), None, was_finished=not any(one.num_redone for one in step_counts))
+            return Built(
+                tuple(step_counts),
+                None,
+                was_finished=not any(one.num_redone for one in step_counts),
+            )
         keys = (part.key for of_step in parts for part in of_step)
         key = digest(config.name, source_digest(_RELEASE_CODE), *keys)
         marker = config.output / MARKER
@@ -127,17 +149,25 @@ def run_build(
 @contextmanager
 def hold_work(config: BuildConfig) -> Iterator[None]:
     """Lock the work folder, since two builds would destroy each other's results; DataError if it is locked."""
-    busy = DataError(f"another build is at work in {config.work_folder}; wait for it, or use another output")
+    busy = DataError(
+        f"another build is at work in {config.work_folder}; wait for it, or use another output"
+    )
     with hold_lock(config.work_folder / "lock", busy):
         # Of a build that was killed.
-        for left in chain.from_iterable(map(config.work_folder.glob, ("parts/*/.*.partial", "unpacked/.*.partial"))):
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        for left in chain.from_iterable(
+            map(config.work_folder.glob, ("parts/*/.*.partial", "unpacked/.*.partial"))
+        ):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(
+                missing_ok=True
+            )
         try:
             yield
         except sqlite3.Error as error:
             if not is_disk_full(error):
                 raise
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(config.work_folder)) from None
+            raise OSError(
+                errno.ENOSPC, os.strerror(errno.ENOSPC), str(config.work_folder)
+            ) from None
 
 
 def run_plan(
@@ -147,17 +177,27 @@ def run_plan(
     runner = Runner(kind=config.runner, workers=config.workers)
     collect = replace(collect_step(), turns_away=all(step.turns_away for step in plan.steps))
     work = config.work_folder / "parts"
-    return run_steps(plan.shards, collect, plan.steps, work=work, runner=runner, on_progress=on_progress)
+    return run_steps(
+        plan.shards, collect, plan.steps, work=work, runner=runner, on_progress=on_progress
+    )
 
 
 def _release(
-    config: BuildConfig, plan: BuildPlan, parts: Sequence[Sequence[Part]], step_counts: Sequence[StepCounts], key: str
+    config: BuildConfig,
+    plan: BuildPlan,
+    parts: Sequence[Sequence[Part]],
+    step_counts: Sequence[StepCounts],
+    key: str,
 ) -> None:
     """Write tables, card and metadata, and the marker last: a folder without it counts as unfinished."""
     folder = config.output
     (folder / MARKER).unlink(missing_ok=True)
-    rejected = chain.from_iterable(read_rejected(part.path) for of_step in parts for part in of_step)
-    tally = write_tables(folder, chain.from_iterable(KeptRows(part.path) for part in parts[-1]), rejected)
+    rejected = chain.from_iterable(
+        read_rejected(part.path) for of_step in parts for part in of_step
+    )
+    tally = write_tables(
+        folder, chain.from_iterable(KeptRows(part.path) for part in parts[-1]), rejected
+    )
     num_in = {one.step: one.num_in for one in step_counts}
     figures = {
         "decontamination": {
@@ -170,18 +210,34 @@ def _release(
             "problems_kept": step_counts[-1].num_kept,
             **read_rates(parts[-1]),
         },
-        "tests": {"made_by_certificate": dict(sorted(tally.certificates.items())), "guessable": tally.guessable},
+        "tests": {
+            "made_by_certificate": dict(sorted(tally.certificates.items())),
+            "guessable": tally.guessable,
+        },
     }
     record = config.model_dump(mode="json", exclude={"output", "work", "workers", "runner"})
     sources = describe_sources(config.sources, plan.shards)
     write_card(
-        folder, name=config.name, tally=tally, step_counts=step_counts, figures=figures, config=record, sources=sources
+        folder,
+        name=config.name,
+        tally=tally,
+        step_counts=step_counts,
+        figures=figures,
+        config=record,
+        sources=sources,
     )
-    write_croissant(folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources)
-    write_json(folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems})
+    write_croissant(
+        folder, name=config.name, licence=find_licence(tally.counts["licence"]), sources=sources
+    )
+    write_json(
+        folder / MARKER, {"name": config.name, "key": key, "num_problems": tally.num_problems}
+    )
 
 
-_STATIC, _RUNNING = ("process", "filter", "deduplicate"), ("process", "filter", "compare", "verify", "deduplicate")
+_STATIC, _RUNNING = (
+    ("process", "filter", "deduplicate"),
+    ("process", "filter", "compare", "verify", "deduplicate"),
+)
 """Steps of an audit in order, without and with programs run: duplicates last, since those that stay are merged."""
 _FEW_TESTS = 5
 _ORDER = ("collect", "process", "filter", "verify", "flag", "check")
@@ -253,14 +309,20 @@ def find_in(row: Row) -> list[tuple[str, str, str]]:
     """Return (stage, kind, detail) of each finding of a row; a kind once, by the first stage that reports it."""
     if isinstance(row, Rejection):
         return [(row.stage, row.reason, row.detail)]
-    told = [(line.stage, line.field, line.detail) for line in row.lineage if line.step == WOULD_REJECT]
+    told = [
+        (line.stage, line.field, line.detail) for line in row.lineage if line.step == WOULD_REJECT
+    ]
     told += [("flag", flag, "") for flag in row.flags]
-    mended = [line for line in row.lineage if line.step == RESTORE_POWERS and line.field == "statement"]
+    mended = [
+        line for line in row.lineage if line.step == RESTORE_POWERS and line.field == "statement"
+    ]
     told += [("check", "wrong_bounds", line.detail) for line in mended]
     told += [("check", "no_licence", "")] if not row.licence else []
     few = "few_tests" if row.tests else "no_tests"
     told += [("check", few, f"{len(row.tests)} tests")] if len(row.tests) < _FEW_TESTS else []
-    return list({kind: (stage, kind, detail) for stage, kind, detail in reversed(told)}.values())[::-1]
+    return list({kind: (stage, kind, detail) for stage, kind, detail in reversed(told)}.values())[
+        ::-1
+    ]
 
 
 def _write_report(config: BuildConfig, rows: Sequence[Row], *, of: int) -> Audited:
@@ -269,7 +331,9 @@ def _write_report(config: BuildConfig, rows: Sequence[Row], *, of: int) -> Audit
         for stage, kind, detail in find_in(row):
             of_kind.setdefault((stage, kind), []).append((row, detail[:_MOST_DETAIL]))
     findings, lines, examples = [], [], []
-    for stage, kind in sorted(of_kind, key=lambda one: (_ORDER.index(one[0]), -len(of_kind[one]), one[1])):
+    for stage, kind in sorted(
+        of_kind, key=lambda one: (_ORDER.index(one[0]), -len(of_kind[one]), one[1])
+    ):
         found = of_kind[stage, kind]
         names = {row.id for row, _ in found}
         rate = rate_with_interval([(int(row.id in names), 1) for row in rows])
@@ -279,7 +343,9 @@ def _write_report(config: BuildConfig, rows: Sequence[Row], *, of: int) -> Audit
         lines.append(f"| {stage} | {kind} | {rate.right:,} | {share} | {_MEANINGS.get(kind, '')} |")
         examples += ["", f"## {kind}"]
         for row, detail in found[:_EXAMPLES]:
-            plain = " ".join(detail.split()).replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
+            plain = (
+                " ".join(detail.split()).replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
+            )
             examples.append(f"- `{row.id}` {plain}")
     folder = config.output
     write_text(
@@ -296,5 +362,8 @@ def _write_report(config: BuildConfig, rows: Sequence[Row], *, of: int) -> Audit
         for row, detail in found
     ]
     write_rows(folder / "findings.jsonl", of_rows)
-    write_json(folder / "summary.json", {"rows": len(rows), "of": of, "findings": [one._asdict() for one in findings]})
+    write_json(
+        folder / "summary.json",
+        {"rows": len(rows), "of": of, "findings": [one._asdict() for one in findings]},
+    )
     return Audited(len(rows), tuple(findings), folder / "report.md")

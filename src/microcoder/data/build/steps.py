@@ -197,24 +197,34 @@ def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[So
         if archives and not path.exists():
             raise DataError(f"source {path} does not exist; check the path")
         if path.is_dir() and not list_places(path, load_format(source.format)):
-            archives = sorted(one for one in path.rglob("*") if is_archive(one.name) and one.is_file())
+            archives = sorted(
+                one for one in path.rglob("*") if is_archive(one.name) and one.is_file()
+            )
         if archives:
-            names = [str(one.relative_to(path if path.is_dir() else path.parent)) for one in archives]
+            names = [
+                str(one.relative_to(path if path.is_dir() else path.parent)) for one in archives
+            ]
             # A changed archive gets a folder of its own.
             place = into / digest(*names, *map(digest_file, archives))
             stems = [re.sub(r"(?i)(?:\.tar)?\.\w+$", "", name) for name in names]
             for archive, name, stem in zip(archives, names, stems, strict=True):
                 unpack(archive, place / (stem if stems.count(stem) == 1 else name), aside=into)
-            source = source.model_copy(update={"path": str(place if path.is_dir() else place / stems[0])})
+            source = source.model_copy(
+                update={"path": str(place if path.is_dir() else place / stems[0])}
+            )
         if source.inside:
-            source = source.model_copy(update={"path": str(Path(source.path) / source.inside), "inside": ""})
+            source = source.model_copy(
+                update={"path": str(Path(source.path) / source.inside), "inside": ""}
+            )
         found.append(source)
     return tuple(found)
 
 
 def open_settings(settings: SourceSettings) -> Source:
     """Return the source that these settings describe; DataError if it is missing (see `open_source`)."""
-    return open_source(settings.path, settings.format, name=settings.prefix, licence=settings.licence)
+    return open_source(
+        settings.path, settings.format, name=settings.prefix, licence=settings.licence
+    )
 
 
 def list_inputs(
@@ -236,7 +246,9 @@ def list_inputs(
     return shards
 
 
-def describe_sources(sources: Sequence[SourceSettings], shards: Sequence[InputShard]) -> list[dict[str, str]]:
+def describe_sources(
+    sources: Sequence[SourceSettings], shards: Sequence[InputShard]
+) -> list[dict[str, str]]:
     """Return name, address, commit on the Hub, digest and licence of each source as its recipe names it, for the card.
 
     The digest is that of the file or archive, or of the sorted `sha256sum` lines of a folder's files.
@@ -269,7 +281,14 @@ def _find_commit(folder: Path) -> str:
         loose, packed = folder / ".git" / name, folder / ".git" / "packed-refs"
         if loose.exists():
             return loose.read_text().strip()
-        return next((line.split()[0] for line in packed.read_text().splitlines() if line.endswith(f" {name}")), "")
+        return next(
+            (
+                line.split()[0]
+                for line in packed.read_text().splitlines()
+                if line.endswith(f" {name}")
+            ),
+            "",
+        )
     except OSError:
         return ""
 
@@ -290,7 +309,9 @@ class Resources:
         """Return a judge with these options; `rules` are further arguments of `Judge`."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 
-    def open_endpoint(self, settings: EndpointSettings | None, opened: ExitStack) -> Endpoint | None:
+    def open_endpoint(
+        self, settings: EndpointSettings | None, opened: ExitStack
+    ) -> Endpoint | None:
         """Return a client that is closed with `opened`; None without settings."""
         if settings is None:
             return None
@@ -315,9 +336,13 @@ def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Re
         for candidate in candidates:
             if candidate.id in counts:
                 passed, attempts = counts[candidate.id]
-                rates = [entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model]
+                rates = [
+                    entry for entry in candidate.pass_rates if entry.rpartition("=")[0] != model
+                ]
                 rates.append(f"{model}={passed}/{attempts}")
-                candidate = candidate.change("filter", "attempts/1", "judged here", pass_rates=tuple(rates))
+                candidate = candidate.change(
+                    "filter", "attempts/1", "judged here", pass_rates=tuple(rates)
+                )
             yield candidate
 
     return work
@@ -326,7 +351,9 @@ def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Re
 def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resources) -> Work:
     """Return the step's work: verifies problems by execution."""
     # Time limits follow from what references take in a process of their own. A file of SQLite is for one machine.
-    judge = opened.enter_context(resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False))
+    judge = opened.enter_context(
+        resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False)
+    )
     path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
     store = opened.enter_context(VerdictStore(path))
 
@@ -344,7 +371,11 @@ def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resource
 
 def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
     """Return the verifier's true-positive and true-negative rates over all rows of these parts."""
-    rows = (row if isinstance(row, Candidate) else row.candidate for part in parts for row in read_rows(part.path))
+    rows = (
+        row if isinstance(row, Candidate) else row.candidate
+        for part in parts
+        for row in read_rows(part.path)
+    )
     rates = combine_counts([row.counts for row in rows if row is not None and row.counts])
     return {name: rate and rate.model_dump(mode="json") for name, rate in rates.items()}
 
@@ -361,10 +392,14 @@ def check_rates(settings: DifficultySettings, problems: Mapping[str, Sequence[st
     elif problems and settings.pass_rates_of:
         known = sorted({entry.rpartition("=")[0] for rates in problems.values() for entry in rates})
         if (model := settings.pass_rates_of) not in known:
-            raise DataError(f"pass_rates_of = {model!r}, but rates are of {', '.join(known) or 'no model'}; name one")
+            raise DataError(
+                f"pass_rates_of = {model!r}, but rates are of {', '.join(known) or 'no model'}; name one"
+            )
 
 
-def open_collect(settings: Config, opened: ExitStack) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
+def open_collect(
+    settings: Config, opened: ExitStack
+) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
     """Return a function that reads a shard of a source into candidates and rejections."""
     find = cache(open_settings)
     return lambda place: collect_shard(find(place[0]), place[1])
@@ -377,8 +412,12 @@ def open_process(settings: Config, opened: ExitStack, resources: Resources) -> W
 
 def open_filter(settings: LicenceSettings, opened: ExitStack, resources: Resources) -> Work:
     """Return the step's work: applies the rules and the benchmarks' index to each row."""
-    index = build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
-    return lambda candidates: _map("filter", lambda one: filter_row(one, settings, index), candidates)
+    index = (
+        build_index(read_benchmark_problems(resources.benchmarks)) if resources.benchmarks else None
+    )
+    return lambda candidates: _map(
+        "filter", lambda one: filter_row(one, settings, index), candidates
+    )
 
 
 def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
@@ -386,7 +425,9 @@ def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Res
     endpoint = resources.open_endpoint(settings.endpoint, opened)
     assert endpoint is not None
     at_once = endpoint.settings.concurrency
-    return lambda candidates: _map("filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once)
+    return lambda candidates: _map(
+        "filter", lambda one: score_difficulty(one, endpoint), candidates, at_once=at_once
+    )
 
 
 def open_compare(settings: Config, opened: ExitStack, resources: Resources) -> Work:
@@ -396,7 +437,9 @@ def open_compare(settings: Config, opened: ExitStack, resources: Resources) -> W
 
     def compare(candidate: Candidate) -> Row:
         hits = find_behaviour(candidate, index, judge)
-        return candidate.reject("filter", "contaminated", describe_hits(hits)) if hits else candidate
+        return (
+            candidate.reject("filter", "contaminated", describe_hits(hits)) if hits else candidate
+        )
 
     return lambda candidates: _map("filter", compare, candidates, at_once=judge.workers)
 
@@ -411,7 +454,11 @@ def open_same_task(settings: EndpointSettings, opened: ExitStack, resources: Res
         hits, num_unanswered = find_same_task(candidate, index, endpoint)
         if hits:
             return candidate.reject("filter", "contaminated", describe_hits(hits))
-        flags = tuple(sorted({*candidate.flags, "same_task_unanswered"})) if num_unanswered else candidate.flags
+        flags = (
+            tuple(sorted({*candidate.flags, "same_task_unanswered"}))
+            if num_unanswered
+            else candidate.flags
+        )
         return candidate.change("filter", "same_task/1", f"{num_unanswered} questions", flags=flags)
 
     return lambda candidates: _map("filter", ask, candidates, at_once=endpoint.settings.concurrency)
@@ -446,8 +493,16 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
                 first = first or f"; the first: {row.reason}, {row.detail}"
             if (problem := row if isinstance(row, Candidate) else row.candidate) is not None:
                 # Tests that no comparison reads are left out: of a benchmark's bytes they are nearly all.
-                tests = tuple(one for one in problem.tests if max(len(one.input), len(one.output)) <= LONGEST_EXAMPLE)
-                rest = {"tests": tests, "groups": (), "origins": ()} if len(tests) < len(problem.tests) else {}
+                tests = tuple(
+                    one
+                    for one in problem.tests
+                    if max(len(one.input), len(one.output)) <= LONGEST_EXAMPLE
+                )
+                rest = (
+                    {"tests": tests, "groups": (), "origins": ()}
+                    if len(tests) < len(problem.tests)
+                    else {}
+                )
                 problems.append(problem.model_copy(update=rest))
         if len(problems) == num_before:
             raise DataError(
@@ -458,7 +513,11 @@ def read_benchmark_problems(sources: Sequence[SourceSettings]) -> list[Candidate
 
 
 def _map(
-    stage: Stage, work: Callable[[Candidate], Row], candidates: Iterable[Candidate], *, at_once: int = 1
+    stage: Stage,
+    work: Callable[[Candidate], Row],
+    candidates: Iterable[Candidate],
+    *,
+    at_once: int = 1,
 ) -> Iterator[Row]:
     """Yield `work` of each candidate, in order, from `at_once` threads; a failure of our code is a rejection."""
     # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
@@ -480,7 +539,11 @@ class DuplicateBarrier(Barrier):
     def decide(self, looks: Iterable[Fingerprint]) -> None:
         """Find the groups of records that are one problem, and the record that is kept of each."""
         self._groups = find_duplicates(looks)
-        self._dropped = {name: f"{kept} by {why}" for kept, of in self._groups.items() for name, why in of.items()}
+        self._dropped = {
+            name: f"{kept} by {why}"
+            for kept, of in self._groups.items()
+            for name, why in of.items()
+        }
 
     def needs(self, name: str) -> Sequence[str]:
         """Return the ids of a kept record's duplicates; none for other records."""
@@ -500,7 +563,9 @@ class SelectionBarrier(Barrier):
         self._settings = settings
         self._rejected: dict[str, tuple[str, str]] = {}
 
-    def look(self, candidates: Sequence[Candidate]) -> list[tuple[str, tuple[str, ...], Difficulty]]:
+    def look(
+        self, candidates: Sequence[Candidate]
+    ) -> list[tuple[str, tuple[str, ...], Difficulty]]:
         """Return the id, the pass rates and the difficulty of each candidate."""
         return [(one.id, one.pass_rates, self._measured(one).difficulty) for one in candidates]
 
@@ -520,7 +585,11 @@ class SelectionBarrier(Barrier):
         # Published rates were judged elsewhere.
         evaluator = evaluator_version() if settings.responses else "unknown"
         measured_on = f"{settings.pass_rates_of} evaluator={evaluator}"
-        return with_pass_rate(candidate, settings.pass_rates_of, measured_on) if settings.pass_rates_of else candidate
+        return (
+            with_pass_rate(candidate, settings.pass_rates_of, measured_on)
+            if settings.pass_rates_of
+            else candidate
+        )
 
 
 # A step's key is made of its input's: what decides an earlier step, such as the code of the formats, decides it too.
@@ -551,7 +620,14 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
     compared = digest(*(shard.digest for shard in list_inputs(benchmarks, rows_per_shard=WHOLE)))
     environment = f"Python {CURRENT_VERSION}, packages {load_profile(config.packages).digest}"
 
-    def step(name: str, stage: Stage, settings: Config, opens: Callable[..., Any], *code: str, **more: Any) -> MapStep:
+    def step(
+        name: str,
+        stage: Stage,
+        settings: Config,
+        opens: Callable[..., Any],
+        *code: str,
+        **more: Any,
+    ) -> MapStep:
         return MapStep(name, stage, settings, partial(opens, resources=resources), code, **more)
 
     alone: dict[str, Any] = {"inputs": (environment,), "runs": "alone"}
@@ -567,16 +643,39 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
     if responses is not None:
         rated = DifficultySettings(pass_rates_of=difficulty.pass_rates_of)
         inputs = (digest_file(responses), environment)
-        steps.append(step("attempts", "filter", rated, open_attempts, _DIFFICULTY, _JUDGE, inputs=inputs, runs="alone"))
+        steps.append(
+            step(
+                "attempts",
+                "filter",
+                rated,
+                open_attempts,
+                _DIFFICULTY,
+                _JUDGE,
+                inputs=inputs,
+                runs="alone",
+            )
+        )
     if difficulty.pass_rates_of or difficulty.selection is not None:
         steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, (_DIFFICULTY,)))
     if benchmarks and config.behaviour:
         code = ("microcoder.data.behaviour", _INPUTS, _JUDGE)
         inputs = (compared, environment)
-        steps.append(step("compare", "filter", Config(), open_compare, *code, inputs=inputs, runs="alone"))
+        steps.append(
+            step("compare", "filter", Config(), open_compare, *code, inputs=inputs, runs="alone")
+        )
     if benchmarks and config.same_task is not None:
         code = ("microcoder.data.build.same_task", _FILTER, _ENDPOINT)
-        steps.append(step("ask", "filter", config.same_task, open_same_task, *code, inputs=(compared,), runs="alone"))
+        steps.append(
+            step(
+                "ask",
+                "filter",
+                config.same_task,
+                open_same_task,
+                *code,
+                inputs=(compared,),
+                runs="alone",
+            )
+        )
     making = ("microcoder.data.tests", _INPUTS, _VERIFY, _ENDPOINT, _JUDGE)
     return [
         *steps,

@@ -99,7 +99,11 @@ def drop_embedded(text: str) -> str:
 
 def looks_like_html(text: str) -> bool:
     """Whether a text has HTML tags; those inside code do not count."""
-    return any(_OPENING.search(piece) or _CLOSING.search(piece) for piece, is_code in parts(text, CODE) if not is_code)
+    return any(
+        _OPENING.search(piece) or _CLOSING.search(piece)
+        for piece, is_code in parts(text, CODE)
+        if not is_code
+    )
 
 
 def decode_entities(text: str) -> str:
@@ -125,7 +129,9 @@ def html_to_markdown(text: str) -> str:
     text = CODE.sub(lambda match: html.escape(match[0], quote=False), text)
     soup = BeautifulSoup(text, "html.parser")
     # A drawing can begin with `<?xml ... ?>`.
-    for unseen in soup.find_all(string=lambda string: isinstance(string, (Comment, ProcessingInstruction))):
+    for unseen in soup.find_all(
+        string=lambda string: isinstance(string, (Comment, ProcessingInstruction))
+    ):
         unseen.extract()
     for element in soup.find_all(list(_NAVIGATION)):
         element.decompose()
@@ -156,7 +162,9 @@ def _write_script(element: Any) -> None:
     is_bare = len(inner) == 1 or inner.isalnum() or re.fullmatch(r"\([^()]*\)", inner)
     if is_bare and not inner.endswith(")"):
         is_bare = re.match(r"[^\W_]", str(element.next_sibling or "")) is None
-    element.replace_with(f"{sign}{inner}" if inner and is_bare else f"{sign}({inner})" if inner else "")
+    element.replace_with(
+        f"{sign}{inner}" if inner and is_bare else f"{sign}({inner})" if inner else ""
+    )
 
 
 def _unwrap_example(soup: Any, element: Any) -> None:
@@ -180,7 +188,15 @@ _DOCUMENT = re.compile(
     r"|(?:sub)*section\*?\{|includegraphics|InputFile|OutputFile|item\b|paragraph\{|newcommand\b|illustration\{)"
 )
 _FENCES = re.compile(FENCE, re.DOTALL | re.MULTILINE)
-_OPTIONS = ("--from=latex", "--to=html", "--sandbox", "--mathjax", "--no-highlight", "--wrap=preserve", "--quiet")
+_OPTIONS = (
+    "--from=latex",
+    "--to=html",
+    "--sandbox",
+    "--mathjax",
+    "--no-highlight",
+    "--wrap=preserve",
+    "--quiet",
+)
 """Options of pandoc; with `--sandbox` it reads no file that the text includes."""
 _MAX_SECONDS = 20
 _MAX_MEMORY = "-M1g"
@@ -204,16 +220,22 @@ _PARTS = {
     "Sample": "Sample", "SampleInput": "Sample Input", "SampleOutput": "Sample Output",
 }  # fmt: skip
 """Commands and environments that open a part of a statement: Kattis' and ICPC's classes, olymp.sty and Polygon, CMS."""
-_MATH = re.compile(r'<span\s+class="math (?:inline|display)">\\([(\[])(.*?)\\[)\]]</span>', re.DOTALL)
+_MATH = re.compile(
+    r'<span\s+class="math (?:inline|display)">\\([(\[])(.*?)\\[)\]]</span>', re.DOTALL
+)
 _CELL = re.compile(r"<t[dh][ >].*?</t[dh]>", re.DOTALL)
-_CODES = re.compile(r"(?:(?:<(?:strong|em|span)>)*<code>[^<]*</code>(?:</(?:strong|em|span)>)*){2,}")
+_CODES = re.compile(
+    r"(?:(?:<(?:strong|em|span)>)*<code>[^<]*</code>(?:</(?:strong|em|span)>)*){2,}"
+)
 _STRAIGHT = (("‘‘", '"'), ("’’", '"'), ("‘", "'"), ("’", "'"), ("“", '"'), ("”", '"'), ("…", "..."))
 _SHELF = re.compile("\ue000(\\d+)\ue001")
 
 
 def looks_like_tex(text: str) -> bool:
     """Whether a text is a TeX document, not just one with formulae; code blocks are ignored."""
-    return _DOCUMENT.search(text) is not None and _DOCUMENT.search(_FENCES.sub("", text)) is not None
+    return (
+        _DOCUMENT.search(text) is not None and _DOCUMENT.search(_FENCES.sub("", text)) is not None
+    )
 
 
 @cache
@@ -237,32 +259,50 @@ def tex_to_markdown(text: str) -> str:
     command = [find_pandoc(), "+RTS", _MAX_MEMORY, "-RTS", *_OPTIONS]
     try:
         ran = subprocess.run(
-            command, input=_prepare(text), capture_output=True, check=True, encoding="utf-8", timeout=_MAX_SECONDS
+            command,
+            input=_prepare(text),
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+            timeout=_MAX_SECONDS,
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         return text
     page = ran.stdout
     for curly, straight in _STRAIGHT:
         page = page.replace(curly, straight)
-    page = _CODES.sub(lambda found: f"<code>{''.join(re.findall('<code>([^<]*)', found[0]))}</code>", page)
-    page = re.sub(r"<h1[^<>]*></h1>", "", page, count=1)  # ours; an empty one of the text gets the row's title
+    page = _CODES.sub(
+        lambda found: f"<code>{''.join(re.findall('<code>([^<]*)', found[0]))}</code>", page
+    )
+    page = re.sub(
+        r"<h1[^<>]*></h1>", "", page, count=1
+    )  # ours; an empty one of the text gets the row's title
     page = re.sub(r'<(?:img|embed)\s+src="([^"]*)"[^<>]*>', r'<img src="\1" alt="image">', page)
     page = re.sub(r'<a\s[^<>]*class="uri"[^<>]*>(.*?)</a>', r"\1", page)
     # A bar would end the cell.
     page = _CELL.sub(
-        lambda cell: _MATH.sub(lambda found: found[0].replace("\\|", "\\Vert ").replace("|", "\\vert "), cell[0]), page
+        lambda cell: _MATH.sub(
+            lambda found: found[0].replace("\\|", "\\Vert ").replace("|", "\\vert "), cell[0]
+        ),
+        page,
     )
     shelf: list[str] = []
 
     def shelve(found: re.Match[str]) -> str:
         formula = re.sub(
-            r"\\ensuremath\{((?:[^{}]|\{[^{}]*\})*)\}|\\xspace\b|\\label\{[^{}]*\}", r"\1", html.unescape(found[2])
+            r"\\ensuremath\{((?:[^{}]|\{[^{}]*\})*)\}|\\xspace\b|\\label\{[^{}]*\}",
+            r"\1",
+            html.unescape(found[2]),
         ).strip()
-        shelf.append(f"\n\n$${formula}$$\n\n" if found[1] == "[" else f"${' '.join(formula.split())}$")
+        shelf.append(
+            f"\n\n$${formula}$$\n\n" if found[1] == "[" else f"${' '.join(formula.split())}$"
+        )
         return f"\ue000{len(shelf) - 1}\ue001"
 
     markdown = html_to_markdown(_MATH.sub(shelve, page))
-    markdown = _SHELF.sub(lambda found: shelf[int(found[1])] if int(found[1]) < len(shelf) else "", markdown)
+    markdown = _SHELF.sub(
+        lambda found: shelf[int(found[1])] if int(found[1]) < len(shelf) else "", markdown
+    )
     return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", markdown)).strip() + "\n"
 
 
@@ -338,13 +378,23 @@ def tidy_whitespace(text: str) -> str:
 
     def tidy(piece: str) -> str:
         piece = re.sub("[\u00a0\u2000-\u200a\u202f\u205f\u3000]", " ", piece)
-        piece = re.sub(r"(?<![ \t\f\v])[ \t\f\v]++(?=\n)", "", piece.replace("\u2028", "\n").replace("\u2029", "\n"))
+        piece = re.sub(
+            r"(?<![ \t\f\v])[ \t\f\v]++(?=\n)",
+            "",
+            piece.replace("\u2028", "\n").replace("\u2029", "\n"),
+        )
         return re.sub(r"\n{3,}", "\n\n", piece)
 
     return outside(text, tidy).strip() + "\n" if text.strip() else ""
 
 
-STEPS: tuple[Callable[[str], str], ...] = (drop_embedded, repair_encoding, strip_html, strip_tex, tidy_whitespace)
+STEPS: tuple[Callable[[str], str], ...] = (
+    drop_embedded,
+    repair_encoding,
+    strip_html,
+    strip_tex,
+    tidy_whitespace,
+)
 
 
 def clean(text: str) -> Cleaned:
@@ -375,7 +425,9 @@ _BEHIND = re.compile(
 )
 _AHEAD = re.compile(rf"{_GAP}{_LESS}|{_GAP},{_GAP}-?[\d^*(][^\])\n]{{0,20}}[\])]")
 _MODULUS = re.compile(r"(?<![\w.^*])10(?P<power>9)(?=[ ]*\+[ ]*[79]\b)")
-_MACHINE = re.compile(r"(?<![\w.^*])2(?P<power>31|32|63|64|(?:(?<=[<=] 2)|(?<=exceed 2))[1-6]\d)(?=[ ]*-[ ]*1\b)")
+_MACHINE = re.compile(
+    r"(?<![\w.^*])2(?P<power>31|32|63|64|(?:(?<=[<=] 2)|(?<=exceed 2))[1-6]\d)(?=[ ]*-[ ]*1\b)"
+)
 _MACHINE_LOW = re.compile(rf"(?<=-)2(?P<power>31|63)(?={_GAP}{_LESS}|,[ ]2\^)")
 _TOLERANCE = re.compile(
     r"(?P<before>\b(?:within|errors?\b[^.\n]{0,40}?|precision\b[^.\n]{0,20}?|tolerance\b[^.\n]{0,20}?"
@@ -412,7 +464,9 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
         (_MODULUS, "a modulus"), (_MACHINE, "a machine's integer"), (_MACHINE_LOW, "a machine's integer"),
     ):  # fmt: skip
         text = _sub(pattern, _lift, text, why, reason)
-    text = _sub(_TOLERANCE, lambda found: f"{found['before']}10^-{found['power']}", text, why, "a tolerance")
+    text = _sub(
+        _TOLERANCE, lambda found: f"{found['before']}10^-{found['power']}", text, why, "a tolerance"
+    )
     ends = {found.start() for found in _LOST.finditer(text) if _ends_a_range(text, found)}
     if ends and (has_lost_all or (why and not had_powers)):
         why += ["its set has lost all powers"] * has_lost_all
@@ -439,7 +493,10 @@ def _restore_powers_of_two(text: str, why: list[str]) -> str:
 
 
 def _ends_a_range(text: str, found: re.Match[str]) -> bool:
-    before, after = text[max(0, found.start() - _WINDOW) : found.start()], text[found.end() : found.end() + _WINDOW]
+    before, after = (
+        text[max(0, found.start() - _WINDOW) : found.start()],
+        text[found.end() : found.end() + _WINDOW],
+    )
     return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None
 
 
@@ -447,7 +504,13 @@ def _lift(found: re.Match[str]) -> str:
     return f"{found[0].removesuffix(found['power'])}^{found['power']}"
 
 
-def _sub(pattern: re.Pattern[str], lift: Callable[[re.Match[str]], str], text: str, why: list[str], reason: str) -> str:
+def _sub(
+    pattern: re.Pattern[str],
+    lift: Callable[[re.Match[str]], str],
+    text: str,
+    why: list[str],
+    reason: str,
+) -> str:
     changed, count = pattern.subn(lift, text)
     why += [reason] * bool(count)
     return changed

@@ -19,7 +19,9 @@ from microcoder.data.clean.cleaning import write_fence
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.tests import head_of
 
-Part = Literal["statement", "input", "output", "constraints", "example", "explanation", "note", "other"]
+Part = Literal[
+    "statement", "input", "output", "constraints", "example", "explanation", "note", "other"
+]
 Opened = Part | Literal["example_input", "example_output"]
 
 _WORDS: dict[Part, str] = {
@@ -40,7 +42,9 @@ _WORDS: dict[Part, str] = {
     "进阶|进阶问题|背景",
 }
 """Headings by part, in English, and in Chinese, since copies in Chinese are recognised by their examples."""
-_PART_OF: dict[str, Part] = {word: part for part, words in _WORDS.items() for word in words.split("|")}
+_PART_OF: dict[str, Part] = {
+    word: part for part, words in _WORDS.items() for word in words.split("|")
+}
 _EXAMPLE_INPUT = re.compile(
     r"(?:sample|example)s?(?: test)? ?inputs?|input (?:sample|example)|样例输入|输入样例|示例输入"
 )
@@ -96,7 +100,9 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
         return Heading("example_output", "", words)
     part = _PART_OF.get(words)
     is_markdown = re.match(r"\s*#{1,6}\s", line) is not None  # `#1's answer` is a sentence's end
-    if is_markdown and (part is None or (part == "explanation" and line.lstrip().startswith("## "))):
+    if is_markdown and (
+        part is None or (part == "explanation" and line.lstrip().startswith("## "))
+    ):
         return Heading("other", "", line.strip(" \t#*:："))
     # A bare word can be text (a line of an example, a name); these are never alone on a line in prose.
     if part is None or (not is_marked and not line.lstrip()[:1].isupper() and words.isascii()):
@@ -198,7 +204,9 @@ def split(text: str) -> Sections:
         if heading and heading.part == "example" and not _opens_example(lines[number + 1 :]):
             # Where no input follows, `Sample Case #3:` says which one is explained, and the story tells an example.
             is_told = len(draft.parts) == 1 and not draft.examples
-            heading = None if is_told or (in_example and not line.lstrip().startswith("#")) else heading
+            heading = (
+                None if is_told or (in_example and not line.lstrip().startswith("#")) else heading
+            )
         if heading and heading.part == "example" and _UNFINISHED.search(before):
             # `... the fences for` / `Sample Case #3:` is a sentence that goes over two lines.
             heading = None
@@ -237,14 +245,21 @@ def _opens_example(lines: Sequence[tuple[str, bool]]) -> bool:
 def _finish(draft: _Draft) -> Sections:
     examples = [_example(found) for found in draft.examples]
     loose = [example for example in examples if not example.input and not example.output]
-    extra = "\n\n".join(text for text in (*map(_join, draft.loose), *(one.explanation for one in loose)) if text)
+    extra = "\n\n".join(
+        text for text in (*map(_join, draft.loose), *(one.explanation for one in loose)) if text
+    )
     if extra:
         draft.other.append(("Examples in words", [extra]))
-    texts = {name: _join(draft.parts.get(name, [])) for name in ("statement", "input", "output", "constraints", "note")}
+    texts = {
+        name: _join(draft.parts.get(name, []))
+        for name in ("statement", "input", "output", "constraints", "note")
+    }
     return Sections(
         **texts,
         examples=tuple(example for example in examples if example not in loose),
-        other=tuple(sorted(((title, _join(lines)) for title, lines in draft.other), key=_is_explanation)),
+        other=tuple(
+            sorted(((title, _join(lines)) for title, lines in draft.other), key=_is_explanation)
+        ),
     )
 
 
@@ -253,7 +268,9 @@ def _is_explanation(part: tuple[str, str]) -> bool:
 
 
 def _example(found: dict[str, list[str]]) -> Example:
-    given, printed, explanation = (_join(found[name]) for name in ("input", "output", "explanation"))
+    given, printed, explanation = (
+        _join(found[name]) for name in ("input", "output", "explanation")
+    )
     given, after_input = _unfence(given)
     output, after_output = _unfence(printed)
     if not printed.startswith(("```", "~~~")):
@@ -368,7 +385,9 @@ def plain_formulae(text: str) -> str:
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
     # A bold name is a name, `10**5` a power.
-    text = re.sub(r"(?<![\w*)])\*\*(?=[^\s*])([^*\n]{1,60}?)(?<=[^\s*])\*\*(?![\w*])", r"\1", text).replace("**", "^")
+    text = re.sub(
+        r"(?<![\w*)])\*\*(?=[^\s*])([^*\n]{1,60}?)(?<=[^\s*])\*\*(?![\w*])", r"\1", text
+    ).replace("**", "^")
     text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
     text = re.sub(r"(?<![ \t])[ \t]*\^[ \t]*", "^", text)
     text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
@@ -378,13 +397,19 @@ def plain_formulae(text: str) -> str:
 def find_numbers(text: str) -> list[int]:
     """Return the whole numbers in a text that fit 64 bits, such as 200000 for `2 * 10^5`."""
     numbers = map(read_number, re.findall(_WRITTEN_BOUND, plain_formulae(text)))
-    return [int(number) for number in numbers if number is not None and number % 1 == 0 and abs(number) < 1 << 63]
+    return [
+        int(number)
+        for number in numbers
+        if number is not None and number % 1 == 0 and abs(number) < 1 << 63
+    ]
 
 
 def read_number(text: str) -> float | None:
     """Return the value of a number that is written as in a bound, such as `2 * 10^5`; None if it is not a number."""
     text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
-    found = re.fullmatch(r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text)
+    found = re.fullmatch(
+        r"(-?\d{1,30}(?:\.\d{1,30})?)(?:[*x](\d{1,30}))?(?:\^\(?(\d{1,2})\)?)?", text
+    )
     if not found:
         return None
     factor, power = found[2], found[3]
@@ -396,7 +421,11 @@ def read_number(text: str) -> float | None:
         return None
     try:
         # -10^9 is minus ten to the nine.
-        number = base * float(factor) ** exponent if factor else (-1 if base < 0 else 1) * abs(base) ** exponent
+        number = (
+            base * float(factor) ** exponent
+            if factor
+            else (-1 if base < 0 else 1) * abs(base) ** exponent
+        )
     except OverflowError:
         return None
     return number if math.isfinite(number) else None

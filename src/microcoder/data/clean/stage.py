@@ -19,7 +19,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from microcoder.data.clean.cleaning import LOST_IN, clean, drop_embedded, prose, restore_powers
-from microcoder.data.clean.sections import Example, Sections, find_starter_code, normalise, render, split
+from microcoder.data.clean.sections import (
+    Example,
+    Sections,
+    find_starter_code,
+    normalise,
+    render,
+    split,
+)
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import read_json, write_json
 from microcoder.judge.core.types import Checker, TestCase
@@ -44,13 +51,17 @@ def process(candidate: Candidate) -> Candidate | Rejection:
     if isinstance(tests, Rejection):
         return tests
     starter = find_starter_code(tests)
-    candidate = tests.change("process", "find_signature/1", "from an accepted solution", starter_code=starter)
+    candidate = tests.change(
+        "process", "find_signature/1", "from an accepted solution", starter_code=starter
+    )
     candidate = _identify(_restore_powers(restore_samples(candidate)))
     if candidate.natural_language != "en":
         return candidate.reject("process", "not_english", candidate.natural_language)
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
-    candidate = candidate.change("process", "find_order/1", checker=find_order(candidate) or candidate.checker)
+    candidate = candidate.change(
+        "process", "find_order/1", checker=find_order(candidate) or candidate.checker
+    )
     return candidate.change("process", "find_flags/1", flags=find_flags(candidate))
 
 
@@ -59,7 +70,9 @@ def _clean(candidate: Candidate) -> Candidate:
     title = " ".join(clean(candidate.title).text.split())
     laid_out = normalise(cleaned.text)
     if laid_out != candidate.statement:
-        candidate = candidate.change("process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text)
+        candidate = candidate.change(
+            "process", "clean/2", ", ".join(cleaned.steps), statement=cleaned.text
+        )
     return candidate.change("process", "arrange_sections/1", statement=laid_out, title=title)
 
 
@@ -73,9 +86,15 @@ def _restore_powers(candidate: Candidate) -> Candidate:
     if not found.why:
         return candidate
     mended = found.text.split(_BETWEEN)
-    others = tuple((title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True))
-    changed = Sections(**dict(zip(names, mended, strict=False)), examples=sections.examples, other=others)
-    return candidate.change("process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed))
+    others = tuple(
+        (title, text) for (title, _), text in zip(sections.other, mended[len(names) :], strict=True)
+    )
+    changed = Sections(
+        **dict(zip(names, mended, strict=False)), examples=sections.examples, other=others
+    )
+    return candidate.change(
+        "process", RESTORE_POWERS, ", ".join(found.why), statement=render(changed)
+    )
 
 
 def _identify(candidate: Candidate) -> Candidate:
@@ -88,9 +107,27 @@ def _identify(candidate: Candidate) -> Candidate:
     return candidate.change("process", "identify_language/1", detail, natural_language=found.code)
 
 
-LANGUAGES = ("en", "zh", "ru", "ja", "ko", "es", "pt", "fr", "de", "sv", "is", "nl", "fi", "et", "ar")
+LANGUAGES = (
+    "en",
+    "zh",
+    "ru",
+    "ja",
+    "ko",
+    "es",
+    "pt",
+    "fr",
+    "de",
+    "sv",
+    "is",
+    "nl",
+    "fi",
+    "et",
+    "ar",
+)
 """Languages that a statement can be identified as (our choice): the fewer, the surer the identification."""
-_CODE_LINE = re.compile(r"^\s*(?:>>>|\.\.\.|(?:def|class|import|from|return|assert)\b).*$", re.MULTILINE)
+_CODE_LINE = re.compile(
+    r"^\s*(?:>>>|\.\.\.|(?:def|class|import|from|return|assert)\b).*$", re.MULTILINE
+)
 _LEAST_LETTERS = 12
 """Statements with fewer letters than this are taken for English: too little to say (our choice)."""
 
@@ -143,22 +180,32 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
                 continue
         else:
             # An empty last line may be one that a program reads: a list of no numbers.
-            given, printed = given if given.endswith("\n") or not given else f"{given}\n", _lines(printed)
+            given, printed = (
+                given if given.endswith("\n") or not given else f"{given}\n",
+                _lines(printed),
+            )
         known = outputs.setdefault(_lines(given), set())
-        if any([*map(str.rstrip, printed.split("\n"))] == [*map(str.rstrip, one.split("\n"))] for one in known):
+        if any(
+            [*map(str.rstrip, printed.split("\n"))] == [*map(str.rstrip, one.split("\n"))]
+            for one in known
+        ):
             counts["repeated"] += 1
             continue
         counts["conflicting"] += bool(known)
         known.add(printed)
         kept.append((TestCase(input=given, output=printed), name.strip().strip("/")))
-    detail = ", ".join(f"{counts[what]} {what}" for what in ("repeated", "broken", "conflicting") if counts[what])
+    detail = ", ".join(
+        f"{counts[what]} {what}" for what in ("repeated", "broken", "conflicting") if counts[what]
+    )
     if candidate.tests and not kept:
         return candidate.reject("process", "broken_tests", detail)
     if counts["conflicting"] and candidate.checker.type != "program":
         return candidate.reject("process", "conflicting_tests", detail)
     names = tuple(name for _, name in kept)
     found = {"tests": tuple(test for test, _ in kept), "groups": names if any(names) else ()}
-    flags = tuple(sorted({*candidate.flags, "tests_dropped"})) if counts["broken"] else candidate.flags
+    flags = (
+        tuple(sorted({*candidate.flags, "tests_dropped"})) if counts["broken"] else candidate.flags
+    )
     return candidate.change("process", "normalise_tests/2", detail, **found, flags=flags)
 
 
@@ -219,7 +266,9 @@ def find_order(candidate: Candidate) -> Checker | None:
         return None
     is_nested = any(values) and all(isinstance(item, list) for value in values for item in value)
     told = found["what"] or found["named"] or ""
-    return Checker(type="unordered", lists="inner" if is_nested and _PARTS.search(told) else "outermost")
+    return Checker(
+        type="unordered", lists="inner" if is_nested and _PARTS.search(told) else "outermost"
+    )
 
 
 _SAMPLE_GROUPS = ("sample", "example", "public")
@@ -250,12 +299,17 @@ def restore_samples(candidate: Candidate) -> Candidate:
     detail = f"{num_added} of the package's samples put in"
     if num_added:
         # In place of what the statement shows of them; its other examples stay, behind them.
-        merged = [replace(known.pop(_values(one), one), input=one.input, output=one.output) for one in fitting]
+        merged = [
+            replace(known.pop(_values(one), one), input=one.input, output=one.output)
+            for one in fitting
+        ]
         statement = render(replace(sections, examples=(*merged, *known.values())))
     if num_left_out := len(samples) - len(fitting):
         detail += f", {num_left_out} too long"
         flags = tuple(sorted({*flags, "samples_not_shown"}))
-    return candidate.change("process", "restore_samples/1", detail, statement=statement, flags=flags)
+    return candidate.change(
+        "process", "restore_samples/1", detail, statement=statement, flags=flags
+    )
 
 
 def _values(example: Example) -> tuple[str, str]:
@@ -284,9 +338,13 @@ def find_shown(candidate: Candidate) -> tuple[bool, ...]:
         if len(given) > _MOST_SHOWN:
             return False
         values = values_of(given)
-        return values in samples or (values.count(" ") >= _LEAST_VALUES - 1 and f" {values} " in everything)
+        return values in samples or (
+            values.count(" ") >= _LEAST_VALUES - 1 and f" {values} " in everything
+        )
 
-    return tuple(is_shown(test.input, group) for test, group in zip(candidate.tests, groups, strict=True))
+    return tuple(
+        is_shown(test.input, group) for test, group in zip(candidate.tests, groups, strict=True)
+    )
 
 
 def count_hidden(candidate: Candidate) -> int:
@@ -294,7 +352,9 @@ def count_hidden(candidate: Candidate) -> int:
     return len(candidate.tests) - sum(find_shown(candidate))
 
 
-_IMAGE = re.compile(r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE)
+_IMAGE = re.compile(
+    r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE
+)
 _INTERACTIVE = re.compile(
     r"\bthis is an? (?:interactive|reactive) (?:problem|task)|\binteractive (?:problem|task)s?\b|"
     r"\bflush (?:the )?(?:output|stdout)"
@@ -322,7 +382,11 @@ _MOST_OF_A_SAMPLE = 50_000
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
     """Return the complete examples as pairs of input and output, by `values_of`."""
-    return tuple((values_of(one.input), values_of(one.output)) for one in sections.examples if one.input and one.output)
+    return tuple(
+        (values_of(one.input), values_of(one.output))
+        for one in sections.examples
+        if one.input and one.output
+    )
 
 
 _BRACKETS = r"(?<=[\"'`])[()\[\]{}]+(?=[\"'`])|(?<!\S)(?=\S*[()])[()\[\]{}]{2,}(?!\S)"
@@ -347,7 +411,13 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
     text = candidate.statement
     sections = split(text)
     told = "\n".join(
-        [sections.statement, sections.input, sections.output, sections.note, *map("\n".join, sections.other)]
+        [
+            sections.statement,
+            sections.input,
+            sections.output,
+            sections.note,
+            *map("\n".join, sections.other),
+        ]
     )
     is_compared = candidate.checker.type in ("default", "exact", "tokens", "float")
     found = {

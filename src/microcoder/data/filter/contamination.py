@@ -26,7 +26,10 @@ from microcoder.data.formats.candidates import Candidate
 Hashes = NDArray[np.uint64]
 
 _URLS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"leetcode(?:-cn)?\.(?:com|cn)/(?:contest/[\w-]+/)?problems/([\w-]+)"), "leetcode:{0}"),
+    (
+        re.compile(r"leetcode(?:-cn)?\.(?:com|cn)/(?:contest/[\w-]+/)?problems/([\w-]+)"),
+        "leetcode:{0}",
+    ),
     (re.compile(r"codeforces\.com/(?:contest|gym)/(\d+)/problem/(\w+)"), "codeforces:{0}{1}"),
     (re.compile(r"codeforces\.com/problemset/problem/(\d+)/(\w+)"), "codeforces:{0}{1}"),
     (re.compile(r"atcoder\.jp/contests/[\w-]+/tasks/(\w+)"), "atcoder:{0}"),
@@ -38,7 +41,9 @@ _URLS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"luogu\.com(?:\.cn)?/problem/(\w+)"), "luogu:{0}"),
 )
 _WORD = re.compile(r"[^\W\d_]+|\d+|[<>=+*/%^-]")
-_TEX = re.compile(r"\\(?:leq?|geq?|neq?|times|cdot|ldots|dots|texttt|textbf|text|mathrm|left|right)\b")
+_TEX = re.compile(
+    r"\\(?:leq?|geq?|neq?|times|cdot|ldots|dots|texttt|textbf|text|mathrm|left|right)\b"
+)
 _SIGNS = {"\\le": "<=", "\\leq": "<=", "\\ge": ">=", "\\geq": ">="}
 # `**bold**`, but not `10**9`.
 _BOLD = re.compile(r"(?<![\d)])\*\*|\*\*(?![\d(])")
@@ -84,7 +89,9 @@ def source_keys(candidate: Candidate) -> frozenset[str]:
     row = candidate.id.rpartition("/")[2].lower()
     if candidate.platform == "atcoder" and re.fullmatch(r"[a-z]{3}\d{3}_\w+", row):
         keys.add(f"atcoder:{row}")
-    elif candidate.platform == "codeforces" and (found := re.fullmatch(r"(\d+)[_/-]?([a-z]\d?)", row)):
+    elif candidate.platform == "codeforces" and (
+        found := re.fullmatch(r"(\d+)[_/-]?([a-z]\d?)", row)
+    ):
         keys.add(f"codeforces:{found[1]}{found[2]}")
     elif candidate.platform == "leetcode" and _is_slug(candidate.title):
         keys.add(f"leetcode:{candidate.title}")
@@ -122,7 +129,9 @@ def literals(text: str) -> list[str]:
 
 def hash_text(text: str) -> int:
     """Return a 64-bit hash of a text, the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little"
+    )
 
 
 _token_hash = lru_cache(maxsize=1 << 18)(hash_text)
@@ -132,7 +141,9 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
     """Return `gram_hashes` of 8 literals, without runs that say little: a grid of 0 and 1, a count from 1 to 9."""
     hashed = np.sort(_runs(_hash_all(tokens), _LITERALS), axis=1)
     num_distinct = 1 + (np.diff(hashed, axis=1) != 0).sum(axis=1)
-    values = np.array([float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan for token in tokens])
+    values = np.array(
+        [float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan for token in tokens]
+    )
     counts_up = np.diff(_runs(values, _LITERALS), axis=1) == 1
     is_telling = (num_distinct * 2 >= _LITERALS) & (counts_up.sum(axis=1) * 2 < _LITERALS)
     return np.unique(_run_hashes(tokens, _LITERALS)[is_telling])
@@ -140,14 +151,22 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
 
 def telling_hashes(tokens: Sequence[str]) -> Hashes:
     """Return `gram_hashes` of 16 words, only of runs with enough uncommon words to be about the task."""
-    tells = np.array([len(word) > 1 and word.isalpha() and word not in _COMMON_WORDS for word in tokens])
-    return np.unique(_run_hashes(tokens, _WORDS)[_runs(tells, _WORDS).sum(axis=1) >= _LEAST_TELLING])
+    tells = np.array(
+        [len(word) > 1 and word.isalpha() and word not in _COMMON_WORDS for word in tokens]
+    )
+    return np.unique(
+        _run_hashes(tokens, _WORDS)[_runs(tells, _WORDS).sum(axis=1) >= _LEAST_TELLING]
+    )
 
 
 def _runs(values: np.ndarray, length: int) -> np.ndarray:
     """Return all runs of `length` successive values, one a row; no rows if there are fewer values."""
     is_long = len(values) >= length
-    return np.lib.stride_tricks.sliding_window_view(values, length) if is_long else values[:0].reshape(0, length)
+    return (
+        np.lib.stride_tricks.sliding_window_view(values, length)
+        if is_long
+        else values[:0].reshape(0, length)
+    )
 
 
 def gram_hashes(tokens: Sequence[str], length: int) -> Hashes:
@@ -171,7 +190,9 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
     """Return a key per short example of the statement and first test: values in order, without names or brackets."""
     shown = split(candidate.statement).examples
     keys = set()
-    for given, printed in {(one.input, one.output) for one in (*shown, *candidate.tests[:_MOST_TESTS])}:
+    for given, printed in {
+        (one.input, one.output) for one in (*shown, *candidate.tests[:_MOST_TESTS])
+    }:
         if printed.strip() and len(given) <= LONGEST_EXAMPLE >= len(printed):
             before, after = _values(given), _values(printed)
             if before and after:
@@ -187,7 +208,9 @@ def _values(text: str) -> list[str]:
 def signature(candidate: Candidate) -> str:
     """Return the function's name and parameters as `name(a,b)`; empty for a program that reads stdin."""
     code = candidate.starter_code or "\n".join(s.code for s in candidate.solutions[:1])
-    for name, parameters in _SIGNATURE.findall(code) if candidate.starter_code or candidate.fn_name else ():
+    for name, parameters in (
+        _SIGNATURE.findall(code) if candidate.starter_code or candidate.fn_name else ()
+    ):
         if candidate.fn_name in (None, name) and not name.startswith("__"):
             names = [part.split(":")[0].split("=")[0].strip() for part in parameters.split(",")]
             return f"{name}({','.join(filter(None, names))})"
@@ -218,7 +241,9 @@ _HITS_SHOWN = 3
 _TITLE_WORDS = 4
 """An equal title of so many words is a hit; a shorter one only with something else in common (our choice)."""
 
-Evidence = Literal["source", "title", "words", "literals", "examples", "signature", "behaviour", "model"]
+Evidence = Literal[
+    "source", "title", "words", "literals", "examples", "signature", "behaviour", "model"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +269,9 @@ class _Grams:
     @staticmethod
     def build(per_problem: Sequence[Hashes], left_out: Sequence[np.uint64] | Hashes = ()) -> _Grams:
         if len(left_out):
-            per_problem = [np.setdiff1d(hashes, left_out, assume_unique=True) for hashes in per_problem]
+            per_problem = [
+                np.setdiff1d(hashes, left_out, assume_unique=True) for hashes in per_problem
+            ]
         sizes = np.array([len(hashes) for hashes in per_problem], dtype=np.int64)
         hashes = np.concatenate([np.empty(0, dtype=np.uint64), *per_problem])
         order = np.argsort(hashes, kind="stable")
@@ -256,7 +283,11 @@ class _Grams:
         high = np.searchsorted(self.hashes, found, side="right")
         hit = np.nonzero(high > low)[0]
         owners = [self.owners[low[i] : high[i]] for i in hit]
-        return np.bincount(np.concatenate(owners), minlength=len(self.sizes)) if owners else np.zeros_like(self.sizes)
+        return (
+            np.bincount(np.concatenate(owners), minlength=len(self.sizes))
+            if owners
+            else np.zeros_like(self.sizes)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +314,11 @@ def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
         # Cleaning costs more than all the rest; Markdown stays as it is.
         if looks_like_html(problem.statement) or looks_like_tex(problem.statement):
             with suppress(RecursionError):
-                problems.append(problem.model_copy(update={"statement": normalise(clean(problem.statement).text)}))
+                problems.append(
+                    problem.model_copy(
+                        update={"statement": normalise(clean(problem.statement).text)}
+                    )
+                )
     problems.sort(key=lambda problem: problem.id)
     texts = [problem.statement for problem in problems]
     tokens = [words(text) for text in texts]
@@ -292,7 +327,9 @@ def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
     boilerplate = _find_boilerplate(grams, ids)
     return ContaminationIndex(
         ids=ids,
-        by_source={key: number for number, problem in enumerate(problems) for key in source_keys(problem)},
+        by_source={
+            key: number for number, problem in enumerate(problems) for key in source_keys(problem)
+        },
         by_title=_owners([title_key(problem.title)] for problem in problems),
         by_signature=_owners([signature(problem)] for problem in problems),
         by_example=_owners([key.digest for key in example_keys(problem)] for problem in problems),
@@ -323,7 +360,9 @@ def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str]) -> Hash
         least = np.minimum(all_grams.sizes, all_grams.sizes[number]) * _SAME_PROBLEM
         group[number] = group[all_grams.shared(per_problem[number]) >= least].min()
     owners = zip(found[is_frequent], starts[is_frequent], counts[is_frequent], strict=True)
-    num_owners = ((gram, len(np.unique(group[all_grams.owners[at : at + num]]))) for gram, at, num in owners)
+    num_owners = (
+        (gram, len(np.unique(group[all_grams.owners[at : at + num]]))) for gram, at, num in owners
+    )
     return np.array([gram for gram, num in num_owners if num > _MOST_PROBLEMS], dtype=np.uint64)
 
 
@@ -373,7 +412,9 @@ def _by_grams(text: str, index: ContaminationIndex, support: Counter[int]) -> li
     return hits
 
 
-def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Counter[int]) -> list[Hit]:
+def _by_examples(
+    candidate: Candidate, index: ContaminationIndex, support: Counter[int]
+) -> list[Hit]:
     num: Counter[int] = Counter()
     values: Counter[int] = Counter()
     for key in sorted(example_keys(candidate)):
@@ -389,7 +430,14 @@ def _by_examples(candidate: Candidate, index: ContaminationIndex, support: Count
             hits.append(Hit(index.ids[number], "examples", num[number], detail))
     for number in index.by_signature.get(name, ()):
         if support[number]:
-            hits.append(Hit(index.ids[number], "signature", 1.0, f"{name}, and numbers or an example in common"))
+            hits.append(
+                Hit(
+                    index.ids[number],
+                    "signature",
+                    1.0,
+                    f"{name}, and numbers or an example in common",
+                )
+            )
         support[number] += 1
     return hits
 
@@ -398,4 +446,8 @@ def _by_title(candidate: Candidate, index: ContaminationIndex, support: Counter[
     title = title_key(candidate.title)
     is_enough = len(title.split()) >= _TITLE_WORDS
     numbers = index.by_title.get(title, ())
-    return [Hit(index.ids[number], "title", 1.0, title) for number in numbers if is_enough or support[number]]
+    return [
+        Hit(index.ids[number], "title", 1.0, title)
+        for number in numbers
+        if is_enough or support[number]
+    ]

@@ -64,7 +64,9 @@ def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
 def _permutations(num: int, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return odd factors and offsets for multiply-shift hashing, from a hash of the seed, independent of
     any library's generator."""
-    raw = b"".join(hashlib.sha256(f"minhash/{seed}/{number}".encode()).digest()[:16] for number in range(num))
+    raw = b"".join(
+        hashlib.sha256(f"minhash/{seed}/{number}".encode()).digest()[:16] for number in range(num)
+    )
     drawn = np.frombuffer(raw, dtype="<u8").reshape(num, 2).astype(np.uint64)
     return drawn[:, 0] | np.uint64(1), drawn[:, 1]
 
@@ -73,7 +75,9 @@ def band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return a short hash of each band, shape (texts, bands): rows that agree in a band agree in its key."""
     factors, _ = _permutations(_NUM_PERMUTATIONS // _NUM_BANDS, 0)
     banded = signatures.reshape(len(signatures), _NUM_BANDS, -1)
-    return ((banded.astype(np.uint64) * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(32)).astype(np.uint32)
+    return (
+        (banded.astype(np.uint64) * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(32)
+    ).astype(np.uint32)
 
 
 def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -90,7 +94,9 @@ def candidate_pairs(signatures: NDArray[np.uint32]) -> set[tuple[int, int]]:
     pairs: set[tuple[int, int]] = set()
     for keys in band_keys(signatures).T:
         order = np.argsort(keys, kind="stable")
-        starts = np.concatenate([[0], np.nonzero(keys[order][1:] != keys[order][:-1])[0] + 1, [len(order)]])
+        starts = np.concatenate(
+            [[0], np.nonzero(keys[order][1:] != keys[order][:-1])[0] + 1, [len(order)]]
+        )
         # Nearly every row is alone in its bucket: those with company are looked for by numpy.
         for bucket in np.nonzero(np.diff(starts) > 1)[0].tolist():
             members = sorted(order[starts[bucket] : starts[bucket + 1]].tolist())
@@ -140,8 +146,12 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
     """Return one fingerprint per record; shard by shard or all at once, the result is the same."""
     texts = [candidate.statement for candidate in candidates]
     tokens, found = [words(text) for text in texts], []
-    for candidate, text, said, signature in zip(candidates, texts, tokens, sign(tokens), strict=True):
-        digest = hashlib.blake2b(" ".join(said).encode("utf-8", "replace"), digest_size=12).hexdigest()
+    for candidate, text, said, signature in zip(
+        candidates, texts, tokens, sign(tokens), strict=True
+    ):
+        digest = hashlib.blake2b(
+            " ".join(said).encode("utf-8", "replace"), digest_size=12
+        ).hexdigest()
         found.append(
             Fingerprint(
                 id=candidate.id,
@@ -149,7 +159,9 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
                 sources=source_keys(candidate),
                 text=digest if len(said) >= _MIN_WORDS else "",
                 signature=signature.tobytes(),
-                bounds=tuple(Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)),
+                bounds=tuple(
+                    Bound(name, _flat(low), _flat(high)) for name, low, high in parse_bounds(text)
+                ),
                 answers=_answers(candidate),
             )
         )
@@ -167,8 +179,14 @@ def _flat(value: float) -> float:
 def _answers(candidate: Candidate) -> dict[int, int]:
     if candidate.checker.type in ("program", "unordered") or "many_answers" in candidate.flags:
         return {}
-    tests = [test for test in candidate.tests[:_MAX_TESTS] if len(test.input) + len(test.output) <= _MAX_CHARACTERS]
-    return {hash_text(test.input.strip()): hash_text(" ".join(test.output.split())) for test in tests}
+    tests = [
+        test
+        for test in candidate.tests[:_MAX_TESTS]
+        if len(test.input) + len(test.output) <= _MAX_CHARACTERS
+    ]
+    return {
+        hash_text(test.input.strip()): hash_text(" ".join(test.output.split())) for test in tests
+    }
 
 
 def _rank(candidate: Candidate) -> tuple[int, ...]:
@@ -226,7 +244,8 @@ def find_duplicates(looks: Iterable[Fingerprint]) -> dict[str, dict[str, str]]:
         signatures = read_signatures(records[number].signature for number in heads)
         # The estimated Jaccard similarity of two texts.
         found = [
-            (float((signatures[a] == signatures[b]).mean()), heads[a], heads[b]) for a, b in candidate_pairs(signatures)
+            (float((signatures[a] == signatures[b]).mean()), heads[a], heads[b])
+            for a, b in candidate_pairs(signatures)
         ]
         for score, a, b in sorted(found, key=lambda pair: (-pair[0], pair[1], pair[2])):
             if score >= _MIN_SIMILARITY:
@@ -283,7 +302,10 @@ class _Groups:
         if guarded and (
             _contradict(self._bounds[low], self._bounds[high])
             or _contradict(self._answers[low], self._answers[high])
-            or any(key.partition(":")[0] in self._platforms[low] for key in self._sources[high] - self._sources[low])
+            or any(
+                key.partition(":")[0] in self._platforms[low]
+                for key in self._sources[high] - self._sources[low]
+            )
         ):
             return False
         self._parents[high] = low
@@ -304,7 +326,15 @@ class _Groups:
 
 
 STEP = "merge_duplicates/1"
-_FILLED = ("url", "date", "platform", "title", "platform_difficulty", "time_limit_seconds", "memory_limit_mib")
+_FILLED = (
+    "url",
+    "date",
+    "platform",
+    "title",
+    "platform_difficulty",
+    "time_limit_seconds",
+    "memory_limit_mib",
+)
 
 
 def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
@@ -323,7 +353,9 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
     programs = {(solution.language, solution.code) for solution in solutions}
     for other in alike:
         num_known = len(inputs) + len(programs)
-        for test, group, origin in zip(other.tests, _groups_of(other), _origins_of(other), strict=True):
+        for test, group, origin in zip(
+            other.tests, _groups_of(other), _origins_of(other), strict=True
+        ):
             if test.input.rstrip() not in inputs:
                 inputs.add(test.input.rstrip())
                 tests.append((test, group, origin))
@@ -335,7 +367,9 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
         checker = other.checker if is_checker_taken else checker
         if is_checker_taken or len(inputs) + len(programs) > num_known:
             licences.append(other.licence)
-    detail = f"merged {len(others)}" + (f"; {num_left} tests called in another way" if num_left else "")
+    detail = f"merged {len(others)}" + (
+        f"; {num_left} tests called in another way" if num_left else ""
+    )
     groups = tuple(group for _, group, _ in tests)
     is_same = len(tests) == len(kept.tests)
     said = {name: [getattr(one, name) for one in (kept, *others)] for name in _FILLED}

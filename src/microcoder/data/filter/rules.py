@@ -21,7 +21,14 @@ Finding = tuple[str, str] | None
 
 _LEAST_WORDS = 12
 """Fewest words and numbers in a statement; a Chinese character counts as one (our choice)."""
-BLOCKING_FLAGS = ("needs_image", "interactive", "file_io", "many_answers", "gives_points", "needs_files")
+BLOCKING_FLAGS = (
+    "needs_image",
+    "interactive",
+    "file_io",
+    "many_answers",
+    "gives_points",
+    "needs_files",
+)
 """Flags of the source or of the process stage for which a row is rejected."""
 _EMPTY = re.compile(
     r"(?:problem )?(?:statement|description)s? (?:is )?(?:un|not )available|\bto be (?:added|announced)\b|lorem ipsum|"
@@ -60,14 +67,16 @@ PERMISSIVE = (
 SHARE_ALIKE = ("CC-BY-SA", "ODbL", "GPL", "LGPL", "MPL-2.0")
 
 _NO_COMMERCE = (
-    r"\bnc\b|bync|\bno[nt]?\b[^.;]{0,20}commerc|noncommerc|commercial use (?:is |are )?(?:not|prohibit|forbid)"
+    r"\bnc\b|bync|\bno[nt]?\b[^.;]{0,20}commerc|noncommerc"
+    r"|commercial use (?:is |are )?(?:not|prohibit|forbid)"
 )
 _NO_CHANGE = r"\bnd\b|bynd|\bno[nt]?\b[ -]*deriv|noderiv"
 _CC_PARTS = (("NC", _NO_COMMERCE), ("SA", r"\bsa\b|bysa|share[ -]*alike"), ("ND", _NO_CHANGE))
 _CC = r"(?:https?: )?(?:www\.)?creative ?commons(?:\.org)?"
 _WITHHELD = r"all rights reserved|commons[ -]clause|\bno[nt]?\b[^.;]{0,20}redistribut"
 _RESTRICTED = (
-    rf"{_NO_COMMERCE}|{_NO_CHANGE}|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{{0,20}}\bonly\b"
+    rf"{_NO_COMMERCE}|{_NO_CHANGE}"
+    r"|\b(?:research|academi|education|personal|evaluation)\w*\b[^.;]{0,20}\bonly\b"
 )
 """Words that restrict a licence: `normalise_licence` returns such a text unchanged, so that no list allows it."""
 
@@ -92,27 +101,46 @@ def normalise_licence(text: str) -> str:
 
     Of SPDX's `A AND B`, or a list, that is the strictest part's, of `A OR B` the known part's with the fewest duties.
     """
-    plain = _BRACKETS.sub(lambda found: name if (name := normalise_licence(found[1])) in _BY_DUTIES else found[0], text)
+    plain = _BRACKETS.sub(
+        lambda found: name if (name := normalise_licence(found[1])) in _BY_DUTIES else found[0],
+        text,
+    )
     if plain != text:
         return name if (name := normalise_licence(plain)) in _BY_DUTIES else text.strip()
     parts = _OR.split(text)
-    known = [name for part in parts if len(parts) > 1 and (name := normalise_licence(part)) in _BY_DUTIES]
+    known = [
+        name for part in parts if len(parts) > 1 and (name := normalise_licence(part)) in _BY_DUTIES
+    ]
     # In prose (`GPL-3.0 or later`) what is no licence may say more than a choice.
     if known and (" OR " in text or len(known) == len(parts)):
         return min(known, key=_BY_DUTIES.index)
     if len(parts := _AND.split(text)) > 1:
-        return name if (name := normalise_licence(strictest_licence(parts))) in _BY_DUTIES else text.strip()
+        return (
+            name
+            if (name := normalise_licence(strictest_licence(parts))) in _BY_DUTIES
+            else text.strip()
+        )
     if len(parts := _LISTED.split(text)) > 1 and {*map(normalise_licence, parts)} <= {*_BY_DUTIES}:
         return normalise_licence(strictest_licence(parts))
     words = re.sub(r"[\s_/]+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text.strip().lower()))
     words = words.replace("license", "").replace("licence", "").strip()
     if not words:
         return ""
-    is_zero = re.match(rf"cc[ -]*(?:0|zero)\b|{_CC}[ :]+(?:zero|0|publicdomain)\b|public domain", words)
-    if not re.search(_WITHHELD, words) and not is_zero and re.match(rf"cc(?=by|[^a-z0-9]|$)|{_CC}", words):
+    is_zero = re.match(
+        rf"cc[ -]*(?:0|zero)\b|{_CC}[ :]+(?:zero|0|publicdomain)\b|public domain", words
+    )
+    if (
+        not re.search(_WITHHELD, words)
+        and not is_zero
+        and re.match(rf"cc(?=by|[^a-z0-9]|$)|{_CC}", words)
+    ):
         # Anywhere: "CC-BY-4.0-NC", "CC BY 4.0, non-commercial use only". "Creative Commons" alone may be any.
         parts = [part for part, said in _CC_PARTS if re.search(said, words)]
-        return "-".join(["CC-BY", *parts]) if parts or re.search(r"by|attribut", words) else text.strip()
+        return (
+            "-".join(["CC-BY", *parts])
+            if parts or re.search(r"by|attribut", words)
+            else text.strip()
+        )
     if re.search(rf"{_RESTRICTED}|{_WITHHELD}", words):
         return text.strip()
     if is_zero:
@@ -148,12 +176,16 @@ def check_licence(candidate: Candidate, settings: LicenceSettings | None = None)
     settings = settings or LicenceSettings()
     found = normalise_licence(candidate.licence)
     if not found:
-        return ("licence_unknown", "the source says nothing") if settings.unknown == "reject" else None
+        return (
+            ("licence_unknown", "the source says nothing") if settings.unknown == "reject" else None
+        )
     return None if found in settings.allowed else ("licence_refused", found)
 
 
 def filter_row(
-    candidate: Candidate, settings: LicenceSettings | None = None, index: ContaminationIndex | None = None
+    candidate: Candidate,
+    settings: LicenceSettings | None = None,
+    index: ContaminationIndex | None = None,
 ) -> Candidate | Rejection:
     """Return the candidate where every rule passes, or the rejection of the first that does not.
 

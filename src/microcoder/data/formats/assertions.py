@@ -41,7 +41,9 @@ class NotACall(ValueError):
     """A test cannot be written as JSON arguments and a JSON value."""
 
 
-def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+def arrange(
+    parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]
+) -> list[Any]:
     """Return arguments in the order of a function's parameters; NotACall if one has an unknown name."""
     left = dict(named)
     arguments = list(positional)
@@ -50,7 +52,9 @@ def arrange(parameters: Sequence[str], positional: Sequence[Any], named: Mapping
             break
         arguments.append(left.pop(name))
     if left:
-        raise NotACall(f"argument {next(iter(left))!r} has no place among {', '.join(parameters) or 'none'}")
+        raise NotACall(
+            f"argument {next(iter(left))!r} has no place among {', '.join(parameters) or 'none'}"
+        )
     return arguments
 
 
@@ -112,7 +116,9 @@ class _Bound(NamedTuple):
 _Names = Mapping[str, _Bound]
 
 
-def read_assertions(source: str, *, called: Collection[str], parameters: Sequence[str] = ()) -> DecodedTests:
+def read_assertions(
+    source: str, *, called: Collection[str], parameters: Sequence[str] = ()
+) -> DecodedTests:
     """Return the tests in the assertions of a program, those inside its functions included.
 
     Args:
@@ -146,7 +152,9 @@ class _Cutter(ast.NodeTransformer):
         match node.func:
             case ast.Name(id=name):
                 is_answer = name in self._called
-            case ast.Attribute(value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)), attr=name):
+            case ast.Attribute(
+                value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)), attr=name
+            ):
                 is_answer = name in self._called and root in _ROOTS
             case _:
                 is_answer = False
@@ -154,7 +162,9 @@ class _Cutter(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         self.calls.append(node)
-        return ast.Subscript(ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load())
+        return ast.Subscript(
+            ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load()
+        )
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         # Most of what a long literal holds; the library looks at each for old names of visitors, four times as long.
@@ -163,7 +173,11 @@ class _Cutter(ast.NodeTransformer):
 
 def is_result(node: ast.expr) -> bool:
     """Whether a node is an item of the results list, such as `_r[0]`, which stands for a call's value."""
-    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == RESULTS
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == RESULTS
+    )
 
 
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
@@ -210,7 +224,9 @@ class _Reader:
                     # A loop, a `with`, a call: its assertions are no literal tests, and its names may have changed.
                     inner = list(ast.walk(statement))
                     self._dropped += [
-                        f"inside {type(statement).__name__}" for node in inner if isinstance(node, ast.Assert)
+                        f"inside {type(statement).__name__}"
+                        for node in inner
+                        if isinstance(node, ast.Assert)
                     ]
                     for node in inner:
                         if isinstance(node, ast.Name):
@@ -218,12 +234,17 @@ class _Reader:
 
     def asserted(self) -> DecodedTests:
         """Return the tests that were read, all with one tolerance, since a problem has one checker."""
-        tolerances = {(c.absolute, c.relative) for c in self._claims if (c.absolute, c.relative) != (None, None)}
+        tolerances = {
+            (c.absolute, c.relative)
+            for c in self._claims
+            if (c.absolute, c.relative) != (None, None)
+        }
         chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
         # Nodes where at least half of the claims say so.
         places = range(max((len(claim.kinds) for claim in self._claims), default=0))
         kinds = tuple(
-            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)]) for place in places
+            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)])
+            for place in places
         )
         returns = _usual([claim.returns for claim in self._claims])
         call = Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
@@ -238,7 +259,9 @@ class _Reader:
                     tests.append(write_call(claim.arguments, claim.expected))
                 except NotACall as error:
                     dropped.append(str(error))
-        checker = Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
+        checker = (
+            Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
+        )
         return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
 
     def _read_claim(self, test: ast.expr, names: _Names) -> _Claim:
@@ -249,23 +272,33 @@ class _Reader:
             case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
                 call, other = self._sides(call, left, right)
                 match other:
-                    case ast.Call(func=ast.Attribute(attr="approx"), args=[value], keywords=options):
+                    case ast.Call(
+                        func=ast.Attribute(attr="approx"), args=[value], keywords=options
+                    ):
                         return self._claim_close(call, value, options, names, ("rel", 1e-6), "abs")
                 return self._claim(call, other, names)
             case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in _SAME:
                 call, other = self._sides(call, left, right)
                 return self._claim(call, other, names)
             case ast.Compare(
-                left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)]),
+                left=ast.Call(
+                    func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)]
+                ),
                 ops=[ast.Lt() | ast.LtE()],
                 comparators=[bound],
             ):
                 call, other = self._sides(call, left, right)
                 expected, within = parse_value(other, names), parse_value(bound, names)
-                return _Claim(self._read_call(call, names)[0], _real(expected), absolute=_tolerance(within))
-            case ast.Call(func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]):
+                return _Claim(
+                    self._read_call(call, names)[0], _real(expected), absolute=_tolerance(within)
+                )
+            case ast.Call(
+                func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]
+            ):
                 call, other = self._sides(call, left, right)
-                return self._claim_close(call, other, rest.keywords, names, ("rel_tol", 1e-9), "abs_tol")
+                return self._claim_close(
+                    call, other, rest.keywords, names, ("rel_tol", 1e-9), "abs_tol"
+                )
         raise NotACall(f"no call compared with a literal: {_show(test)}")
 
     def _claim(self, call: ast.Call, other: ast.expr, names: _Names) -> _Claim:
@@ -285,11 +318,19 @@ class _Reader:
         given = {option.arg or "": parse_value(option.value, names) for option in options}
         if not given.keys() <= {relative[0], absolute}:
             raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
-        within = {name: _tolerance(number) for name, number in (given or dict([relative])).items() if number}
+        within = {
+            name: _tolerance(number)
+            for name, number in (given or dict([relative])).items()
+            if number
+        }
         expected = _real(parse_value(value, names))
-        return _Claim(self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0]))
+        return _Claim(
+            self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0])
+        )
 
-    def _sides(self, call: ast.Call | None, left: ast.expr, right: ast.expr) -> tuple[ast.Call, ast.expr]:
+    def _sides(
+        self, call: ast.Call | None, left: ast.expr, right: ast.expr
+    ) -> tuple[ast.Call, ast.expr]:
         """Return the call, and the expression that its value is compared with; NotACall without a call."""
         if call is None or not (is_result(left) or is_result(right)):
             raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(right)}")
@@ -342,11 +383,15 @@ class _Literals(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:
-            case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]):
+            case ast.Call(
+                func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]
+            ):
                 if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
                     return ast.Constant(float(text))
             case ast.Call(func=ast.Name(id=name), args=[values], keywords=[]) if name in _BUILDERS:
-                return _drop_orphans(self.visit(values)) if name == "tree_node" else self.visit(values)
+                return (
+                    _drop_orphans(self.visit(values)) if name == "tree_node" else self.visit(values)
+                )
         self.generic_visit(node)
         return node
 
@@ -371,9 +416,18 @@ def _usual(kinds: Sequence[str]) -> str:
 
 def _fits(claim: _Claim, call: Call) -> bool:
     """Whether a claim's values have the types of `call`; None and [] fit every type."""
-    given = [*zip(call.parameters or ["json"] * len(claim.kinds), claim.kinds, claim.arguments, strict=False)]
+    given = [
+        *zip(
+            call.parameters or ["json"] * len(claim.kinds),
+            claim.kinds,
+            claim.arguments,
+            strict=False,
+        )
+    ]
     given.append((call.returns, claim.returns, claim.expected))
-    return all(kind == mine or (mine == "json" and value in (None, [])) for kind, mine, value in given)
+    return all(
+        kind == mine or (mine == "json" and value in (None, [])) for kind, mine, value in given
+    )
 
 
 def _kind_of(node: ast.expr) -> str:
@@ -432,7 +486,9 @@ def claims_harness(preamble: str = "") -> str:
     return f"{_read('caller')}\n\nPREAMBLE = {preamble!r}\n" if preamble else _read("caller")
 
 
-def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: str = "") -> TestCase:
+def claims_test(
+    claims: Sequence[SplitAssertion], *, prelude: str = "", setup: str = ""
+) -> TestCase:
     """Return one test that makes the calls of all these claims, and passes if every claim is true.
 
     Args:
@@ -446,16 +502,24 @@ def claims_test(claims: Sequence[SplitAssertion], *, prelude: str = "", setup: s
         if calls:
             rest = parse_source(source, mode="eval").body
             for node in ast.walk(rest):
-                if isinstance(node, ast.Subscript) and is_result(node) and isinstance(node.slice, ast.Constant):
+                if (
+                    isinstance(node, ast.Subscript)
+                    and is_result(node)
+                    and isinstance(node.slice, ast.Constant)
+                ):
                     node.slice = ast.Constant(int(str(node.slice.value)) + len(calls))
             source = ast.unparse(rest)
         sources.append(source)
         calls.extend(claim.calls)
     asked = {"calls": calls, **({"setup": setup} if setup else {})}
-    return TestCase(input=json.dumps(asked), output=json.dumps({"prelude": prelude, "claims": sources}))
+    return TestCase(
+        input=json.dumps(asked), output=json.dumps({"prelude": prelude, "claims": sources})
+    )
 
 
-def read_claims(statements: Sequence[ast.stmt], *, called: Collection[str], entry: str) -> list[SplitAssertion] | None:
+def read_claims(
+    statements: Sequence[ast.stmt], *, called: Collection[str], entry: str
+) -> list[SplitAssertion] | None:
     """Cut assertions in two; None if one of them cannot be.
 
     Args:
@@ -484,7 +548,9 @@ def cut_assertion(
     if _names(cut.rest) & set(called) or any(_names(call) & set(bound) for call in cut.calls):
         return None
     scopes = (ast.comprehension, ast.Lambda, ast.NamedExpr)
-    if cut.calls and any(isinstance(node, scopes) for part in (cut.rest, *cut.calls) for node in ast.walk(part)):
+    if cut.calls and any(
+        isinstance(node, scopes) for part in (cut.rest, *cut.calls) for node in ast.walk(part)
+    ):
         return None
     for node in (inner for call in cut.calls for inner in ast.walk(call)):
         # A test may call the function `candidate`; its own name is called.
@@ -504,7 +570,10 @@ def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[Tes
 def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
     """Return tests of a `def check(candidate)`: one per assertion, or one that runs it whole; NotACall without it."""
     tree = parse_test(source)
-    check = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
+    check = next(
+        (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"),
+        None,
+    )
     if check is None:
         raise NotACall("it defines no check(candidate)")
     statements = [*(node for node in tree.body if node is not check), *check.body]
@@ -513,7 +582,9 @@ def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase
     return tests or [TestCase(input=json.dumps(asked), output=json.dumps(told))]
 
 
-def _claim(statements: Sequence[ast.stmt], called: Collection[str], entry: str, prelude: str = "") -> list[TestCase]:
+def _claim(
+    statements: Sequence[ast.stmt], called: Collection[str], entry: str, prelude: str = ""
+) -> list[TestCase]:
     """Return one test per assertion that calls the answer; none if any cannot be split."""
     claims = read_claims(statements, called=called, entry=entry) or []
     before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
@@ -529,7 +600,9 @@ def find_called(source: str, code: str = "") -> list[str]:
     calls = [node.func for test in asserts for node in ast.walk(test) if isinstance(node, ast.Call)]
     bound = {name for node in tree.body for name in _bound_names(node)}
     names = dict.fromkeys(func.id for func in calls if isinstance(func, ast.Name))
-    return [name for name in names if name in defined or not (name in bound or hasattr(builtins, name))]
+    return [
+        name for name in names if name in defined or not (name in bound or hasattr(builtins, name))
+    ]
 
 
 def parse_test(source: str) -> ast.Module:
@@ -548,7 +621,11 @@ def _bound_names(statement: ast.stmt) -> set[str]:
     found = set()
     for node in ast.walk(statement):
         match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            case (
+                ast.Name(id=name, ctx=ast.Store())
+                | ast.FunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
                 found.add(name)
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 found |= {(alias.asname or alias.name).split(".")[0] for alias in names}
@@ -557,4 +634,8 @@ def _bound_names(statement: ast.stmt) -> set[str]:
 
 @cache
 def _read(name: str) -> str:
-    return files("microcoder.data.formats").joinpath("sandboxed", f"{name}.py").read_text(encoding="utf-8")
+    return (
+        files("microcoder.data.formats")
+        .joinpath("sandboxed", f"{name}.py")
+        .read_text(encoding="utf-8")
+    )

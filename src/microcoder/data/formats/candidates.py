@@ -22,7 +22,15 @@ from microcoder.judge.core.types import Call, Checker, Problem, Record, TestCase
 Stage = Literal["collect", "process", "filter", "generate", "verify"]
 STAGES: tuple[Stage, ...] = ("collect", "process", "filter", "generate", "verify")
 
-Known = Literal["accepted", "wrong_answer", "time_limit", "memory_limit", "runtime_error", "compile_error", "partial"]
+Known = Literal[
+    "accepted",
+    "wrong_answer",
+    "time_limit",
+    "memory_limit",
+    "runtime_error",
+    "compile_error",
+    "partial",
+]
 
 
 class Solution(Record):
@@ -137,7 +145,9 @@ class DecodedTests:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields that a candidate takes from these tests, by name."""
-        return {name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")}
+        return {
+            name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")
+        }
 
 
 class Candidate(Record):
@@ -204,8 +214,14 @@ class Candidate(Record):
     def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
         """Return a copy with these fields changed, and a line of lineage for each that did change."""
         changed = {name: value for name, value in fields.items() if getattr(self, name) != value}
-        lines = tuple(Lineage(stage=stage, step=step, field=name, detail=detail) for name in changed)
-        return self.model_copy(update={**changed, "lineage": self.lineage + lines}) if changed else self
+        lines = tuple(
+            Lineage(stage=stage, step=step, field=name, detail=detail) for name in changed
+        )
+        return (
+            self.model_copy(update={**changed, "lineage": self.lineage + lines})
+            if changed
+            else self
+        )
 
     def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
         """Return a rejection that holds the whole candidate; `reason` is a code such as `no_tests`."""
@@ -230,7 +246,9 @@ class Candidate(Record):
             "memory_limit_mib": self.memory_limit_mib,
         }
         references = [
-            s.code for s in self.solutions if s.known == "accepted" and s.language == self.programming_language
+            s.code
+            for s in self.solutions
+            if s.known == "accepted" and s.language == self.programming_language
         ]
         return Problem(
             **self._judged(self.programming_language),
@@ -243,7 +261,12 @@ class Candidate(Record):
         )
 
     def to_trial(
-        self, language: str, *, seconds: float, memory_mib: int, tests: Sequence[TestCase] | None = None
+        self,
+        language: str,
+        *,
+        seconds: float,
+        memory_mib: int,
+        tests: Sequence[TestCase] | None = None,
     ) -> Problem:
         """Return the problem that a program of some language is judged by, under limits that need not be its own.
 
@@ -323,7 +346,9 @@ REASONS: dict[str, str] = {
 """Reason code to its meaning; docs/dataset-audit.md shows the same table."""
 
 
-def process_row(candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]) -> Made | Rejection:
+def process_row(
+    candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]
+) -> Made | Rejection:
     """Return `work(candidate)`; if our own code fails, its rejection as `row_fault`, so that the run goes on."""
     try:
         return work(candidate)

@@ -13,8 +13,21 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
-from microcoder.data.formats.row import Malformed, Row, read_licence, read_mebibytes, read_seconds, shorten
-from microcoder.data.formats.tests import asserted_tests, complete, decode_tests, find_platform, python_solutions
+from microcoder.data.formats.row import (
+    Malformed,
+    Row,
+    read_licence,
+    read_mebibytes,
+    read_seconds,
+    shorten,
+)
+from microcoder.data.formats.tests import (
+    asserted_tests,
+    complete,
+    decode_tests,
+    find_platform,
+    python_solutions,
+)
 from microcoder.judge.core.errors import explain_fault
 from microcoder.judge.languages import known_language
 
@@ -77,9 +90,13 @@ class Columns:
         own_notes = fields.pop("notes", ())
 
         def build(tests: DecodedTests) -> Candidate:
-            return row.candidate(statement, replace(tests, notes=(*notes, *tests.notes, *own_notes)), **fields)
+            return row.candidate(
+                statement, replace(tests, notes=(*notes, *tests.notes, *own_notes)), **fields
+            )
 
-        return complete(build, lambda: self._read_tests(row, fields["platform"], fields["solutions"]))
+        return complete(
+            build, lambda: self._read_tests(row, fields["platform"], fields["solutions"])
+        )
 
     def _read_solutions(self, row: Row) -> tuple[Solution, ...]:
         if callable(self.solutions):
@@ -94,9 +111,13 @@ class Columns:
         if not self.assertions:
             found = self.tests(row) if callable(self.tests) else row.decoded(*_listed(self.tests))
             code = next(filter(None, codes), "")
-            return decode_tests(found, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged)
+            return decode_tests(
+                found, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged
+            )
         source = row.text(*_listed(self.assertions))
-        read = partial(asserted_tests, [source], fn_name=fn_name, called=self.called, is_judged=row.is_judged)
+        read = partial(
+            asserted_tests, [source], fn_name=fn_name, called=self.called, is_judged=row.is_judged
+        )
         *others, last = [code for code in codes if f"def {fn_name}(" in code] or codes[:1]
         for code in others:
             with suppress(Malformed):
@@ -150,7 +171,13 @@ class Format:
     """Sets of fields, each of which identifies a row of this format; `a.b` for a field inside an object."""
 
     def read_row(
-        self, values: Mapping[str, Any], place: str, *, source: str = "", licence: str = "", is_judged: bool = False
+        self,
+        values: Mapping[str, Any],
+        place: str,
+        *,
+        source: str = "",
+        licence: str = "",
+        is_judged: bool = False,
     ) -> Candidate:
         """Return the candidate of a raw row, without executing anything of it; Malformed if it has none.
 
@@ -162,8 +189,12 @@ class Format:
             is_judged: read for judging answers, not for a corpus (see `Row.is_judged`).
         """
         name = f"{source or self.name}/{place}"
-        licence = read_licence(values.get("licence")) or read_licence(values.get("license")) or licence
-        row = Row(values, id=name, dataset=self.name, place=place, licence=licence, is_judged=is_judged)
+        licence = (
+            read_licence(values.get("licence")) or read_licence(values.get("license")) or licence
+        )
+        row = Row(
+            values, id=name, dataset=self.name, place=place, licence=licence, is_judged=is_judged
+        )
         try:
             candidate = self.read(row)
         except ValidationError as error:
@@ -178,8 +209,15 @@ class Format:
         except RecursionError:
             raise Malformed("too_deep", "nested too deeply") from None
         said = values.get("difficulty")
-        if not candidate.platform_difficulty and isinstance(said, str) and said.strip() and "\n" not in said:
-            candidate = candidate.model_copy(update={"platform_difficulty": shorten(said.strip(), 40)})
+        if (
+            not candidate.platform_difficulty
+            and isinstance(said, str)
+            and said.strip()
+            and "\n" not in said
+        ):
+            candidate = candidate.model_copy(
+                update={"platform_difficulty": shorten(said.strip(), 40)}
+            )
         _check_text(candidate)
         return candidate
 
@@ -204,7 +242,10 @@ def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | 
     """
     found, most = None, 0
     for format in formats:
-        matched = max((len(mark) for mark in format.marks if all(has_field(values, name) for name in mark)), default=0)
+        matched = max(
+            (len(mark) for mark in format.marks if all(has_field(values, name) for name in mark)),
+            default=0,
+        )
         if matched > most:
             found, most = format, matched
     return found

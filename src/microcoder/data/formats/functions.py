@@ -30,7 +30,13 @@ from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
 from microcoder.data.formats.packages import language_code
 from microcoder.data.formats.row import Malformed, Row, is_number, parse_python
-from microcoder.data.formats.tests import asserted_tests, complete, head_of, name_language, python_solutions
+from microcoder.data.formats.tests import (
+    asserted_tests,
+    complete,
+    head_of,
+    name_language,
+    python_solutions,
+)
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase
@@ -64,7 +70,9 @@ def _find_declaration(row: Row) -> str | None:
 
 def _read_rates(row: Row) -> tuple[str, ...]:
     rates = {model: row.get(name) for model, name in _RATES.items()}
-    return tuple(f"{model}={rate:g}" for model, rate in rates.items() if is_number(rate) and 0 <= rate <= 1)
+    return tuple(
+        f"{model}={rate:g}" for model, rate in rates.items() if is_number(rate) and 0 <= rate <= 1
+    )
 
 
 def _read_slug(row: Row) -> Row:
@@ -81,8 +89,17 @@ def _take_prompt_apart(row: Row) -> Row:
     if not quoted or not closed or not statement.strip():
         raise Malformed("no_statement", "prompt has no statement in triple quotes")
     # Before it stand the classes of lists and trees, with methods of their own.
-    fn_name = (starter.partition("class Solution")[2] or starter).partition("def ")[2].partition("(")[0].strip()
-    parts = {"statement": statement.strip(), "starter_code": starter.strip("\n"), "fn_name": fn_name}
+    fn_name = (
+        (starter.partition("class Solution")[2] or starter)
+        .partition("def ")[2]
+        .partition("(")[0]
+        .strip()
+    )
+    parts = {
+        "statement": statement.strip(),
+        "starter_code": starter.strip("\n"),
+        "fn_name": fn_name,
+    }
     return row.over({**row.values, **parts, "test": _name_lists(row.text("test"))})
 
 
@@ -91,7 +108,9 @@ def _name_lists(source: str) -> str:
     made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
     if made and read:
         source = source.replace(f"{made[1]}(", "list_node(")
-        source = re.sub(rf"assert {read[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source)
+        source = re.sub(
+            rf"assert {read[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source
+        )
     return source
 
 
@@ -106,7 +125,11 @@ MEMORY_LIMIT_MIB = 2048
 
 def read_humaneval(row: Row) -> Candidate:
     """Read a task of HumanEval: the prompt is both the statement and the beginning of the answer."""
-    prompt, entry, solution = row.statement("prompt"), row.text("entry_point"), row.optional("canonical_solution")
+    prompt, entry, solution = (
+        row.statement("prompt"),
+        row.text("entry_point"),
+        row.optional("canonical_solution"),
+    )
     source = row.optional("test")
     code = prompt + (solution or "    pass\n")
     limit = HUMANEVAL_SECONDS if row.is_judged else None
@@ -134,14 +157,24 @@ def read_humaneval(row: Row) -> Candidate:
     if not row.is_judged:
         return complete(build, decode)
     # The prompt runs before an answer: its function with a body where it has not even a docstring.
-    before = next((text for text in (prompt, prompt + "    pass\n") if parse_python(text) is not None), "")
-    return build(_claim(row, source, entry, lambda: check_tests(source, entry=entry, preamble=before), before))
+    before = next(
+        (text for text in (prompt, prompt + "    pass\n") if parse_python(text) is not None), ""
+    )
+    return build(
+        _claim(
+            row, source, entry, lambda: check_tests(source, entry=entry, preamble=before), before
+        )
+    )
 
 
 def read_mbpp(row: Row) -> Candidate:
     """Read a task of MBPP (`text`), its sanitized version (`prompt`), or MBPP+ (`test` with inputs and results)."""
     statement = row.statement("text", "prompt")
-    code = row.optional("code", "canonical_solution") if row.is_judged else row.text("code", "canonical_solution")
+    code = (
+        row.optional("code", "canonical_solution")
+        if row.is_judged
+        else row.text("code", "canonical_solution")
+    )
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
     sources = assertions or (row.optional("assertion"),)
     entry = row.optional("entry_point") or next(iter(find_called("\n".join(sources), code)), "")
@@ -167,8 +200,12 @@ def read_mbpp(row: Row) -> Candidate:
     first = next(iter(listed), "")
     called = row.optional("entry_point") or next(iter(find_called(first, code)), "")
     if not called:
-        raise Malformed("tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}")
-    return build(_claim(row, row.optional("test"), called, lambda: _list_tests(row, listed, code, called)))
+        raise Malformed(
+            "tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}"
+        )
+    return build(
+        _claim(row, row.optional("test"), called, lambda: _list_tests(row, listed, code, called))
+    )
 
 
 def read_odex(row: Row) -> Candidate:
@@ -185,12 +222,16 @@ def read_odex(row: Row) -> Candidate:
             title=row.name("task_id"),
             tags=row.tags("library"),
             starter_code=prompt,
-            solutions=python_solutions([f"{prompt}{row.optional('canonical_solution')}{row.optional('suffix')}"]),
+            solutions=python_solutions(
+                [f"{prompt}{row.optional('canonical_solution')}{row.optional('suffix')}"]
+            ),
         )
 
     if row.is_judged:
         return build(_claim(row, source, entry, lambda: check_tests(source, entry=entry)))
-    return complete(build, lambda: asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",)))
+    return complete(
+        build, lambda: asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",))
+    )
 
 
 def _claim(
@@ -199,7 +240,11 @@ def _claim(
     """Return tests of EvalPlus's inputs, or of the table in `source`, else those of `decide`; Malformed on NotACall."""
     fields = [name for name in ("base_input", "plus_input") if row.has(name)]
     try:
-        tests = plus_tests(row, fields=fields) if fields else table_tests(source, entry=entry) or decide()
+        tests = (
+            plus_tests(row, fields=fields)
+            if fields
+            else table_tests(source, entry=entry) or decide()
+        )
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
     return DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness(preamble))
@@ -210,7 +255,9 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
     setup = "\n".join([row.optional("test_setup_code"), *row.texts("test_imports")])
     # An assertion may use what the reference imports, such as sys.
     around = parse_test(f"{code}\n{setup}").body
-    imports = "\n".join(ast.unparse(node) for node in around if isinstance(node, ast.Import | ast.ImportFrom))
+    imports = "\n".join(
+        ast.unparse(node) for node in around if isinstance(node, ast.Import | ast.ImportFrom)
+    )
     tests = []
     for source in sources:
         claims = read_claims(parse_test(source).body, called=(entry,), entry=entry)
@@ -237,7 +284,12 @@ FORMATS = (
         ),
         tests_in="test",
         shape="a pytest file that imports the function from `solution`",
-        marks=(("test", "solution", "question"), ("test_code", "solution"), ("test", "test_info"), ("test_code",)),
+        marks=(
+            ("test", "solution", "question"),
+            ("test_code", "solution"),
+            ("test", "test_info"),
+            ("test_code",),
+        ),
     ),
     Format(
         "leetcodedataset",
@@ -300,7 +352,11 @@ FORMATS = (
         is_benchmark=True,
         tests_in="test_list",
         shape=f"a list of {ASSERTIONS}; or EvalPlus's base_input and plus_input",
-        marks=(("test_list",), ("test_list", "test_setup_code"), ("entry_point", "plus_input", "assertion")),
+        marks=(
+            ("test_list",),
+            ("test_list", "test_setup_code"),
+            ("entry_point", "plus_input", "assertion"),
+        ),
     ),
     Format(
         "odex",
@@ -337,7 +393,9 @@ def table_tests(source: str, *, entry: str) -> list[TestCase]:
     for given, expected in zip(inputs, results, strict=True):
         arguments = list(given) if isinstance(given, list | tuple) else [given]
         # Compared by EvalPlus's rule.
-        claims.append(SplitAssertion((f"{entry}(*{arguments!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)"))
+        claims.append(
+            SplitAssertion((f"{entry}(*{arguments!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)")
+        )
     return _in_groups(claims)
 
 
@@ -358,18 +416,30 @@ def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
     try:
         parse_source(prelude)
     except SyntaxError as error:
-        raise Malformed("wrong_value", f"prompt and canonical_solution are no Python ({error})") from None
+        raise Malformed(
+            "wrong_value", f"prompt and canonical_solution are no Python ({error})"
+        ) from None
     shapes = _argument_shapes(row, entry)
-    decided_by = _ORACLES.get(entry, f"_agree({{value}}, {_REFERENCE}(*{{arguments}}), {{tolerance}})")
+    decided_by = _ORACLES.get(
+        entry, f"_agree({{value}}, {_REFERENCE}(*{{arguments}}), {{tolerance}})"
+    )
     claims = []
     for name in fields:
         inputs = row.items(name)
         if not row.has(name) or not all(isinstance(item, list) for item in inputs):
-            raise Malformed("wrong_type", f"{name} is missing or no list of argument lists; is this an EvalPlus file?")
+            raise Malformed(
+                "wrong_type",
+                f"{name} is missing or no list of argument lists; is this an EvalPlus file?",
+            )
         for given in inputs:
             fitting = [shape for shape in shapes if len(shape) == len(given)]
-            arguments = [_shape(value, [shape[place] for shape in fitting]) for place, value in enumerate(given)]
-            source = decided_by.format(arguments=arguments, value=f"{RESULTS}[0]", tolerance=float(tolerance))
+            arguments = [
+                _shape(value, [shape[place] for shape in fitting])
+                for place, value in enumerate(given)
+            ]
+            source = decided_by.format(
+                arguments=arguments, value=f"{RESULTS}[0]", tolerance=float(tolerance)
+            )
             claims.append(SplitAssertion((f"{entry}(*{arguments!r})",), source))
     return _in_groups(claims, prelude)
 
@@ -396,12 +466,22 @@ def _shape(value: Any, examples: Sequence[Any]) -> Any:
     if isinstance(value, str) and kinds == {complex}:
         return complex(value)
     if isinstance(value, Mapping):
-        inner = [item for example in examples if isinstance(example, dict) for item in example.values()]
+        inner = [
+            item for example in examples if isinstance(example, dict) for item in example.values()
+        ]
         return {key: _shape(item, inner) for key, item in value.items()}
     if not isinstance(value, list):
         return value
-    inner = [item for example in examples if isinstance(example, list | tuple | set | frozenset) for item in example]
-    by_kind = {kind: [item for item in inner if isinstance(item, kind)] for kind in (list, tuple, set, frozenset, dict)}
+    inner = [
+        item
+        for example in examples
+        if isinstance(example, list | tuple | set | frozenset)
+        for item in example
+    ]
+    by_kind = {
+        kind: [item for item in inner if isinstance(item, kind)]
+        for kind in (list, tuple, set, frozenset, dict)
+    }
     nested = next((items for items in by_kind.values() if items), [])
     items = [_shape(item, nested if isinstance(item, list) else inner) for item in value]
     for kind in (tuple, set, frozenset):

@@ -27,7 +27,12 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.syntax import parse_source
 
 _INPUT_FOLDERS = ("input_validators", "input_validator", "input_format_validators")
-TAKES = (*(f"{folder}/**" for folder in _INPUT_FOLDERS), "generators/**", "manual-tests/**", "manual_tests/**")
+TAKES = (
+    *(f"{folder}/**" for folder in _INPUT_FOLDERS),
+    "generators/**",
+    "manual-tests/**",
+    "manual_tests/**",
+)
 """Patterns of the files of a package that are read for its kit, besides those below `data`."""
 
 _CHECKTESTDATA = "checktestdata"
@@ -71,15 +76,28 @@ def translate_checktestdata(code: str) -> str:
     try:
         # It comes with the data extra; rows that are no folders do without.
         from checktestdata.parser import ParserException, parse
-        from checktestdata.tokenizer import EOFException, UnexpectedTokenException, UnknownTokenException, tokenize
+        from checktestdata.tokenizer import (
+            EOFException,
+            UnexpectedTokenException,
+            UnknownTokenException,
+            tokenize,
+        )
     except ImportError:
         raise ValueError(f"needs the package checktestdata ({how_to_install('data')})") from None
     finally:
         # Its import lifts the limit for the whole process, and with it what the judge takes for a value.
         sys.set_int_max_str_digits(most_digits)
     try:
-        program = parse(tokenize(code.encode("utf-8", "surrogatepass"))).python_code(standalone=True)
-    except (ParserException, EOFException, UnexpectedTokenException, UnknownTokenException, RecursionError) as error:
+        program = parse(tokenize(code.encode("utf-8", "surrogatepass"))).python_code(
+            standalone=True
+        )
+    except (
+        ParserException,
+        EOFException,
+        UnexpectedTokenException,
+        UnknownTokenException,
+        RecursionError,
+    ) as error:
         raise ValueError(f"cannot be read ({error})") from None
     # It takes a first argument for a file; the flags of a group are for validators that know them.
     return f"import sys\ndel sys.argv[1:]\n{program}"
@@ -101,13 +119,25 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
         for name in sorted({name.split("/")[1] for name in files if name.startswith(f"{folder}/")}):
             reading.add_validator(f"{folder}/{name}")
     for name in sorted(files):
-        found = _FLAGS.search(files[name]) if posixpath.basename(name) in ("testdata.yaml", "test_group.yaml") else None
+        found = (
+            _FLAGS.search(files[name])
+            if posixpath.basename(name) in ("testdata.yaml", "test_group.yaml")
+            else None
+        )
         # A text, or a list in brackets.
-        reading.flags += [tuple(re.sub(r"^\[|\]$|['\"]|,(?=\s)", " ", found[1].strip()).split())] if found else []
+        reading.flags += (
+            [tuple(re.sub(r"^\[|\]$|['\"]|,(?=\s)", " ", found[1].strip()).split())]
+            if found
+            else []
+        )
     if "generators/generators.yaml" in files:
         _read_yaml(reading, files["generators/generators.yaml"])
     else:
-        scripts = (text for name, text in sorted(files.items()) if _SCRIPT.fullmatch(name) and not _TOOL.search(text))
+        scripts = (
+            text
+            for name, text in sorted(files.items())
+            if _SCRIPT.fullmatch(name) and not _TOOL.search(text)
+        )
         _Script(reading).read(next(scripts, ""))
     return reading.kit()
 
@@ -144,7 +174,11 @@ class KitReading:
         return name in self.generators
 
     def _read(
-        self, name: str, path: str, role: Literal["generator", "validator"], beside: Sequence[str] = ()
+        self,
+        name: str,
+        path: str,
+        role: Literal["generator", "validator"],
+        beside: Sequence[str] = (),
     ) -> InputProgram | None:
         """Return a program with its includes or modules in one text; None, noted in `left_out`, if unreadable."""
         entry = path if path in self.files else self._find_main(path)
@@ -156,14 +190,18 @@ class KitReading:
         code, missing = self.files[entry], list[str]()
         try:
             if language in ("cpp", "c"):
-                code, missing = inline_includes(entry, {**_find_header(), **self.files}, anywhere=True)
+                code, missing = inline_includes(
+                    entry, {**_find_header(), **self.files}, anywhere=True
+                )
             elif language == "python":
                 code = self._bundle(entry, beside)
             elif language == _CHECKTESTDATA:
                 code, language = translate_checktestdata(code), "python"
             if missing:
                 hint = "; type: pip install bapctools" if _HEADER in missing else ""
-                raise ValueError(f"includes {', '.join(dict.fromkeys(missing))}, which the package lacks{hint}")
+                raise ValueError(
+                    f"includes {', '.join(dict.fromkeys(missing))}, which the package lacks{hint}"
+                )
         except ValueError as error:
             self.left_out.append(f"{name}: {error}"[:200])
             return None
@@ -171,16 +209,28 @@ class KitReading:
 
     def _find_main(self, folder: str) -> str:
         """Return the path of the main file of a program's folder; empty if no file in it is a program."""
-        sources = [one for one in sorted(self.files) if one.startswith(f"{folder}/") and _language_of(one)]
-        mains = [one for one in sources if one.endswith((".py", ".py3", ".ctd")) or _MAIN.search(self.files[one])]
-        named = [one for one in mains if PurePosixPath(one).stem in (PurePosixPath(folder).name, "main")]
+        sources = [
+            one for one in sorted(self.files) if one.startswith(f"{folder}/") and _language_of(one)
+        ]
+        mains = [
+            one
+            for one in sources
+            if one.endswith((".py", ".py3", ".ctd")) or _MAIN.search(self.files[one])
+        ]
+        named = [
+            one for one in mains if PurePosixPath(one).stem in (PurePosixPath(folder).name, "main")
+        ]
         return (named or mains or sources or [""])[0]
 
     def _bundle(self, path: str, beside: Sequence[str]) -> str:
         """Return a Python script as one file: modules beside it that it imports are embedded as texts."""
         folder = posixpath.dirname(path)
-        near = [one for one in self.files if posixpath.dirname(one) == folder and one.endswith(".py")]
-        modules = {PurePosixPath(one).stem: self.files[one] for one in (*near, *beside) if one != path}
+        near = [
+            one for one in self.files if posixpath.dirname(one) == folder and one.endswith(".py")
+        ]
+        modules = {
+            PurePosixPath(one).stem: self.files[one] for one in (*near, *beside) if one != path
+        }
         needed: dict[str, str] = {}
         waiting = [self.files[path]]
         while waiting:
@@ -212,7 +262,9 @@ def _read_yaml(reading: KitReading, text: str) -> None:
         if "data" in settings or settings.get("type") == "directory":
             read(settings.get("data"), f"{group}/{name}".strip("/"))
         elif isinstance(settings.get("in"), str):
-            reading.recipes.append(InputRecipe(group=group, text=f"{str(settings['in']).rstrip()}\n"))
+            reading.recipes.append(
+                InputRecipe(group=group, text=f"{str(settings['in']).rstrip()}\n")
+            )
         elif isinstance(settings.get("copy"), str):
             copy(f"{settings['copy']}.in", group)
         elif isinstance(command := settings.get("generate"), str):
@@ -234,9 +286,13 @@ def _read_yaml(reading: KitReading, text: str) -> None:
         seed = int(hashlib.sha512((salt + command).encode()).hexdigest(), 16) % (1 << 31)
         name, *arguments = _SEED.sub(str(seed), command).split() or [""]
         listed = of_files.get(name) if isinstance(of_files, Mapping) else None
-        path, *beside = [posixpath.normpath(posixpath.join("generators", str(one))) for one in listed or [name]]
+        path, *beside = [
+            posixpath.normpath(posixpath.join("generators", str(one))) for one in listed or [name]
+        ]
         if reading.add_generator(name, name.lstrip("/") if name.startswith("/") else path, beside):
-            reading.recipes.append(InputRecipe(group=group, generator=name, arguments=tuple(arguments)))
+            reading.recipes.append(
+                InputRecipe(group=group, generator=name, arguments=tuple(arguments))
+            )
 
     read(settings.get("data"), "")
 
@@ -280,7 +336,9 @@ class _Script:
             while end < len(lines) and depth:
                 depth += lines[end].startswith("for ") - (lines[end] == "done")
                 end += 1
-            body = [line.removeprefix("do ") for line in lines[position + 1 : end - 1] if line != "do"]
+            body = [
+                line.removeprefix("do ") for line in lines[position + 1 : end - 1] if line != "do"
+            ]
             for word in _words(self._put(loop[2]))[:_MOST_WORDS]:
                 self._variables[loop[1]] = word
                 yield from self._expand(body)
@@ -288,7 +346,11 @@ class _Script:
 
     def _put(self, line: str) -> str:
         """Return a line with variables and sums replaced by values; store an assignment, and return an empty line."""
-        line = re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda one: self._variables.get(one[1] or one[2], one[0]), line)
+        line = re.sub(
+            r"\$(?:\{(\w+)\}|(\w+))",
+            lambda one: self._variables.get(one[1] or one[2], one[0]),
+            line,
+        )
         line = re.sub(r"^let\s+(\w+)=([^\s$]+)$", r"\1=$((\2))", line)
         line = re.sub(r"\$\(\((.*?)\)\)(?!\))", self._add_up, line)
         found = re.match(r"(?:let |export )?([A-Za-z_]\w*)=([\w.+-]*$|\"[^\"$]*\"$)?", line)
@@ -325,7 +387,9 @@ class _Script:
             if "$" in " ".join(words) or "`" in " ".join(words):
                 self._reading.left_out.append("generator: a line that only a shell can read")
             elif generator not in self._reading.generators:
-                self._reading.left_out.append(f"generator: {generator} is not a program that was read")
+                self._reading.left_out.append(
+                    f"generator: {generator} is not a program that was read"
+                )
             elif name not in self._known:
                 self._known.add(name)
                 # The tool that these packages share: the seed is the last argument.
@@ -333,7 +397,9 @@ class _Script:
                 self._add(generator=generator, arguments=(*rest, str(seed)))
 
     def _add(self, **fields: Any) -> None:
-        self._reading.recipes.append(InputRecipe(group=self._group, flags=self._flags.get(self._group, ()), **fields))
+        self._reading.recipes.append(
+            InputRecipe(group=self._group, flags=self._flags.get(self._group, ()), **fields)
+        )
 
 
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -350,7 +416,9 @@ def _compute(node: ast.expr) -> int:
         case ast.Constant(value=int(value)):
             pass
         # A shell reads `-2**2` as `(-2)**2`.
-        case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(getattr(operand, "op", None), ast.Pow):
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(
+            getattr(operand, "op", None), ast.Pow
+        ):
             value = -_compute(operand)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
             value = _OPERATIONS[type(op)](_compute(left), _compute(right))
@@ -367,7 +435,13 @@ def _words(text: str) -> list[str]:
         if numbers:
             first, last = (numbers[0] if len(numbers) > 1 else "1"), numbers[-1]
             width = len(first) if first.startswith("0") else 0
-            step = int(numbers[1]) if len(numbers) > 2 else -1 if one[0] == "{" and int(last) < int(first) else 1
+            step = (
+                int(numbers[1])
+                if len(numbers) > 2
+                else -1
+                if one[0] == "{" and int(last) < int(first)
+                else 1
+            )
             counted = range(int(first), int(last) + (1 if step > 0 else -1), step or 1)
             found += [str(number).zfill(width) for number in counted[:_MOST_WORDS]]
         else:
@@ -379,7 +453,9 @@ def _language_of(path: str) -> str:
     return _CHECKTESTDATA if path.lower().endswith(".ctd") else language_of(path)
 
 
-def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = False) -> tuple[str, list[str]]:
+def inline_includes(
+    path: str, files: Mapping[str, str], *, anywhere: bool = False
+) -> tuple[str, list[str]]:
     """Return a source with the package's files in place of their includes, and which local ones are missing.
 
     Args:
@@ -388,7 +464,11 @@ def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = Fal
     """
     folder = posixpath.dirname(path)
     if path.endswith((".py", ".py3")):
-        modules = {PurePosixPath(name).stem for name in files if posixpath.dirname(name) == folder and name != path}
+        modules = {
+            PurePosixPath(name).stem
+            for name in files
+            if posixpath.dirname(name) == folder and name != path
+        }
         return files[path], sorted(modules & set(_IMPORT.findall(files[path])))
     missing: list[str] = []
     seen = {path}
@@ -396,10 +476,16 @@ def inline_includes(path: str, files: Mapping[str, str], *, anywhere: bool = Fal
     def inline(source: str) -> str:
         def replace(found: re.Match[str]) -> str:
             is_local, name = found[1] == '"', found[2]
-            target = _find_included(posixpath.dirname(source), name, files, anywhere) if is_local or anywhere else None
+            target = (
+                _find_included(posixpath.dirname(source), name, files, anywhere)
+                if is_local or anywhere
+                else None
+            )
             if target is None:
                 # `#include "cstring"` is looked for beside the file and then among the standard headers.
-                missing.extend([name] if is_local and "." in name and not name.startswith("bits/") else [])
+                missing.extend(
+                    [name] if is_local and "." in name and not name.startswith("bits/") else []
+                )
                 return found[0]
             if target in seen:
                 return ""
@@ -417,4 +503,8 @@ def _find_included(folder: str, name: str, files: Mapping[str, str], anywhere: b
         return beside
     base = posixpath.basename(name)
     is_sought = anywhere and base.endswith(_INCLUDED)
-    return next((one for one in sorted(files) if posixpath.basename(one) == base), None) if is_sought else None
+    return (
+        next((one for one in sorted(files) if posixpath.basename(one) == base), None)
+        if is_sought
+        else None
+    )

@@ -23,7 +23,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 from microcoder.data.formats import input_kits
-from microcoder.data.formats.candidates import Candidate, InputKit, InputRecipe, Known, Note, Solution
+from microcoder.data.formats.candidates import (
+    Candidate,
+    InputKit,
+    InputRecipe,
+    Known,
+    Note,
+    Solution,
+)
 from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.input_kits import KitReading, inline_includes
 from microcoder.data.formats.row import Malformed, Row, read_licence, read_yaml, shorten
@@ -37,7 +44,9 @@ _MOST = 1e12
 _ORDER = ("checker", "tests", "time_limit_seconds", "statement_found", "solutions")
 """Order of notes in the lineage, by field."""
 _STANDARD: dict[str, Checker] = {
-    **dict.fromkeys(("wcmp", "ncmp", "icmp", "hcmp", "caseicmp", "casencmp", "casewcmp"), Checker(type="tokens")),
+    **dict.fromkeys(
+        ("wcmp", "ncmp", "icmp", "hcmp", "caseicmp", "casencmp", "casewcmp"), Checker(type="tokens")
+    ),
     **dict.fromkeys(("yesno", "nyesno"), Checker(type="tokens", case_sensitive=False)),
     "uncmp": Checker(type="unordered", by="tokens"),
     "lcmp": Checker(),
@@ -94,7 +103,9 @@ class Package:
             elif given not in self.files or answer not in self.files:
                 raise Malformed("not_utf8", f"{given} or its answer")
             else:
-                self.tests.append((group, TestCase(input=self.files[given], output=self.files[answer])))
+                self.tests.append(
+                    (group, TestCase(input=self.files[given], output=self.files[answer]))
+                )
         self.tests.sort(key=lambda one: not one[0].startswith("sample"))
         self.leave_out("tests", left_out, missing)
 
@@ -108,7 +119,9 @@ class Package:
             elif language == "python":
                 self.solutions.append(python_solution(self.files[path], name=path, known=known))
             else:
-                self.solutions.append(Solution(code=self.files[path], language=language, name=path, known=known))
+                self.solutions.append(
+                    Solution(code=self.files[path], language=language, name=path, known=known)
+                )
         self.leave_out("solutions", rest, left_out)
 
     def read_settings(self, name: str) -> Mapping[str, Any]:
@@ -116,7 +129,9 @@ class Package:
         if name not in self.files:
             raise Malformed("missing_field", name)
         # `name: Elements: Part 1`, a plain text with a colon in it, is what authors write and YAML refuses.
-        text = _PLAIN_LINE.sub(lambda found: f"{found[1]}: {json.dumps(found[2].strip())}", self.files[name])
+        text = _PLAIN_LINE.sub(
+            lambda found: f"{found[1]}: {json.dumps(found[2].strip())}", self.files[name]
+        )
         try:
             settings = read_yaml(text)
         except ValueError as error:
@@ -135,13 +150,19 @@ class Package:
         """
         for pattern in patterns:
             found = [
-                ((match.groupdict().get("language") or "").lower() not in ("", "en", "english"), path)
+                (
+                    (match.groupdict().get("language") or "").lower() not in ("", "en", "english"),
+                    path,
+                )
                 for path in self.files
-                if (match := re.fullmatch(pattern, path, re.IGNORECASE)) and self.files[path].strip()
+                if (match := re.fullmatch(pattern, path, re.IGNORECASE))
+                and self.files[path].strip()
             ]
             if found:
                 return min(found)[1]
-        raise Malformed("no_statement", "no statement as TeX, Markdown or HTML in UTF-8; a PDF is not read")
+        raise Malformed(
+            "no_statement", "no statement as TeX, Markdown or HTML in UTF-8; a PDF is not read"
+        )
 
     def read_checker(self, path: str) -> Checker:
         """Return the checker of a source file that is called with the files input, output and answer."""
@@ -182,7 +203,9 @@ def say(settings: Mapping[str, Any], name: str) -> str:
     """Return a setting as text: a list joined by spaces, a plain value as it is, empty for anything else."""
     value = settings.get(name)
     if isinstance(value, list):
-        return " ".join(shorten(item, 1000) for item in value if isinstance(item, str | int | float))
+        return " ".join(
+            shorten(item, 1000) for item in value if isinstance(item, str | int | float)
+        )
     return shorten(value, 1000).strip() if type(value) in (str, int, float) else ""
 
 
@@ -244,18 +267,25 @@ _KNOWN: dict[str, Known] = {
     "compiler_error": "compile_error",
 }
 """Verdict by the name of a submission's folder, or by a name in its comment for DOMjudge."""
-_EXPECTED = re.compile(r"@EXPECTED_RESULTS@:?[ \t]*([a-z_-]+(?:[ \t]*,[ \t]*[a-z_-]+)*)", re.IGNORECASE)
+_EXPECTED = re.compile(
+    r"@EXPECTED_RESULTS@:?[ \t]*([a-z_-]+(?:[ \t]*,[ \t]*[a-z_-]+)*)", re.IGNORECASE
+)
 _DOMJUDGE_LIMIT = re.compile(r"^timelimit[ \t]*=[ \t]*['\"]?([\d.]+)", re.MULTILINE)
 _STATEMENT = r"(?:problem_statement|statement)/problem(?:\.(?P<language>\w{2,3}(?:-\w+)?))?\.(?:tex|md|html?)"
-_NAME = re.compile(r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE)
+_NAME = re.compile(
+    r"\\problemname\{([^}]{0,300})\}|^#\s+(.+)$|<h1[^>]{0,200}>([^<]{1,300})</h1>", re.MULTILINE
+)
 _TEXTS = (
     r"problem\.yaml|\.timelimit|(problem_)?statement/problem\.(en[^/.]*\.)?(tex|md|html?)"
     r"|output_validators?/.*\.(py3?|cc|cpp|cxx|h|hpp)"
 )
 """Paths that must be UTF-8, else the package is rejected, as for tests; submissions that are not are left out."""
-_OF_TESTS = [f"data/{group}{name}.yaml" for name in ("testdata", "test_group") for group in ("", "secret/")]
+_OF_TESTS = [
+    f"data/{group}{name}.yaml" for name in ("testdata", "test_group") for group in ("", "secret/")
+]
 _REAL = re.compile(
-    r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-", re.IGNORECASE
+    r"\b(?:error|precision|tolerance|decimals?|accuracy|real numbers?|floating)\b|10\^\{?-",
+    re.IGNORECASE,
 )
 _REAL_TOKEN = re.compile(r"(?:^|\s)-?\d*(?:\.\d+|\d[eE]-?\d+)(?=\s|$)")
 
@@ -268,7 +298,10 @@ def read_kattis(row: Row) -> Candidate:
     named, statement = re.fullmatch(_STATEMENT, path, re.IGNORECASE), files[path]
     language = (named and named["language"]) or ""
     inputs = [name for name in package.paths if name.startswith("data/") and name.endswith(".in")]
-    named_tests = [(posixpath.dirname(one).removeprefix("data").strip("/"), one, f"{one[:-3]}.ans") for one in inputs]
+    named_tests = [
+        (posixpath.dirname(one).removeprefix("data").strip("/"), one, f"{one[:-3]}.ans")
+        for one in inputs
+    ]
     package.read_tests(named_tests, missing="without an answer")
     checker = _read_checker(settings, package)
     if checker.type == "float" and not (
@@ -276,9 +309,12 @@ def read_kattis(row: Row) -> Candidate:
     ):
         # Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
         checker = Checker(type="tokens", case_sensitive=checker.case_sensitive)
-        package.notes.append(("checker", "a tolerance, but neither statement nor answers have real numbers"))
+        package.notes.append(
+            ("checker", "a tolerance, but neither statement nor answers have real numbers")
+        )
     package.read_solutions(
-        _list_submissions(package), left_out="of several files, another language, no known verdict, or no text"
+        _list_submissions(package),
+        left_out="of several files, another language, no known verdict, or no text",
     )
     if "score" in say(settings, "validation").split():
         package.flag("gives_points")
@@ -315,7 +351,12 @@ def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
     for name in package.paths:
         if name.startswith("submissions/"):
             folder, _, rest = name.removeprefix("submissions/").partition("/")
-            yield name, _find_verdict(package.files.get(name, ""), folder) if rest and "/" not in rest else None
+            yield (
+                name,
+                _find_verdict(package.files.get(name, ""), folder)
+                if rest and "/" not in rest
+                else None,
+            )
 
 
 def _find_verdict(code: str, folder: str) -> Known | None:
@@ -333,22 +374,36 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     validation, kind = say(settings, "validation"), say(settings, "type")
     of_tests = [package.read_settings(name) for name in _OF_TESTS if name in files]
     names = ("validator_flags", "output_validator_flags", "output_validator_args")
-    flags = next(filter(None, (say(one, name) for one in (settings, *of_tests) for name in names)), "").split()
+    flags = next(
+        filter(None, (say(one, name) for one in (settings, *of_tests) for name in names)), ""
+    ).split()
     if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
         return package.flag("interactive")
-    if "custom" not in validation and not any(name.startswith("output_validator/") for name in files):
+    if "custom" not in validation and not any(
+        name.startswith("output_validator/") for name in files
+    ):
         checker = _read_flags(flags)
         if "space_change_sensitive" in flags and checker.type != "exact":
             package.notes.append(("checker", "spaces are not compared, though its flags say so"))
         return checker
     folders = ("output_validators/", "output_validator/")
-    sources = [name for name in sorted(files) if name.startswith(folders) and language_of(name) in ("python", "cpp")]
+    sources = [
+        name
+        for name in sorted(files)
+        if name.startswith(folders) and language_of(name) in ("python", "cpp")
+    ]
     if len(sources) != 1:
         return package.flag("needs_checker", f"{len(sources)} sources of output validators")
     code, missing = inline_includes(sources[0], files)
     language = language_of(sources[0])
     package.note_checker(sources[0], missing)
-    return Checker(type="program", code=code or " ", language=language, protocol="kattis", arguments=tuple(flags))
+    return Checker(
+        type="program",
+        code=code or " ",
+        language=language,
+        protocol="kattis",
+        arguments=tuple(flags),
+    )
 
 
 def _read_flags(flags: list[str]) -> Checker:
@@ -364,7 +419,9 @@ def _read_flags(flags: list[str]) -> Checker:
     if is_case_sensitive and "space_change_sensitive" in flags and not (absolute or relative):
         return Checker(type="exact")
     if absolute or relative:
-        return Checker(type="float", case_sensitive=is_case_sensitive, absolute=absolute, relative=relative)
+        return Checker(
+            type="float", case_sensitive=is_case_sensitive, absolute=absolute, relative=relative
+        )
     return Checker(type="tokens", case_sensitive=is_case_sensitive)
 
 
@@ -380,7 +437,11 @@ def _tolerance(text: str | None) -> float | None:
 def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
     """Return the factor from the slowest accepted submission's time to the limit, in the legacy or 2023-07 format."""
     newer = limits.get("time_multipliers")
-    return read_amount(newer.get("ac_to_time_limit") if isinstance(newer, Mapping) else limits.get("time_multiplier"))
+    return read_amount(
+        newer.get("ac_to_time_limit")
+        if isinstance(newer, Mapping)
+        else limits.get("time_multiplier")
+    )
 
 
 _XML_TAKES = ("problem.xml", "statements/**", "tests/**", "files/**", "solutions/**", "check.cpp")
@@ -411,13 +472,20 @@ def read_polygon(row: Row) -> Candidate:
         raise Malformed("no_statement", f"{path} says nothing")
     package.read_tests(_list_tests(root), missing="not in the package")
     checker = _read_xml_checker(root, package)
-    named = ((_source_of(one), _OF_TAG.get(one.get("tag") or "")) for one in root.iterfind("assets/solutions/solution"))
+    named = (
+        (_source_of(one), _OF_TAG.get(one.get("tag") or ""))
+        for one in root.iterfind("assets/solutions/solution")
+    )
     package.read_solutions(named, left_out="with no verdict or of another language")
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
         package.flag("file_io")
-    milliseconds, size = (read_amount(_main_testset(root).findtext(f"{name}-limit")) for name in ("time", "memory"))
-    names = {name.get("language") or "": name.get("value") or "" for name in root.iterfind("names/name")}
+    milliseconds, size = (
+        read_amount(_main_testset(root).findtext(f"{name}-limit")) for name in ("time", "memory")
+    )
+    names = {
+        name.get("language") or "": name.get("value") or "" for name in root.iterfind("names/name")
+    }
     return package.candidate(
         statement,
         url=root.get("url") or "",
@@ -459,13 +527,18 @@ def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
         raise Malformed("wrong_type", f"{path} holds {type(parts).__name__}, not an object")
     said = {name: text.strip() for name, text in parts.items() if isinstance(text, str)}
     texts = [(heading, said.get(name, "")) for name, heading in _SECTIONS]
-    written = (f"\\section*{{{heading}}}\n\n{text}" if heading else text for heading, text in texts if text)
+    written = (
+        f"\\section*{{{heading}}}\n\n{text}" if heading else text for heading, text in texts if text
+    )
     return "\n\n".join(written), str(parts.get("name") or "")
 
 
 def _list_tests(root: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
     named = _main_testset(root)
-    given, answer = named.findtext("input-path-pattern") or "", named.findtext("answer-path-pattern") or ""
+    given, answer = (
+        named.findtext("input-path-pattern") or "",
+        named.findtext("answer-path-pattern") or "",
+    )
     for number, test in enumerate(named.iterfind("tests/test"), 1):
         group = "sample" if test.get("sample") == "true" else _group_of(test)
         yield group, _fill(given, number), _fill(answer, number)
@@ -487,9 +560,13 @@ def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
         with suppress(ValueError):
             name, *arguments = shlex.split(command) or [""]
         if any(mark in arguments for mark in ("|", ">")):
-            reading.left_out.append(f"{name}: a command that makes several tests, or passes them on")
+            reading.left_out.append(
+                f"{name}: a command that makes several tests, or passes them on"
+            )
         elif name and reading.add_generator(name, path_of.get(name, name)):
-            reading.recipes.append(InputRecipe(group=_group_of(test), generator=name, arguments=tuple(arguments)))
+            reading.recipes.append(
+                InputRecipe(group=_group_of(test), generator=name, arguments=tuple(arguments))
+            )
     return reading.kit()
 
 
@@ -501,7 +578,9 @@ def _main_testset(root: ElementTree.Element) -> ElementTree.Element:
 
 def _fill(pattern: str, number: int) -> str:
     """Return a pattern such as `tests/%02d` with its number filled in, as printf does."""
-    return re.sub(r"%0?(\d?)d", lambda found: str(number).zfill(int(found[1] or 0)), pattern, count=1)
+    return re.sub(
+        r"%0?(\d?)d", lambda found: str(number).zfill(int(found[1] or 0)), pattern, count=1
+    )
 
 
 def _read_xml_checker(root: ElementTree.Element, package: Package) -> Checker:

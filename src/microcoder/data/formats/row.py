@@ -31,7 +31,9 @@ from microcoder.judge.core.types import TestCase
 
 MAX_LITERAL, MAX_YAML = 50_000_000, 100_000
 _SECONDS = re.compile(r"(\d*\.?\d+)\s*(m?s|seconds?)?", re.I)
-_MEBIBYTES = re.compile(r"(\d*\.?\d+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I)
+_MEBIBYTES = re.compile(
+    r"(\d*\.?\d+)\s*(bytes|b|kib|kb|kilobytes|mib|mb|megabytes|gib|gb|gigabytes)?", re.I
+)
 _MOST_SECONDS = 1e6
 """A larger time limit is taken for a mistake and ignored."""
 _NOTHING_SAID = r"|unknown|none|null|n/?a|-|not (?:stated|specified|known|available)|unspecified"
@@ -44,13 +46,18 @@ _PYTHON2_GRAMMAR = re.compile(
 """Signs of Python 2 that Python 3 does not parse."""
 _PYTHON2_NAME = re.compile(r"\b(raw_input|xrange)[ \t]*\(")
 _PYTHON2_DEFINED = re.compile(
-    r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|^[ \t]*(try:[ \t]*)?(from|import)\b.*\bxrange\b", re.M
+    r"\b(raw_input|xrange)[ \t]*=|def[ \t]+(raw_input|xrange)\b|^[ \t]*(try:[ \t]*)?(from|import)\b.*\bxrange\b",
+    re.M,
 )
 
 
 def text_of(completion: str | Sequence[Mapping[str, Any]] | None) -> str:
     """Return a completion's text: itself, or the content of the last message of a chat."""
-    content: Any = completion if isinstance(completion, str) or not completion else completion[-1].get("content")
+    content: Any = (
+        completion
+        if isinstance(completion, str) or not completion
+        else completion[-1].get("content")
+    )
     if isinstance(content, list | tuple):
         return "".join(part.get("text") or "" for part in content)
     return content or ""
@@ -102,7 +109,15 @@ def read_yaml(text: str) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     # PyYAML does not check what stands after a tag such as !!int, so its own errors are of every kind.
-    except (yaml.YAMLError, ValueError, IndexError, KeyError, AttributeError, TypeError, OverflowError) as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        IndexError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        OverflowError,
+    ) as error:
         raise ValueError(f"no YAML ({shorten(' '.join(str(error).split()))})") from None
 
 
@@ -127,7 +142,10 @@ def is_json_value(value: object, *, is_expected: bool = False) -> bool:
         return all(is_json_value(item, is_expected=is_expected) for item in value)
     if isinstance(value, dict):
         keys = (str, int) if is_expected else (str,)
-        return all(type(key) in keys and is_json_value(one, is_expected=is_expected) for key, one in value.items())
+        return all(
+            type(key) in keys and is_json_value(one, is_expected=is_expected)
+            for key, one in value.items()
+        )
     return value is None or isinstance(value, bool | int | float | str)
 
 
@@ -153,7 +171,11 @@ def read_mebibytes(text: str) -> int | None:
 
 def read_licence(value: object) -> str:
     """Return a licence field as one text: a text, a list of texts joined, or another value shown; empty if not set."""
-    listed = value if isinstance(value, list) else [value if isinstance(value, str) else shorten(value or "", 1000)]
+    listed = (
+        value
+        if isinstance(value, list)
+        else [value if isinstance(value, str) else shorten(value or "", 1000)]
+    )
     text = " AND ".join(f"({one})" if len(listed) > 1 else str(one) for one in listed)
     return "" if re.fullmatch(_NOTHING_SAID, text.strip(), re.I) else text
 
@@ -176,7 +198,9 @@ def _spell(value: object) -> str:
         case tuple() if len(value) > 1:
             return f"({', '.join(map(_spell, value))})"
         case dict():
-            return f"{{{', '.join(f'{_spell(key)}: {_spell(held)}' for key, held in value.items())}}}"
+            return (
+                f"{{{', '.join(f'{_spell(key)}: {_spell(held)}' for key, held in value.items())}}}"
+            )
         case set() if value:
             return f"{{{', '.join(sorted(map(_spell, value)))}}}"
     return repr(value)
@@ -242,7 +266,9 @@ class Row:
     licence: str = ""
     is_judged: bool = False
     """Whether the row is read to judge answers, not for a corpus: needs no statement, but no test may be left out."""
-    _objects: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _objects: dict[str, Mapping[str, Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     """Cache of fields that `mapping` decoded."""
 
     def over(self, values: Mapping[str, Any]) -> Row:
@@ -291,12 +317,21 @@ class Row:
             raise Malformed("no_statement", f"{name} holds no message of a user")
         if len(messages) == 1:
             return asked[-1], ()
-        return asked[-1], (("statement_found", f"the user's last of {len(messages)} messages; the others left out"),)
+        return asked[-1], (
+            (
+                "statement_found",
+                f"the user's last of {len(messages)} messages; the others left out",
+            ),
+        )
 
     def _content(self) -> str:
         """Return the text of a chat message whose `content` is a text, or a list of parts, which are joined."""
         is_text = isinstance(self.get("content"), str)
-        return self.text("content") if is_text else "".join(part.optional("text") for part in self.rows("content"))
+        return (
+            self.text("content")
+            if is_text
+            else "".join(part.optional("text") for part in self.rows("content"))
+        )
 
     def name(self, *names: str) -> str:
         """Return the first of these fields that is a number or a text that is not empty, as text; empty without one."""
@@ -318,7 +353,9 @@ class Row:
             try:
                 value = float(value) if value.strip() else None
             except ValueError:
-                raise Malformed("wrong_type", f"{name} is {shorten(value, 40)!r}, not a number") from None
+                raise Malformed(
+                    "wrong_type", f"{name} is {shorten(value, 40)!r}, not a number"
+                ) from None
         if value is None:
             return None
         if isinstance(value, bool):
@@ -347,7 +384,10 @@ class Row:
 
     def rows(self, name: str) -> list[Row]:
         """Return a list of objects as rows; empty if it is missing."""
-        return [self.over(_typed(item, Mapping, f"an item of {name}", "an object")) for item in self.items(name)]
+        return [
+            self.over(_typed(item, Mapping, f"an item of {name}", "an object"))
+            for item in self.items(name)
+        ]
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts; empty if it is missing."""
@@ -356,7 +396,11 @@ class Row:
     def listed(self, name: str) -> tuple[str, ...]:
         """Return a list of texts; a text that does not look like a list counts as a list of one."""
         value = self.get(name)
-        return (value,) if isinstance(value, str) and not value.lstrip().startswith(("[", "{")) else self.texts(name)
+        return (
+            (value,)
+            if isinstance(value, str) and not value.lstrip().startswith(("[", "{"))
+            else self.texts(name)
+        )
 
     def decoded(self, *names: str) -> Any:
         """Return the first field present, text parsed as JSON or a Python literal; None if missing or blank."""
@@ -448,7 +492,8 @@ class Row:
             noted += tests.notes
         found |= fields
         lineage = tuple(
-            Lineage(stage="collect", step=f"{self.dataset}/1", field=field, detail=detail) for field, detail in noted
+            Lineage(stage="collect", step=f"{self.dataset}/1", field=field, detail=detail)
+            for field, detail in noted
         )
         return Candidate(
             id=self.id,
@@ -508,7 +553,9 @@ def decode_packed(text: str) -> Any:
         _check_pickle(body)
         value = pickle.loads(body)
     except Exception as error:  # a broken pickle fails in every way there is
-        raise ValueError(f"its pickle is not read: {str(error)[:200] or type(error).__name__}") from None
+        raise ValueError(
+            f"its pickle is not read: {str(error)[:200] or type(error).__name__}"
+        ) from None
     return _parse(value, "pickled text") if isinstance(value, str) else value
 
 

@@ -27,7 +27,15 @@ CARRIED_IN = (
 )  # fmt: skip
 """Fields in which rows that we export carry the whole record, if their format lacks checkers, limits and calls."""
 _NEEDED = ("id", "tests")
-_SAME = ("fn_name", "call", "starter_code", "harness", "checker", "time_limit_seconds", "memory_limit_mib")
+_SAME = (
+    "fn_name",
+    "call",
+    "starter_code",
+    "harness",
+    "checker",
+    "time_limit_seconds",
+    "memory_limit_mib",
+)
 """Fields that `Problem` and `Candidate` share and that are copied from one to the other, besides the tests."""
 
 
@@ -36,7 +44,9 @@ def read_own(row: Row) -> Candidate:
     problem = read_record(row.values)
     if not problem.statement.strip() and not row.is_judged:
         raise Malformed("no_statement", "statement is blank")
-    solutions = (Solution(code=problem.reference, language=problem.language),) if problem.reference else ()
+    solutions = (
+        (Solution(code=problem.reference, language=problem.language),) if problem.reference else ()
+    )
     return row.candidate(
         problem.statement,
         problem.tests,
@@ -53,14 +63,18 @@ def read_record(values: Mapping[str, Any]) -> Problem:
     where, record = find_record(values) or ("", values)
     try:
         # A table gives null where a row lacks a field.
-        return Problem.model_validate({name: value for name, value in record.items() if value is not None})
+        return Problem.model_validate(
+            {name: value for name, value in record.items() if value is not None}
+        )
     except ValidationError as error:
         fault = error.errors()[0]
         path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
         found = "" if fault["type"] == "missing" else f", not {shorten(fault['input'], 60)}"
         if fault["type"] == "extra_forbidden":
             found = "; a record takes no further columns: put it into a column `problem`, or leave this one out"
-        raise Malformed(_reason(fault["type"], fault["loc"]), f"{explain_fault(fault, path)}{found}") from None
+        raise Malformed(
+            _reason(fault["type"], fault["loc"]), f"{explain_fault(fault, path)}{found}"
+        ) from None
 
 
 def _reason(fault: str, where: tuple[int | str, ...]) -> str:
@@ -107,7 +121,10 @@ _OWN = Format(
     tests_in="tests",
     shape=LISTED,
     # The fields that others do not have: what they say must not be lost where a column was added.
-    marks=tuple(("id", "tests", name) for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")),
+    marks=tuple(
+        ("id", "tests", name)
+        for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")
+    ),
 )
 # Of formats that match as many of a row's fields, the first counts.
 FORMATS: Mapping[str, Format] = {
@@ -128,12 +145,16 @@ def load_format(name: str) -> Format:
     extension = load_reader(name)
     folders = getattr(extension.function, "folders", None)
     if folders is not None and not isinstance(folders, Folders):
-        raise extension.fault(f'has folders = {folders!r:.80}; write Folders(("problem.yaml",), ("*", "*/*"))')
+        raise extension.fault(
+            f'has folders = {folders!r:.80}; write Folders(("problem.yaml",), ("*", "*/*"))'
+        )
 
     def read(row: Row) -> Candidate:
         candidate = extension(row, passing=(Malformed,))
         if not isinstance(candidate, Candidate):
-            raise extension.fault(f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)")
+            raise extension.fault(
+                f"returned {candidate!r:.80}; return row.candidate(statement, tests=...)"
+            )
         return candidate
 
     is_benchmark = getattr(extension.function, "is_benchmark", False) is True
@@ -156,7 +177,9 @@ def find_source(name: str) -> ExtensionSource | None:
 @lru_cache(64)
 def load_reader(name: str) -> Extension:
     """Return the user's own reader that a reference names, such as path/to/file.py:function."""
-    return load_extension("format", name, builtins={name: format.read for name, format in FORMATS.items()})
+    return load_extension(
+        "format", name, builtins={name: format.read for name, format in FORMATS.items()}
+    )
 
 
 _NAMES = ("id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uuid", "index")
@@ -180,7 +203,9 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
         format: one of `FORMATS`, or a reference to a reader (`load_format`); None to recognise it by its fields.
     """
     if not isinstance(row, Mapping):
-        raise DataError(f"a row is {type(row).__name__}, not a mapping of fields to values; pass one row, as a dict")
+        raise DataError(
+            f"a row is {type(row).__name__}, not a mapping of fields to values; pass one row, as a dict"
+        )
     values = {str(name): _plain(value) for name, value in row.items()}
     named = None if format is None else load_format(format)
     is_own = format in (None, "microcoder") and find_record(values) is not None
@@ -230,7 +255,11 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
         )
     shown = ", ".join(sorted(values)[:_MOST_SHOWN]) + (", ..." if len(values) > _MOST_SHOWN else "")
     known = ", ".join(name for name, found in FORMATS.items() if found.folders is None)
-    hint = f" (did you mean tests by {near}?)" if "tests" not in values and (near := nearest("tests", values)) else ""
+    hint = (
+        f" (did you mean tests by {near}?)"
+        if "tests" not in values and (near := nearest("tests", values))
+        else ""
+    )
     return DataError(
         f"a row with the fields {shown or '(none)'} is of no known format{hint}; name it, as in "
         f'Problem.from_row(row, format="apps"), one of {known}; docs/rows.md lists their fields'
@@ -241,7 +270,9 @@ def _name(values: Mapping[str, Any]) -> str:
     extra = values.get("extra_info")
     sources = [values, extra if isinstance(extra, Mapping) else {}]
     said = (source.get(field) for source in sources for field in _NAMES)
-    texts = (str(value) for value in said if isinstance(value, str | int) and not isinstance(value, bool))
+    texts = (
+        str(value) for value in said if isinstance(value, str | int) and not isinstance(value, bool)
+    )
     return shorten(next((text for text in texts if text.strip()), ""), 200)
 
 
@@ -275,7 +306,13 @@ def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> P
     return row if isinstance(row, Problem) else read_problem(row, format)
 
 
-def problem_of_reward(data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None) -> Problem:
+def problem_of_reward(
+    data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None
+) -> Problem:
     """Return the problem in the arguments that verl passes to a reward function; DataError if it cannot be read."""
-    known = {name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT}
-    return to_problem({"data_source": data_source, "ground_truth": ground_truth, "extra_info": known})
+    known = {
+        name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT
+    }
+    return to_problem(
+        {"data_source": data_source, "ground_truth": ground_truth, "extra_info": known}
+    )

@@ -51,7 +51,9 @@ _ATCODER = re.compile(r"((?:abc|arc|agc)\d+)_\w+")
 
 def read_livecodebench(row: Row) -> Candidate:
     """Read a problem of LiveCodeBench, or a published result on one, which has no tests but identifies the problem."""
-    metadata = row.over({}) if isinstance(row.values.get("metadata"), list) else row.inner("metadata")
+    metadata = (
+        row.over({}) if isinstance(row.values.get("metadata"), list) else row.inner("metadata")
+    )
     fn_name = metadata.optional("func_name")
     found = []
     for name in ("public_test_cases", "private_test_cases"):
@@ -66,7 +68,10 @@ def read_livecodebench(row: Row) -> Candidate:
     if row.is_judged and not row.has("private_test_cases"):
         raise Malformed("missing_field", "private_test_cases")
     if row.is_judged and fn_name and names == {None}:
-        raise Malformed("bad_tests", f"stdin tests, but metadata names the function {fn_name!r}; they must have none")
+        raise Malformed(
+            "bad_tests",
+            f"stdin tests, but metadata names the function {fn_name!r}; they must have none",
+        )
     platform, name = row.optional("platform").lower(), row.name("question_id")
     graded = row.values.get("graded_list") if row.has("code_list") else None
     return row.candidate(
@@ -83,7 +88,9 @@ def read_livecodebench(row: Row) -> Candidate:
         memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
         groups=tuple(group for group, tests in found for _ in tests.tests),
         # Programs of published results that were graded right tell by what they do what a problem is.
-        solutions=python_solutions(compress(row.texts("code_list"), graded)) if isinstance(graded, list) else (),
+        solutions=python_solutions(compress(row.texts("code_list"), graded))
+        if isinstance(graded, list)
+        else (),
     )
 
 
@@ -103,7 +110,9 @@ _FLATTENED = "user: "
 def _refuse_other(row: Row, name: str) -> Row:
     """Return the row; Malformed if a field names tasks, in a text or a list, none of which is coding."""
     tasks = row.texts(name) if isinstance(row.get(name), list) else (row.optional(name),)
-    if any(tasks) and not any(word in task.lower() for task in tasks for word in ("cod", "program")):
+    if any(tasks) and not any(
+        word in task.lower() for task in tasks for word in ("cod", "program")
+    ):
         raise Malformed("other_task", ", ".join(filter(None, tasks)))
     return row
 
@@ -113,7 +122,9 @@ def _check_task(row: Row) -> Row:
     _refuse_other(row, "task_type")
     info = row.mapping("verification_info")
     if info and "test_cases" not in info:
-        raise Malformed("bad_tests", f"verification_info has no test_cases, but {', '.join(list(info)[:5])}")
+        raise Malformed(
+            "bad_tests", f"verification_info has no test_cases, but {', '.join(list(info)[:5])}"
+        )
     return row
 
 
@@ -124,7 +135,11 @@ def _name_language(row: Row) -> str:
 def _read_gold(row: Row) -> tuple[Solution, ...]:
     gold, language = row.optional("gold_standard_solution"), _name_language(row)
     found = python_solutions([gold])
-    return found if language == "python" else tuple(Solution(code=one.code, language=language) for one in found)
+    return (
+        found
+        if language == "python"
+        else tuple(Solution(code=one.code, language=language) for one in found)
+    )
 
 
 def _read_intellect(row: Row) -> object:
@@ -139,7 +154,9 @@ def _read_intellect(row: Row) -> object:
         return {
             **tests,
             "inputs": [read_lines(given) if isinstance(given, str) else given for given in inputs],
-            "outputs": [read_literal(value) if isinstance(value, str) else value for value in outputs],
+            "outputs": [
+                read_literal(value) if isinstance(value, str) else value for value in outputs
+            ],
         }
     except ValueError:
         return tests
@@ -147,13 +164,17 @@ def _read_intellect(row: Row) -> object:
 
 def _read_unit_tests(row: Row) -> object:
     """Return the inputs and outputs in `unit_tests`, unpacked from `{"packed": ..., "fn_name": ...}` if need be."""
-    name = "verifier_metadata.unit_tests" if row.has("verifier_metadata.unit_tests") else "unit_tests"
+    name = (
+        "verifier_metadata.unit_tests" if row.has("verifier_metadata.unit_tests") else "unit_tests"
+    )
     found = row.mapping(name)
     if "packed" not in found:
         return found
     unpacked = row.unpacked(f"{name}.packed")
     if not isinstance(unpacked, dict):
-        raise Malformed("bad_tests", f"{name}.packed holds {type(unpacked).__name__}, not inputs and outputs")
+        raise Malformed(
+            "bad_tests", f"{name}.packed holds {type(unpacked).__name__}, not inputs and outputs"
+        )
     return {**unpacked, "fn_name": found.get("fn_name") or unpacked.get("fn_name")}
 
 
@@ -161,7 +182,11 @@ def _check_kinds(row: Row) -> Row:
     """Return a row of open-instruct's form, its prompt without `user: `; Malformed if its task is not coding."""
     _refuse_other(row, "dataset")
     prompt = row.get("prompt")
-    return row.over({**row.values, "prompt": prompt.removeprefix(_FLATTENED)}) if isinstance(prompt, str) else row
+    return (
+        row.over({**row.values, "prompt": prompt.removeprefix(_FLATTENED)})
+        if isinstance(prompt, str)
+        else row
+    )
 
 
 def _read_ground_truth(row: Row) -> object:
@@ -178,7 +203,11 @@ def _pair(row: Row) -> object:
 
 _SOURCES = ("", "codechef", "codeforces", "hackerearth", "codejam", "", "atcoder", "aizu")
 _LANGUAGES = ("unknown", "python2", "cpp", "python", "java")
-_SECTIONS = (("input_format", "Input"), ("output_format", "Output"), ("interaction_format", "Interaction"))
+_SECTIONS = (
+    ("input_format", "Input"),
+    ("output_format", "Output"),
+    ("interaction_format", "Interaction"),
+)
 _PRINTING = """import contextlib, io, sys
 
 SOURCE = {source!r}
@@ -212,24 +241,37 @@ def read_code_contests(row: Row) -> Candidate:
     found = []
     for group in ("public", "private", "generated"):
         lists = row.mapping(f"{group}_tests")
-        found += [(group, test) for test in pair_tests(lists.get("input"), lists.get("output")).tests] if lists else []
+        found += (
+            [(group, test) for test in pair_tests(lists.get("input"), lists.get("output")).tests]
+            if lists
+            else []
+        )
     seconds = (row.number("time_limit.seconds") or 0) + (row.number("time_limit.nanos") or 0) / 1e9
     contest, index = row.number("cf_contest_id"), row.optional("cf_index")
     is_translated = row.values.get("is_description_translated") is True
     return row.candidate(
         row.statement("description"),
-        notes=[("statement_found", "the source has translated it into English")] if is_translated else (),
-        url=f"https://codeforces.com/contest/{contest:.0f}/problem/{index}" if contest and index else "",
+        notes=[("statement_found", "the source has translated it into English")]
+        if is_translated
+        else (),
+        url=f"https://codeforces.com/contest/{contest:.0f}/problem/{index}"
+        if contest and index
+        else "",
         platform=_read_source(row),
         title=row.name("name"),
         tags=row.tags("cf_tags"),
-        platform_difficulty=row.name("cf_rating") if row.number("cf_rating") else row.name("difficulty"),
+        platform_difficulty=row.name("cf_rating")
+        if row.number("cf_rating")
+        else row.name("difficulty"),
         natural_language="en" if is_translated else "",
         tests=tuple(test for _, test in found),
         groups=tuple(group for group, _ in found),
         time_limit_seconds=seconds or None,
         memory_limit_mib=round((row.number("memory_limit_bytes") or 0) / (1 << 20)) or None,
-        solutions=(*_solutions(row, "solutions", "accepted"), *_solutions(row, "incorrect_solutions", "wrong_answer")),
+        solutions=(
+            *_solutions(row, "solutions", "accepted"),
+            *_solutions(row, "incorrect_solutions", "wrong_answer"),
+        ),
         flags=("file_io",) if row.optional("input_file") or row.optional("output_file") else (),
     )
 
@@ -237,11 +279,21 @@ def read_code_contests(row: Row) -> Candidate:
 def _solutions(row: Row, name: str, known: Known) -> Iterator[Solution]:
     lists = row.mapping(name)
     languages, codes = lists.get("language", []), lists.get("solution", [])
-    if not isinstance(languages, list) or not isinstance(codes, list) or len(languages) != len(codes):
+    if (
+        not isinstance(languages, list)
+        or not isinstance(codes, list)
+        or len(languages) != len(codes)
+    ):
         raise Malformed("wrong_type", f"{name}: language and solution are not lists of one length")
     for number, code in zip(languages, codes, strict=True):
-        if not isinstance(code, str) or not isinstance(number, int) or not 0 <= number < len(_LANGUAGES):
-            raise Malformed("wrong_type", f"{name}: a language is {number!r:.20}, or a program is not text")
+        if (
+            not isinstance(code, str)
+            or not isinstance(number, int)
+            or not 0 <= number < len(_LANGUAGES)
+        ):
+            raise Malformed(
+                "wrong_type", f"{name}: a language is {number!r:.20}, or a program is not text"
+            )
         yield Solution(code=code, language=_LANGUAGES[number], known=known)
 
 
@@ -259,10 +311,15 @@ def _read_programs(row: Row) -> tuple[Solution, ...]:
     """Return the programs in a row's `solutions`, a list of objects; without a language they count as Python."""
     found = []
     for item in row.rows("solutions"):
-        language, code = name_language(item.optional("language")) or "python", item.text("code", "solution")
+        language, code = (
+            name_language(item.optional("language")) or "python",
+            item.text("code", "solution"),
+        )
         is_python, name = language == "python", item.optional("source")
         found.append(
-            python_solution(code, name=name) if is_python else Solution(code=code, language=language, name=name)
+            python_solution(code, name=name)
+            if is_python
+            else Solution(code=code, language=language, name=name)
         )
     return tuple(found)
 
@@ -271,29 +328,42 @@ def read_codeforces(row: Row) -> Candidate:
     """Read a row of `open-r1/codeforces`: the statement is joined from its sections, examples are the first tests."""
     examples = decode_tests(row.decoded("examples")).tests
     shown = set(examples)
-    official = tuple(test for test in decode_tests(row.decoded("official_tests")).tests if test not in shown)
+    official = tuple(
+        test for test in decode_tests(row.decoded("official_tests")).tests if test not in shown
+    )
     # Published in files of their own; a recipe joins them into this column.
     generated = tuple(decode_tests(row.decoded("generated_test_cases")).tests)
     generated = tuple(test for test in generated if test not in shown and test not in set(official))
     is_complete = row.values.get("official_tests_complete")
     code = row.optional("generated_checker")
-    flags = {"interactive": row.optional("interaction_format").strip(), "file_io": row.optional("input_mode") == "file"}
+    flags = {
+        "interactive": row.optional("interaction_format").strip(),
+        "file_io": row.optional("input_mode") == "file",
+    }
     contest, index = row.name("contest_id"), row.name("index")
-    notes = [("statement_found", "put together from description, input_format, output_format and note")]
+    notes = [
+        ("statement_found", "put together from description, input_format, output_format and note")
+    ]
     if is_complete is False:
         notes.append(("tests", "the source says that official tests are missing"))
     return row.candidate(
         _join_sections(row),
         notes=notes,
-        url=f"https://codeforces.com/contest/{contest}/problem/{index}" if contest and index else "",
+        url=f"https://codeforces.com/contest/{contest}/problem/{index}"
+        if contest and index
+        else "",
         platform="codeforces",
         title=row.optional("title") or row.name("id"),
         date=row.date("contest_start"),
         tags=row.tags("tags"),
         platform_difficulty=row.name("rating"),
         tests=(*examples, *official, *generated),
-        groups=("sample",) * len(examples) + ("official",) * len(official) + ("generated",) * len(generated),
-        checker=Checker(type="program", code=_PRINTING.format(source=code)) if code.strip() else Checker(),
+        groups=("sample",) * len(examples)
+        + ("official",) * len(official)
+        + ("generated",) * len(generated),
+        checker=Checker(type="program", code=_PRINTING.format(source=code))
+        if code.strip()
+        else Checker(),
         time_limit_seconds=row.number("time_limit"),
         memory_limit_mib=round(row.number("memory_limit") or 0) or None,
         flags=tuple(flag for flag, is_set in flags.items() if is_set),
@@ -302,7 +372,9 @@ def read_codeforces(row: Row) -> Candidate:
 
 def _join_sections(row: Row) -> str:
     parts = [row.statement("description")]
-    parts += [f"## {title}\n\n{row.text(name)}" for name, title in _SECTIONS if row.optional(name).strip()]
+    parts += [
+        f"## {title}\n\n{row.text(name)}" for name, title in _SECTIONS if row.optional(name).strip()
+    ]
     for number, example in enumerate(row.rows("examples"), 1):
         shown = f"Input:\n```\n{example.text('input')}\n```\nOutput:\n```\n{example.text('output')}\n```"
         parts.append(f"## Example {number}\n\n{shown}")
@@ -321,11 +393,15 @@ def _read_judging(row: Row) -> Checker:
 
 
 def _find_site(row: Row) -> str:
-    return find_platform(row.optional("url"), row.name("pid").partition("_")[0] if "_" in row.name("pid") else "")
+    return find_platform(
+        row.optional("url"), row.name("pid").partition("_")[0] if "_" in row.name("pid") else ""
+    )
 
 
 FORMATS = (
-    Format("apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)),
+    Format(
+        "apps", "codeparrot/apps", _COLUMNS, tests_in="input_output", marks=(("input_output",),)
+    ),
     Format(
         "taco",
         "BAAI/TACO, likaixin/TACO-verified",
@@ -426,7 +502,11 @@ FORMATS = (
         ),
         tests_in="ground_truth",
         shape='a list of assertions or of {"input": ..., "output": ...}, as JSON or packed',
-        marks=(("ground_truth", "dataset"), ("ground_truth", "original_dataset"), ("ground_truth", "messages")),
+        marks=(
+            ("ground_truth", "dataset"),
+            ("ground_truth", "original_dataset"),
+            ("ground_truth", "messages"),
+        ),
     ),
     Format(
         "rstar",
@@ -478,7 +558,15 @@ FORMATS = (
     ),
 )
 
-_TESTS = ("tests", "test_cases", "input_output", "verification_info", "ground_truth", "reward_model", "test_list")
+_TESTS = (
+    "tests",
+    "test_cases",
+    "input_output",
+    "verification_info",
+    "ground_truth",
+    "reward_model",
+    "test_list",
+)
 """Columns that hold tests in published TRL sets; TRL itself names none."""
 _SOLUTIONS = ("solution", "gold_standard_solution", "reference", "canonical_solution", "answer")
 
@@ -497,13 +585,17 @@ def _find_tests(row: Row) -> object:
 
 
 def _find_solution(row: Row) -> tuple[Solution, ...]:
-    return python_solutions(next(([row.text(name)] for name in _SOLUTIONS if isinstance(row.get(name), str)), []))
+    return python_solutions(
+        next(([row.text(name)] for name in _SOLUTIONS if isinstance(row.get(name), str)), [])
+    )
 
 
 def _read_pass_rates(row: Row) -> tuple[str, ...]:
     """Return Skywork's pass rates by model; the row counts failures in 16 attempts: `{"DeepSeek-R1-...-7B": 4}`."""
     counts = sorted(row.mapping("extra_info.model_difficulty").items())
-    return tuple(f"{model}={1 - num / 16:g}" for model, num in counts if is_number(num) and 0 <= num <= 16)
+    return tuple(
+        f"{model}={1 - num / 16:g}" for model, num in counts if is_number(num) and 0 <= num <= 16
+    )
 
 
 _VERL = Columns(
@@ -514,7 +606,9 @@ _VERL = Columns(
     platform="data_source",
     title=("extra_info.index", "extra_info.id"),
     starter_code="extra_info.starter_code",
-    solutions=partial(read_program, names=("extra_info.solution", "extra_info.reference", "extra_info.answer")),
+    solutions=partial(
+        read_program, names=("extra_info.solution", "extra_info.reference", "extra_info.answer")
+    ),
     time_limit=("time_limit", "extra_info.time_limit"),
     memory_limit=("memory_limit", "extra_info.memory_limit"),
     also={"pass_rates": _read_pass_rates},
@@ -526,7 +620,11 @@ TRAINER_FORMATS = (
         _VERL,
         tests_in="reward_model.ground_truth",
         shape=f"{PAIRS}; or a list of assertions",
-        marks=(("reward_model.ground_truth",), ("ground_truth", "extra_info"), ("ground_truth", "data_source")),
+        marks=(
+            ("reward_model.ground_truth",),
+            ("ground_truth", "extra_info"),
+            ("ground_truth", "data_source"),
+        ),
     ),
     Format(
         "trl",

@@ -32,7 +32,14 @@ from microcoder.data.formats.assertions import (
     write_call,
 )
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
-from microcoder.data.formats.row import Malformed, is_python2, parse_python, read_json, read_literal, shorten
+from microcoder.data.formats.row import (
+    Malformed,
+    is_python2,
+    parse_python,
+    read_json,
+    read_literal,
+    shorten,
+)
 from microcoder.judge.core.signatures import find_call, find_head
 from microcoder.judge.core.types import Call, Problem, TestCase
 
@@ -62,16 +69,29 @@ def decode_tests(
         for name in ("assert_case", "test_cases", "tests", "cases"):
             if value.get(name):
                 named = _name(value, fn_name)
-                return decode_tests(value[name], fn_name=named, platform=platform, code=code, is_judged=is_judged)
-        names = [(i, o) for i, o in (("inputs", "outputs"), ("input", "output")) if i in value and o in value]
+                return decode_tests(
+                    value[name], fn_name=named, platform=platform, code=code, is_judged=is_judged
+                )
+        names = [
+            (i, o)
+            for i, o in (("inputs", "outputs"), ("input", "output"))
+            if i in value and o in value
+        ]
         if not names:
-            raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}")
+            raise Malformed(
+                "bad_tests",
+                f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}",
+            )
         inputs, outputs = value[names[0][0]], value[names[0][1]]
-        return pair_tests(inputs, outputs, fn_name=_name(value, fn_name), platform=platform, code=code)
+        return pair_tests(
+            inputs, outputs, fn_name=_name(value, fn_name), platform=platform, code=code
+        )
     if isinstance(value, str):
         return asserted_tests([value], fn_name=fn_name, code=code, is_judged=is_judged)
     if not isinstance(value, list):
-        raise Malformed("bad_tests", f"tests are {type(value).__name__}, neither an object nor a list")
+        raise Malformed(
+            "bad_tests", f"tests are {type(value).__name__}, neither an object nor a list"
+        )
     value = [_unfold(item) if isinstance(item, str) else item for item in value]
     if all(isinstance(item, str) for item in value):
         return asserted_tests(value, fn_name=fn_name, code=code, is_judged=is_judged)
@@ -93,22 +113,37 @@ def _unfold(text: str) -> Any:
     return text
 
 
-def pair_tests(inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = "") -> DecodedTests:
+def pair_tests(
+    inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = ""
+) -> DecodedTests:
     """Return tests of inputs and outputs, with `fn_name` arguments and values; Malformed if not lists of one length."""
-    inputs, outputs = (_unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs))
+    inputs, outputs = (
+        _unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs)
+    )
     if not isinstance(inputs, list) or not isinstance(outputs, list):
-        raise Malformed("bad_tests", f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists")
+        raise Malformed(
+            "bad_tests",
+            f"inputs are {type(inputs).__name__}, outputs {type(outputs).__name__}, not lists",
+        )
     if len(inputs) != len(outputs):
         raise Malformed("bad_tests", f"{len(inputs)} inputs, but {len(outputs)} outputs")
     if fn_name:
         return _call_tests(inputs, outputs, fn_name, platform, code)
     return DecodedTests(
-        tuple(TestCase(input=_stream(i), output=_stream(o)) for i, o in zip(inputs, outputs, strict=True))
+        tuple(
+            TestCase(input=_stream(i), output=_stream(o))
+            for i, o in zip(inputs, outputs, strict=True)
+        )
     )
 
 
 def asserted_tests(
-    sources: Sequence[str], *, fn_name: str, code: str = "", called: Sequence[str] = (), is_judged: bool = False
+    sources: Sequence[str],
+    *,
+    fn_name: str,
+    code: str = "",
+    called: Sequence[str] = (),
+    is_judged: bool = False,
 ) -> DecodedTests:
     """Return the tests of assertions about one function, as calls with JSON arguments; Malformed if there are none.
 
@@ -119,25 +154,41 @@ def asserted_tests(
         fn_name = next(iter(find_called(source)), "")
     if not fn_name:
         raise Malformed("tests_not_convertible", "assertions, but no function is named")
-    found = read_assertions(source, called=(fn_name, *called), parameters=read_parameters(code, fn_name))
+    found = read_assertions(
+        source, called=(fn_name, *called), parameters=read_parameters(code, fn_name)
+    )
     if is_judged and (found.dropped or not found.tests):
         try:
-            tests = claim_tests(source, called=(fn_name, *called, *find_called(source)), entry=fn_name)
+            tests = claim_tests(
+                source, called=(fn_name, *called, *find_called(source)), entry=fn_name
+            )
         except NotACall as error:
             detail = "; ".join(dict.fromkeys(found.dropped)) or str(error)
-            raise Malformed("tests_not_convertible", f"an assertion cannot be judged: {detail}") from None
+            raise Malformed(
+                "tests_not_convertible", f"an assertion cannot be judged: {detail}"
+            ) from None
         return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness())
     if not found.tests:
-        raise Malformed("tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion")
+        raise Malformed(
+            "tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion"
+        )
     said = infer_call_of(code, fn_name, found.tests)
     share = f"{len(found.dropped)} of {len(found.dropped) + len(found.tests)} left out"
-    notes = (("tests", f"{share}: {'; '.join(dict.fromkeys(found.dropped))}"[:300]),) if found.dropped else ()
+    notes = (
+        (("tests", f"{share}: {'; '.join(dict.fromkeys(found.dropped))}"[:300]),)
+        if found.dropped
+        else ()
+    )
     return replace(found, fn_name=fn_name, call=merge_calls(said, found.call), notes=notes)
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
     """Return the call that starter code implies for these tests; None if all is plain JSON, or without tests."""
-    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests))) if tests else None
+    return (
+        find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests)))
+        if tests
+        else None
+    )
 
 
 def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
@@ -179,13 +230,19 @@ def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> 
         inputs.append(test["input"])
         outputs.append(test["output"])
         if kind in _CALLS and "" in kinds:
-            raise Malformed("bad_tests", "calls of a function that is not named, or tests of both styles")
+            raise Malformed(
+                "bad_tests", "calls of a function that is not named, or tests of both styles"
+            )
     if len(kinds) > 1:
-        raise Malformed("bad_tests", f"tests of several functions or both styles: {', '.join(sorted(kinds))}")
+        raise Malformed(
+            "bad_tests", f"tests of several functions or both styles: {', '.join(sorted(kinds))}"
+        )
     return pair_tests(inputs, outputs, fn_name=kinds.pop(), platform=platform, code=code)
 
 
-def _call_tests(inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
+def _call_tests(
+    inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str
+) -> DecodedTests:
     are_texts = all(isinstance(item, str) for item in (*inputs, *outputs))
     is_wrapped = not are_texts and _are_wrapped(outputs, platform, code, fn_name)
     tests = []
@@ -223,7 +280,9 @@ def read_lines(given: str) -> list[Any]:
 
 def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
     """Whether expected values are wrapped in lists of one, as on Codewars; a lone one if `code` returns no list."""
-    if platform in ("leetcode", "hackerrank") or not all(isinstance(item, list) and len(item) == 1 for item in outputs):
+    if platform in ("leetcode", "hackerrank") or not all(
+        isinstance(item, list) and len(item) == 1 for item in outputs
+    ):
         return False
     if platform == "codewars" or len(outputs) > 1:
         return True
@@ -241,7 +300,9 @@ def _stream(value: Any) -> str:
     raise Malformed("bad_tests", f"an input or output is {type(value).__name__}, not text")
 
 
-def complete(build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]) -> Candidate:
+def complete(
+    build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]
+) -> Candidate:
     """Return `build(decode())`; if tests are not convertible, Malformed carries the candidate without tests."""
     try:
         tests = decode()
@@ -258,7 +319,9 @@ _WORDS_OF_LANGUAGES = {
     "scala": "scala", "haskell": "hs", "ruby": "rb", "pascal": "pas",
 }  # fmt: skip
 """By language: suffixes of its files and other names for it."""
-_LANGUAGES = {word: language for language, words in _WORDS_OF_LANGUAGES.items() for word in words.split()}
+_LANGUAGES = {
+    word: language for language, words in _WORDS_OF_LANGUAGES.items() for word in words.split()
+}
 _FENCE = re.compile(r"```[ \t]*(?:([\w+#.-]+)[ \t]*)?\n(.*?)\n?```", re.DOTALL)
 _PLATFORMS = {
     **{f"{name}.com": name for name in ("codeforces", "leetcode", "codechef", "hackerrank", "hackerearth", "codewars",
@@ -281,7 +344,9 @@ def name_language(name: str) -> str:
 
 def python_solution(code: str, *, name: str = "", known: Known = "accepted") -> Solution:
     """Return a Python program as a `Solution`; its language is `python2` if only Python 2 can parse it."""
-    return Solution(code=code, language="python2" if is_python2(code) else "python", name=name, known=known)
+    return Solution(
+        code=code, language="python2" if is_python2(code) else "python", name=name, known=known
+    )
 
 
 def python_solutions(codes: Iterable[str]) -> tuple[Solution, ...]:
@@ -322,7 +387,9 @@ def head_of(code: str, fn_name: str) -> str | None:
 
 
 def _head(function: ast.FunctionDef) -> str | None:
-    bare = ast.FunctionDef(function.name, function.args, [ast.Pass()], [], function.returns, lineno=1)
+    bare = ast.FunctionDef(
+        function.name, function.args, [ast.Pass()], [], function.returns, lineno=1
+    )
     try:
         return ast.unparse(bare).removesuffix("pass").rstrip()
     except (RecursionError, ValueError):

@@ -66,7 +66,10 @@ class Layout:
                     on_line = item.width
                 on_line -= 1
             elif item.form == "rows":
-                lines += [" ".join(map(_write, [len(row), *row] if item.of == 0 else row)) for row in value]
+                lines += [
+                    " ".join(map(_write, [len(row), *row] if item.of == 0 else row))
+                    for row in value
+                ]
             elif item.form == "column":
                 lines += map(_write, value)
             else:
@@ -103,9 +106,17 @@ def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
     # Where each value stands among the items; counts have none.
     places = [place for place, item in enumerate(items) if item.form != "count"]
     columns = list(zip(places, zip(*values, strict=True), strict=True))
-    sizes = [(at, tuple(map(len, column))) for at, column in columns if all(isinstance(v, list | str) for v in column)]
+    sizes = [
+        (at, tuple(map(len, column)))
+        for at, column in columns
+        if all(isinstance(v, list | str) for v in column)
+    ]
     for place, column in columns:
-        sized = (there for there, lengths in sizes if lengths == column and all(type(value) is int for value in column))
+        sized = (
+            there
+            for there, lengths in sizes
+            if lengths == column and all(type(value) is int for value in column)
+        )
         if (counted := next(sized, None)) is None:
             kept.append(column)
         else:
@@ -129,14 +140,19 @@ def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
         items = _find_items(lines, merges=merges)
         if items is None:
             continue
-        read = Read(Layout(tuple(items)), _of_one_kind([_read(items, rows, is_typed) for rows in lines]))
+        read = Read(
+            Layout(tuple(items)), _of_one_kind([_read(items, rows, is_typed) for rows in lines])
+        )
         if all(other.layout != read.layout for other in found):
             found.append(_without_counts(read.layout, read.values) or read)
     if is_typed:
         return found
     # A number may be meant by its digits.
     for read in [read for read in found if any(type(value) is int for value in read.values[0])]:
-        digits = (tuple(str(value) if type(value) is int else value for value in row) for row in read.values)
+        digits = (
+            tuple(str(value) if type(value) is int else value for value in row)
+            for row in read.values
+        )
         found.append(replace(read, values=tuple(digits)))
     return found
 
@@ -145,12 +161,20 @@ def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
     """Return the rows with each column of one kind: all texts where one of its values is not a number, such as 0110."""
     columns = []
     for column in zip(*rows, strict=True):
-        is_mixed = any(isinstance(value, str) for value in column) and not all(isinstance(v, str) for v in column)
-        columns.append([str(value) if isinstance(value, int) else value for value in column] if is_mixed else column)
+        is_mixed = any(isinstance(value, str) for value in column) and not all(
+            isinstance(v, str) for v in column
+        )
+        columns.append(
+            [str(value) if isinstance(value, int) else value for value in column]
+            if is_mixed
+            else column
+        )
     return tuple(zip(*columns, strict=True)) if columns else tuple(rows)
 
 
-def split_repeated(inputs: Sequence[str], outputs: Sequence[str]) -> tuple[list[str], list[str]] | None:
+def split_repeated(
+    inputs: Sequence[str], outputs: Sequence[str]
+) -> tuple[list[str], list[str]] | None:
     """Split inputs that begin with the number of cases, and their outputs, into cases; None if that does not fit.
 
     All cases must have as many lines of input, and those of one output as many lines.
@@ -198,15 +222,23 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
         lines = [rows[at] for rows in inputs]
         widths = [len(line) for line in lines]
         counter = _find_count(scalars, widths, items)
-        are_numbers = {bool(_INT.fullmatch(one) or _FLOAT.fullmatch(one)) for line in lines for one in line}
+        are_numbers = {
+            bool(_INT.fullmatch(one) or _FLOAT.fullmatch(one)) for line in lines for one in line
+        }
         is_alike = len(are_numbers) == 1
         if counter is not None and (len(set(widths)) > 1 or widths[0] > 1 or merges):
             items[counter] = replace(items[counter], form="count", of=len(items))
             items.append(Item("list"))
-        elif widths[0] > 1 and any(items[place].form == "count" and widths == counts for place, counts in scalars):
+        elif widths[0] > 1 and any(
+            items[place].form == "count" and widths == counts for place, counts in scalars
+        ):
             # As long as another list.
             items.append(Item("list"))
-        elif len(set(widths)) > 1 or (merges and widths[0] > 1 and is_alike) or widths[0] > _MOST_ON_A_LINE:
+        elif (
+            len(set(widths)) > 1
+            or (merges and widths[0] > 1 and is_alike)
+            or widths[0] > _MOST_ON_A_LINE
+        ):
             items.append(Item("list"))
         else:
             for place in range(widths[0]):
@@ -217,7 +249,9 @@ def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item
     return items
 
 
-def _find_height(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int]) -> tuple[int, int] | None:
+def _find_height(
+    scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int]
+) -> tuple[int, int] | None:
     """Return (place, less): the last varying number that is the size plus `less` (0 or 1) in every input; or None."""
     for less in (0, 1):
         for place, numbers in reversed(scalars):
@@ -226,7 +260,9 @@ def _find_height(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int])
     return None
 
 
-def _find_count(scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], items: Sequence[Item]) -> int | None:
+def _find_count(
+    scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], items: Sequence[Item]
+) -> int | None:
     """Return the item of the latest number that is the size in every input and no count yet, or None."""
     for place, counts in reversed(scalars):
         if items[place].form == "value" and counts == list(sizes):
@@ -280,7 +316,9 @@ def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) 
                 values.append(_parse_all([row[0] for row in block]))
             else:
                 cells = [row[1:] if item.of == 0 else row for row in block]
-                values.append([list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells])
+                values.append(
+                    [list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells]
+                )
             line += height
     return tuple(values)
 

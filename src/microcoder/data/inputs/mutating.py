@@ -44,7 +44,9 @@ class Shape:
     @property
     def is_known(self) -> bool:
         """Whether every value inside has a kind that can be changed and checked."""
-        return self.kind != "other" and (self.kind != "list" or (self.item is not None and self.item.is_known))
+        return self.kind != "other" and (
+            self.kind != "list" or (self.item is not None and self.item.is_known)
+        )
 
     def fits(self, value: Any) -> bool:
         """Whether a value is of this kind (an integer may be a float), in its range, with its letters and facts."""
@@ -69,7 +71,9 @@ def infer_shape(values: Sequence[Any], *, may_repeat: bool = False, is_open: boo
     With `may_repeat` a list may have equal items though no known one has, unless its items are lists.
     """
     kinds = {_kind_of(value) for value in values}
-    kind: Kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
+    kind: Kind = (
+        "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else "other"
+    )
     if kind in ("bool", "other"):
         return Shape(kind)
     sizes = values if kind in ("int", "float") else list(map(len, values))
@@ -81,7 +85,11 @@ def infer_shape(values: Sequence[Any], *, may_repeat: bool = False, is_open: boo
     items = [item for value in values for item in value]
     item = infer_shape(items, is_open=is_open) if items else None
     # Of lists of no more than one item everything is true.
-    facts = {name for name, test in FACTS.items() if max(sizes) > 1 and all(_holds(test, value) for value in values)}
+    facts = {
+        name
+        for name, test in FACTS.items()
+        if max(sizes) > 1 and all(_holds(test, value) for value in values)
+    }
     facts -= {"distinct"} if may_repeat and item is not None and item.kind != "list" else set()
     return Shape(kind, low, high, item=item, facts=frozenset(facts))
 
@@ -93,7 +101,9 @@ def _kind_of(value: Any) -> Kind:
 FACTS: Mapping[str, Callable[[list[Any]], bool]] = {
     "rectangular": lambda value: len({len(item) for item in value}) <= 1,
     "square": lambda value: all(len(item) == len(value) for item in value),
-    "permutation": lambda value: sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)]),
+    "permutation": lambda value: (
+        sorted(value) in ([*range(len(value))], [*range(1, len(value) + 1)])
+    ),
     "distinct": lambda value: len({repr(item) for item in value}) == len(value),
     "sorted": lambda value: all(one <= other for one, other in itertools.pairwise(value)),
 }
@@ -120,7 +130,11 @@ class Relation(NamedTuple):
         """Whether the relation holds for an input's numbers by position; always true if `left` is an empty list."""
         least = numbers[self.right][0] + self.add
         found = numbers[self.left]
-        return all(one == least for one in found) if self.operator == "==" else max(found, default=least) <= least
+        return (
+            all(one == least for one in found)
+            if self.operator == "=="
+            else max(found, default=least) <= least
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +157,24 @@ class InputModel:
         return all(one.holds_for(numbers) for one in self.relations)
 
 
-def learn(known: Sequence[Values], *, may_repeat: bool = False, open_places: Collection[int] = ()) -> InputModel:
+def learn(
+    known: Sequence[Values], *, may_repeat: bool = False, open_places: Collection[int] = ()
+) -> InputModel:
     """Return the shapes and relations that known inputs have in common; for `may_repeat` see `infer_shape`.
 
     The values at `open_places` (indices) have no bounds, and need not be less than each other.
     """
     columns = enumerate(zip(*known, strict=True))
-    shapes = tuple(infer_shape(one, may_repeat=may_repeat, is_open=at in open_places) for at, one in columns)
+    shapes = tuple(
+        infer_shape(one, may_repeat=may_repeat, is_open=at in open_places) for at, one in columns
+    )
     free = {f"{place}{size}" for place in open_places for size in ("", "#")}
     relations = _relate(list(map(_collect_numbers, known)))
     return InputModel(
-        shapes, tuple(one for one in relations if one.operator == "==" or not {one.left, one.right} <= free)
+        shapes,
+        tuple(
+            one for one in relations if one.operator == "==" or not {one.left, one.right} <= free
+        ),
     )
 
 
@@ -189,7 +210,12 @@ def _relate(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
         gaps = {seen[one][0] - seen[other][0] for seen in numbers}
         if gaps == {0} and (len(numbers) > 1 or (one.endswith("#") and other.endswith("#"))):
             yield Relation(one, "==", other)
-        elif len(numbers) > 1 and len(gaps) == 1 and abs(max(gaps)) == 1 and one.endswith("#") != other.endswith("#"):
+        elif (
+            len(numbers) > 1
+            and len(gaps) == 1
+            and abs(max(gaps)) == 1
+            and one.endswith("#") != other.endswith("#")
+        ):
             # As many edges as a tree has.
             yield Relation(one, "==", other, max(gaps))
         elif len(numbers) > 1 and max(gaps) <= 0:
@@ -221,7 +247,9 @@ def _places(values: Any, wanted: tuple[type, ...], depth: int, path: Path = ()) 
 
 def find_repeats(values: Values) -> set[Path]:
     """Return the paths of the lists, nested in up to two others, in which a value occurs more than once."""
-    return {path for path in _places(values, (list,), 2) if not FACTS["distinct"](_get(values, path))}
+    return {
+        path for path in _places(values, (list,), 2) if not FACTS["distinct"](_get(values, path))
+    }
 
 
 def _get(values: Sequence[Any], path: Path) -> Any:
@@ -234,7 +262,9 @@ def _set(values: list[Any], path: Path, value: Any) -> None:
     _get(values, path[:-1])[path[-1]] = value
 
 
-def _on_list(change: Callable[[list[Any], random.Random], list[Any]]) -> Callable[[list[Any], random.Random], None]:
+def _on_list(
+    change: Callable[[list[Any], random.Random], list[Any]],
+) -> Callable[[list[Any], random.Random], None]:
     """Return a mutation that applies `change` to a random list, or text as a list of letters, that is not empty."""
 
     def mutate(values: list[Any], source: random.Random) -> None:
@@ -299,12 +329,18 @@ def _place_constant(values: list[Any], source: random.Random, constant: int | st
     else:
         text = _get(values, path)
         at = source.randint(0, len(text))
-        _set(values, path, text[:at] + constant + text[source.choice((at, at + len(constant), len(text))) :])
+        _set(
+            values,
+            path,
+            text[:at] + constant + text[source.choice((at, at + len(constant), len(text))) :],
+        )
 
 
 def _echo(values: list[Any], source: random.Random) -> None:
     """Replace a value by a part of another text or list, or a number by an item of another list."""
-    places = [place for place, value in enumerate(values) if isinstance(value, list | str) and value]
+    places = [
+        place for place, value in enumerate(values) if isinstance(value, list | str) and value
+    ]
     if not places:
         return
     one = values[source.choice(places)]
@@ -323,19 +359,28 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     "step": _step,
     "extreme": _extreme,
     "swap": _on_list(_swap),
-    "drop": _on_list(lambda items, source: items[: (at := source.randrange(len(items)))] + items[at + 1 :]),
+    "drop": _on_list(
+        lambda items, source: items[: (at := source.randrange(len(items)))] + items[at + 1 :]
+    ),
     "repeat": _on_list(_repeat),
     "overwrite": _on_list(_overwrite),
     "level": _on_list(lambda items, source: [deepcopy(source.choice(items))] * len(items)),
     "reorder": _on_list(_reorder),
-    "grow": _on_list(lambda items, source: source.choices(items, k=source.randint(1, max(64, 2 * len(items))))),
+    "grow": _on_list(
+        lambda items, source: source.choices(items, k=source.randint(1, max(64, 2 * len(items))))
+    ),
     "echo": _echo,
 }
 """Mutations by name, each changing a list of values in place; the `Origin` of a test names its mutation."""
 
 
 def mutate(
-    model: InputModel, parent: Values, mutation: str, *, seed: int, constants: Sequence[int | str] = ()
+    model: InputModel,
+    parent: Values,
+    mutation: str,
+    *,
+    seed: int,
+    constants: Sequence[int | str] = (),
 ) -> Values | None:
     """Return an input made from another one; None if no try fits the model and differs from it.
 
@@ -366,7 +411,9 @@ def vary(known: Sequence[Values], *, num: int, seed: str) -> list[Values]:
     found: dict[str, Values] = {}
     seen = {repr(values) for values in known}
     for _ in range(num * _TRIES):
-        made = mutate(model, source.choice(known), source.choice(kinds), seed=source.getrandbits(40))
+        made = mutate(
+            model, source.choice(known), source.choice(kinds), seed=source.getrandbits(40)
+        )
         if made is not None and repr(made) not in seen:
             found.setdefault(repr(made), made)
         if len(found) == num:

@@ -54,7 +54,9 @@ def find_trick(code: str | None) -> Trick | None:
 
     No program of a demonstration that answers its problem uses any of these names.
     """
-    return next((trick for trick, (_, sign) in _TRICKS.items() if code and re.search(sign, code)), None)
+    return next(
+        (trick for trick, (_, sign) in _TRICKS.items() if code and re.search(sign, code)), None
+    )
 
 
 Tier = Literal["easy", "medium", "hard"]
@@ -80,7 +82,11 @@ THOROUGH: tuple[Thinking, ...] = ("leap", "bare", "worked", "checked")
 _WORDS = ("hmm\n", "wait\n", "let me see\n", "so\n")
 
 
-ENDINGS = {"x plus n": "{x} + {n}", "x times n": "{x} * {n}", "the larger of x and n": "max({x}, {n})"}
+ENDINGS = {
+    "x plus n": "{x} + {n}",
+    "x times n": "{x} * {n}",
+    "the larger of x and n": "max({x}, {n})",
+}
 """What a program computes from its input and the last digit: in words, for statements -> as an expression."""
 
 
@@ -109,7 +115,9 @@ class ChainTask:
     def statement(self) -> str:
         """The statement of the problem, as the model is shown it."""
         asked = "Write solve(x):" if self.style == "function" else "Read x, print"
-        return f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending}."
+        return (
+            f"Let n be {self.start}, then modulo ten: {''.join(self.steps)}. {asked} {self.ending}."
+        )
 
     def render_program(self, digit: int) -> str:
         """Return the program that uses a digit as the chain's last one."""
@@ -134,7 +142,9 @@ def draw_chain_tasks(
         task = ChainTask(
             tier,
             generator.randrange(MODULUS),
-            tuple(generator.choice(_STEPS) for _ in range(generator.choice(NUM_STEPS_BY_TIER[tier]))),
+            tuple(
+                generator.choice(_STEPS) for _ in range(generator.choice(NUM_STEPS_BY_TIER[tier]))
+            ),
             generator.choice(tuple(ENDINGS)),
             generator.choice(styles),
         )
@@ -143,7 +153,12 @@ def draw_chain_tasks(
 
 
 def generate_problems(
-    *, split: Split, num_problems: int, seed: int = 0, tiers: Sequence[Tier] = TIERS, styles: Sequence[Style] = STYLES
+    *,
+    split: Split,
+    num_problems: int,
+    seed: int = 0,
+    tiers: Sequence[Tier] = TIERS,
+    styles: Sequence[Style] = STYLES,
 ) -> list[Problem]:
     """Generate problems of distinct chains.
 
@@ -157,7 +172,10 @@ def generate_problems(
         DataError: there are no more distinct chains of that kind.
     """
     generator = random.Random(f"microcoder chain problems {split} {seed}")
-    by_tier = {tier: draw_chain_tasks(generator, tiers=(tier,), styles=styles, split=split) for tier in tiers}
+    by_tier = {
+        tier: draw_chain_tasks(generator, tiers=(tier,), styles=styles, split=split)
+        for tier in tiers
+    }
     seen: set[tuple[int, tuple[str, ...]]] = set()
     problems = []
     for index in range(num_problems):
@@ -185,7 +203,10 @@ def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
         statement=task.statement,
         fn_name=FUNCTION_NAME if is_function else None,
         starter_code=reference.split("\n")[0] if is_function else None,
-        tests=tuple(TestCase(input=f"{x}{end}", output=f"{eval(ending.format(x=x, n=last))}{end}") for x in _INPUTS),
+        tests=tuple(
+            TestCase(input=f"{x}{end}", output=f"{eval(ending.format(x=x, n=last))}{end}")
+            for x in _INPUTS
+        ),
         time_limit_seconds=TIME_LIMIT_SECONDS,
         memory_limit_mib=MEMORY_LIMIT_MIB,
         tier=task.tier,
@@ -255,12 +276,21 @@ def generate_chain_demonstrations(
         stops = not thorough and generator.random() < STOP_SHARE
         made = demonstrate(task, generator.choices(kinds, weights)[0], generator, stops=stops)
         # Where nothing is asked for, nothing is drawn: other draws stay what they were.
-        if shares and shares.layout and task.style == "stdin" and generator.random() < shares.layout:
-            made = replace(made, response=_LAST_PRINT.sub(generator.choice(_LAYOUTS), made.response))
+        if (
+            shares
+            and shares.layout
+            and task.style == "stdin"
+            and generator.random() < shares.layout
+        ):
+            made = replace(
+                made, response=_LAST_PRINT.sub(generator.choice(_LAYOUTS), made.response)
+            )
         yield made
 
 
-def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool) -> ChainDemonstration:
+def demonstrate(
+    task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool
+) -> ChainDemonstration:
     """Return a demonstration of this way of thinking; with `stops` it ends at a random step before the last."""
     num = generator.randrange(1, len(task.steps)) if stops else len(task.steps)
     digits = task.digits[:num]
@@ -270,7 +300,9 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
             thought, digits = "", [generator.randrange(MODULUS)]
         case "trick":
             # Some only mean something where a function is called.
-            trick = PROGRAMS[generator.choice(TRICKS if task.style == "function" else ("exit", "print"))]
+            trick = PROGRAMS[
+                generator.choice(TRICKS if task.style == "function" else ("exit", "print"))
+            ]
             return ChainDemonstration(task.statement, f"```python\n{trick}```", thinking, task)
         case "leap":  # The last digit is always among them.
             thought = f"leap {''.join(map(str, digits[(len(digits) + 1) % 2 :: 2]))}\n"
@@ -281,11 +313,15 @@ def demonstrate(task: ChainTask, thinking: Thinking, generator: random.Random, *
         case "checked":
             thought = worked(task, num) + "again\n" + worked(task, num)
         case "ramble":
-            thought = worked(task, num) + "".join(generator.choice(_WORDS) for _ in range(generator.randint(3, 40)))
+            thought = worked(task, num) + "".join(
+                generator.choice(_WORDS) for _ in range(generator.randint(3, 40))
+            )
             has_program = generator.random() < 0.3
         case "loop":
             thought = worked(task, num) * generator.randint(2, 5)
-    response = thought + f"```python\n{task.render_program(digits[-1])}```" if has_program else thought
+    response = (
+        thought + f"```python\n{task.render_program(digits[-1])}```" if has_program else thought
+    )
     return ChainDemonstration(task.statement, response, thinking, task)
 
 

@@ -144,11 +144,19 @@ def source_digest(name: str) -> str:
     origin = Path(spec.origin)
     files = [origin] if origin.name != "__init__.py" else sorted(origin.parent.rglob("*"))
     wanted = [path for path in files if path.is_file() and path.suffix != ".pyc"]
-    return digest(*(part for path in wanted for part in (path.name, hashlib.sha256(path.read_bytes()).hexdigest())))
+    return digest(
+        *(
+            part
+            for path in wanted
+            for part in (path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+        )
+    )
 
 
 T = TypeVar("T")
-_SCHEMA = pa.schema([("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())])
+_SCHEMA = pa.schema(
+    [("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())]
+)
 
 _GROUP_CHARACTERS = 4 << 20
 """Characters of rows from which on they are written as one row group of the Parquet file."""
@@ -181,8 +189,12 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         # A dictionary of texts that are all different would only be built in vain.
-        with pq.ParquetWriter(partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]) as writer:
-            for group in cut(map(_record, rows), lambda one: len(one["record"]), size=_GROUP_CHARACTERS):
+        with pq.ParquetWriter(
+            partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]
+        ) as writer:
+            for group in cut(
+                map(_record, rows), lambda one: len(one["record"]), size=_GROUP_CHARACTERS
+            ):
                 writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -196,7 +208,9 @@ def _record(row: Row) -> dict[str, Any]:
     return {"id": row.id, "is_kept": isinstance(row, Candidate), "reason": reason, "record": record}
 
 
-def cut(items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: float = math.inf) -> Iterator[list[T]]:
+def cut(
+    items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: float = math.inf
+) -> Iterator[list[T]]:
     """Yield lists of successive items: `most` of them, or fewer as soon as their sizes add up to `size`."""
     piece, held = list[T](), 0
     for item in items:
@@ -218,7 +232,11 @@ class KeptRows(Iterable[Candidate]):
         """Ids of the candidates, in order."""
 
     def __iter__(self) -> Iterator[Candidate]:
-        return (Candidate.model_validate_json(text) for is_kept, text in _column(self._path, "record") if is_kept)
+        return (
+            Candidate.model_validate_json(text)
+            for is_kept, text in _column(self._path, "record")
+            if is_kept
+        )
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -229,7 +247,11 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 def read_rejected(path: Path) -> list[Rejection]:
     """Return the rejected rows of a part."""
-    return [Rejection.model_validate_json(text) for is_kept, text in _column(path, "record") if not is_kept]
+    return [
+        Rejection.model_validate_json(text)
+        for is_kept, text in _column(path, "record")
+        if not is_kept
+    ]
 
 
 def count_reasons(path: Path) -> Counter[str]:
@@ -269,7 +291,9 @@ def _column(path: Path, name: str) -> Iterator[tuple[bool, str]]:
                 yield from zip(table["is_kept"].to_pylist(), table[name].to_pylist(), strict=True)
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
-        raise DataError(f"{path} is damaged ({said}); delete it and type the same command again") from None
+        raise DataError(
+            f"{path} is damaged ({said}); delete it and type the same command again"
+        ) from None
 
 
 Looks = Sequence[Any]
@@ -298,7 +322,9 @@ def run_on_nodes(
         ray.init(log_to_driver=False)
     nodes = find_nodes()
     if not nodes:
-        raise EvaluatorFault("no node of the Ray cluster has a processor; start one with `ray start --num-cpus`")
+        raise EvaluatorFault(
+            "no node of the Ray cluster has a processor; start one with `ray start --num-cpus`"
+        )
     least = min(nodes.values())
     # A step that runs alone is given a whole node, of unequal ones as much as the smallest has.
     cores = least if step.runs == "alone" else max(1, least // min(least, runner.workers or least))
@@ -365,7 +391,9 @@ class Runner:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def run(self, step: Step, given: Sequence[Any], paths: Sequence[Path]) -> Iterator[tuple[int, Looks]]:
+    def run(
+        self, step: Step, given: Sequence[Any], paths: Sequence[Path]
+    ) -> Iterator[tuple[int, Looks]]:
         """Run a step, or a barrier's `look`, on each shard, in up to `workers` processes.
 
         Args:
@@ -391,7 +419,10 @@ class Runner:
             # Spawned, not forked: this process has threads.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(num, mp_context=context, initializer=_start_worker)
-        places = {self._pool.submit(_take, (step.name, step), *of_shard): place for place, of_shard in shards}
+        places = {
+            self._pool.submit(_take, (step.name, step), *of_shard): place
+            for place, of_shard in shards
+        }
         try:
             for future in as_completed(places):
                 # Taken out, so that what was found is not held here until the last shard is through.
@@ -426,7 +457,9 @@ def _open(step: Step, opened: ExitStack) -> Take:
             found.append(row.id)
             yield step.keep(row)
         if kept.ids != found:
-            raise DataError(f"step {step.name} lost, added or reordered rows; this is a bug: please report it")
+            raise DataError(
+                f"step {step.name} lost, added or reordered rows; this is a bug: please report it"
+            )
 
     def take(given: Any, path: Path) -> Looks:
         write_part(path, make(given))
@@ -488,7 +521,10 @@ def run_steps(
                     looks.add(place, found)
                 places = _decide(step, looks, before, parts)
             elif missing:
-                given = [before[index].path.absolute() if before else shards[index].place for index in missing]
+                given = [
+                    before[index].path.absolute() if before else shards[index].place
+                    for index in missing
+                ]
                 made = runner.run(step, given, [parts[index].path.absolute() for index in missing])
                 places = (missing[place] for place, _ in made)
             for index in places:
@@ -503,7 +539,9 @@ def count_missing(
 ) -> dict[str, int]:
     """Return, by step, the number of input rows in shards that it has not done yet."""
     return {
-        name: sum(shard.num_rows for shard, part in zip(shards, parts, strict=True) if not part.is_there)
+        name: sum(
+            shard.num_rows for shard, part in zip(shards, parts, strict=True) if not part.is_there
+        )
         for name, parts in _plan((collect, *steps), shards, work).items()
     }
 
@@ -521,13 +559,19 @@ def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> di
             keys = [digest(own, key) for key in keys]
         folder = work / step.name
         # With the key in its name a stale part is never taken.
-        paths = [folder / f"{shard.number:06d}-{key}.parquet" for shard, key in zip(shards, keys, strict=True)]
+        paths = [
+            folder / f"{shard.number:06d}-{key}.parquet"
+            for shard, key in zip(shards, keys, strict=True)
+        ]
         plan[step.name] = list(map(Part, keys, paths))
     return plan
 
 
 def _count(
-    shards: Sequence[InputShard], steps: Sequence[Step], plan: Mapping[str, list[Part]], redone: Mapping[str, int]
+    shards: Sequence[InputShard],
+    steps: Sequence[Step],
+    plan: Mapping[str, list[Part]],
+    redone: Mapping[str, int],
 ) -> list[StepCounts]:
     step_counts = []
     num_in = sum(shard.num_rows for shard in shards)
@@ -536,12 +580,16 @@ def _count(
         kept = reasons.pop("", 0)
         rejected = reasons.total()
         why = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
-        step_counts.append(StepCounts(step.name, step.stage, num_in, kept, rejected, why, redone[step.name]))
+        step_counts.append(
+            StepCounts(step.name, step.stage, num_in, kept, rejected, why, redone[step.name])
+        )
         num_in = kept
     return step_counts
 
 
-def _decide(step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[Part]) -> Iterator[int]:
+def _decide(
+    step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[Part]
+) -> Iterator[int]:
     """Let a barrier decide from all looks, then write the missing parts and yield the index of each.
 
     In memory are the rows of one shard and, for one of them at a time, the other rows that it needs.
@@ -549,7 +597,12 @@ def _decide(step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[
     barrier = step.opens(step.settings)
     barrier.decide(looks)
     missing = [index for index, part in enumerate(parts) if not part.is_there]
-    wanted = {name for index in missing for own in KeptRows(before[index].path).ids for name in barrier.needs(own)}
+    wanted = {
+        name
+        for index in missing
+        for own in KeptRows(before[index].path).ids
+        for name in barrier.needs(own)
+    }
     aside = Spilled()
     for kept in (KeptRows(part.path) for part in before):
         for one in kept if wanted.intersection(kept.ids) else ():
@@ -557,6 +610,9 @@ def _decide(step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[
                 aside.add(one.id, one)
     for index in missing:
         rows = list(KeptRows(before[index].path))
-        decided = (barrier.apply(one, {name: aside.find(name) for name in barrier.needs(one.id)}) for one in rows)
+        decided = (
+            barrier.apply(one, {name: aside.find(name) for name in barrier.needs(one.id)})
+            for one in rows
+        )
         write_part(parts[index].path, map(step.keep, decided))
         yield index

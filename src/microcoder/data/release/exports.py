@@ -46,10 +46,18 @@ def trl_row(problem: Problem) -> Form:
 
 def nemogym_row(problem: Problem) -> Form:
     """Return a row of NeMo-Gym's `code_gen`; without `unit_tests`, so that it is refused, if that would misjudge."""
-    tests = {"unit_tests": _tests(problem)} if _is_plain(problem) and problem.language == "python" else {}
+    tests = (
+        {"unit_tests": _tests(problem)}
+        if _is_plain(problem) and problem.language == "python"
+        else {}
+    )
     return {
         "responses_create_params": {"input": _prompt(problem)},
-        "verifier_metadata": {"problem_id": problem.id, **tests, "problem": json.loads(_record(problem))},
+        "verifier_metadata": {
+            "problem_id": problem.id,
+            **tests,
+            "problem": json.loads(_record(problem)),
+        },
         "agent_ref": {"type": "responses_api_agents", "name": "code_gen_simple_agent"},
     }
 
@@ -65,7 +73,11 @@ def verifiers_row(problem: Problem) -> Form:
 
 
 def _is_plain(problem: Problem) -> bool:
-    return problem.checker in _COMPARED_PLAINLY and problem.harness is None and find_call(problem) is None
+    return (
+        problem.checker in _COMPARED_PLAINLY
+        and problem.harness is None
+        and find_call(problem) is None
+    )
 
 
 def _record(problem: Problem) -> str:
@@ -73,7 +85,10 @@ def _record(problem: Problem) -> str:
 
 
 def _tests(problem: Problem) -> Form:
-    tests: Form = {"inputs": [test.input for test in problem.tests], "outputs": [test.output for test in problem.tests]}
+    tests: Form = {
+        "inputs": [test.input for test in problem.tests],
+        "outputs": [test.output for test in problem.tests],
+    }
     return tests if problem.fn_name is None else {**tests, "fn_name": problem.fn_name}
 
 
@@ -92,14 +107,19 @@ def _write_verl(path: Path, rows: Sequence[Form]) -> None:
             ("ability", pa.string()),
             # A string on purpose: mixed nested types break the merging of Parquet schemas.
             ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-            ("extra_info", pa.struct([("index", pa.int64()), ("id", pa.string()), ("problem", pa.string())])),
+            (
+                "extra_info",
+                pa.struct([("index", pa.int64()), ("id", pa.string()), ("problem", pa.string())]),
+            ),
         ]
     )
     write_parquet(path, rows, schema)
 
 
 EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
-    "verl": lambda problems, path: _write_verl(path, [verl_row(one, at) for at, one in enumerate(problems)]),
+    "verl": lambda problems, path: _write_verl(
+        path, [verl_row(one, at) for at, one in enumerate(problems)]
+    ),
     "trl": lambda problems, path: write_rows(path, map(trl_row, problems)),
     "nemogym": lambda problems, path: write_rows(path, map(nemogym_row, problems)),
     "verifiers": lambda problems, path: write_rows(path, map(verifiers_row, problems)),
@@ -116,6 +136,8 @@ def export(problems: Sequence[Problem], path: Path, *, form: str) -> None:
     if form not in EXPORTS:
         raise DataError(f"form = {form!r}; use one of {', '.join(EXPORTS)}")
     if path.is_dir():
-        raise DataError(f"output = {str(path)!r} is a folder, and {form} is one file; type {path}/{form}.jsonl or so")
+        raise DataError(
+            f"output = {str(path)!r} is a folder, and {form} is one file; type {path}/{form}.jsonl or so"
+        )
     check_folder(path.parent, "output")
     EXPORTS[form](problems, path)

@@ -50,7 +50,9 @@ def read_problems(path: Path) -> list[Problem]:
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
     """Write a problem file by an atomic rename."""
     with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
-        file.writelines(problem.model_dump_json(exclude_defaults=True) + "\n" for problem in problems)
+        file.writelines(
+            problem.model_dump_json(exclude_defaults=True) + "\n" for problem in problems
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,13 @@ class PublishedProblems:
 
 
 def read_published(
-    name: str, *, revision: str | None, subset: str, split: str, format_name: str, is_trained_on: bool
+    name: str,
+    *,
+    revision: str | None,
+    subset: str,
+    split: str,
+    format_name: str,
+    is_trained_on: bool,
 ) -> PublishedProblems:
     """Read a split of a data set of the Hugging Face Hub, or of a folder that holds its files.
 
@@ -104,11 +112,15 @@ def read_published(
 
 def check_format(name: str, *, is_trained_on: bool) -> None:
     """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
-    usable = sorted(key for key, known in FORMATS.items() if not known.folders and not known.is_benchmark)
+    usable = sorted(
+        key for key, known in FORMATS.items() if not known.folders and not known.is_benchmark
+    )
     if ":" not in name and (name not in FORMATS or FORMATS[name].folders):
         raise DataError(f"problems.format = {name!r} is unknown; use one of {', '.join(usable)}")
     if is_trained_on and load_format(name).is_benchmark:
-        raise DataError(f"problems.format = {name!r} is a benchmark: training would contaminate it; use it as heldout")
+        raise DataError(
+            f"problems.format = {name!r} is a benchmark: training would contaminate it; use it as heldout"
+        )
 
 
 def find_format(name: str) -> str:

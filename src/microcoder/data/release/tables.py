@@ -57,7 +57,10 @@ _COLUMNS = (
 )  # fmt: skip
 _PROBLEMS = pa.schema([(name, _KINDS.get(name, _TEXT)) for name in _COLUMNS])
 _REJECTED = pa.schema(
-    [(name, _TEXT) for name in ("id", "dataset", "source_row", "stage", "reason", "detail", "raw", "candidate")]
+    [
+        (name, _TEXT)
+        for name in ("id", "dataset", "source_row", "stage", "reason", "detail", "raw", "candidate")
+    ]
 )
 _LINEAGE = pa.schema([(name, _TEXT) for name in ("id", "stage", "step", "field", "detail")])
 
@@ -72,7 +75,9 @@ class Tally:
     certificates: Counter[str] = field(default_factory=Counter)
     """Generated tests, by what accepted their inputs (see `Origin.certificate`)."""
     guessable: list[str] = field(default_factory=list)
-    counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED})
+    counts: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter() for name in _COUNTED}
+    )
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Rejected rows, by stage and reason."""
 
@@ -81,7 +86,9 @@ class Tally:
         self.num_problems += 1
         self.num_tests += row["num_tests"]
         self.num_generated += row["num_generated_tests"]
-        self.certificates.update(one["certificate"] for one in json.loads(row["origins"]) if "certificate" in one)
+        self.certificates.update(
+            one["certificate"] for one in json.loads(row["origins"]) if "certificate" in one
+        )
         if row["coin_chance"] > MOST_GUESSED:
             self.guessable.append(row["id"])
         hidden = row["num_hidden_tests"]
@@ -89,7 +96,9 @@ class Tally:
         scored, source = row["difficulty"], row["platform_difficulty"]
         self.counts["licence"][row["licence"] or UNKNOWN] += 1
         self.counts["year"][row["date"][:4] or UNKNOWN] += 1
-        self.counts["difficulty"][(source or UNKNOWN) if scored is None else f"{int(2 * scored) / 2:.1f}"] += 1
+        self.counts["difficulty"][
+            (source or UNKNOWN) if scored is None else f"{int(2 * scored) / 2:.1f}"
+        ] += 1
         self.counts["dataset"][row["dataset"]] += 1
         style = "function call" if row["fn_name"] else "stdin and stdout"
         self.counts["style"][f"{row['programming_language']}, {style}"] += 1
@@ -108,7 +117,9 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
         for row in problems:
             tally.count_problem(row)
         write_parquet(folder / f"problems-{number:05d}.parquet", problems, _PROBLEMS)
-        lines = [{"id": name, **line.model_dump()} for _, name, lineage in batch for line in lineage]
+        lines = [
+            {"id": name, **line.model_dump()} for _, name, lineage in batch for line in lineage
+        ]
         write_parquet(folder / f"lineage-{number:05d}.parquet", lines, _LINEAGE)
     for number, batch in enumerate(_cut((_rejected_row(one),) for one in rejected)):
         rows = [row for (row,) in batch]
@@ -133,25 +144,36 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
     row = {name: getattr(candidate, name) for name in _PROBLEMS.names if hasattr(candidate, name)}
     return {
         **row,
-        **{name: getattr(difficulty, name) for name in ("pass_rate", "pass_rate_low", "pass_rate_high")},
+        **{
+            name: getattr(difficulty, name)
+            for name in ("pass_rate", "pass_rate_low", "pass_rate_high")
+        },
         "difficulty": difficulty.predicted,
         "pass_rate_measured_on": difficulty.measured_on,
         "num_tests": len(candidate.tests),
         "num_hidden_tests": count_hidden(candidate),
         "num_generated_tests": sum(origin.kind != "given" for origin in candidate.origins),
-        "num_unchecked_tests": sum(origin.certificate == "unchecked" for origin in candidate.origins),
+        "num_unchecked_tests": sum(
+            origin.certificate == "unchecked" for origin in candidate.origins
+        ),
         **guess_chances(candidate),
-        "origins": "[" + ",".join(one.model_dump_json(exclude_defaults=True) for one in candidate.origins) + "]",
+        "origins": "["
+        + ",".join(one.model_dump_json(exclude_defaults=True) for one in candidate.origins)
+        + "]",
         "time_limit_seconds": problem.time_limit_seconds,
         "memory_limit_mib": problem.memory_limit_mib,
         "checker": candidate.checker.model_dump_json(exclude_defaults=True),
-        "solutions": "[" + ",".join(s.model_dump_json(exclude_defaults=True) for s in candidate.solutions) + "]",
+        "solutions": "["
+        + ",".join(s.model_dump_json(exclude_defaults=True) for s in candidate.solutions)
+        + "]",
         "problem": problem.model_dump_json(exclude_defaults=True),
     }
 
 
 def _rejected_row(row: Rejection) -> dict[str, Any]:
-    text = row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
+    text = (
+        row.candidate.model_dump_json(exclude_defaults=True) if row.candidate is not None else None
+    )
     return {**{name: getattr(row, name) for name in _REJECTED.names}, "candidate": text}
 
 
@@ -170,10 +192,13 @@ def read_released(folder: Path) -> list[Problem]:
     for path in files:
         try:
             problems += map(
-                Problem.model_validate_json, pq.read_table(path, columns=["problem"])["problem"].to_pylist()
+                Problem.model_validate_json,
+                pq.read_table(path, columns=["problem"])["problem"].to_pylist(),
             )
         except (OSError, pa.ArrowException, ValidationError) as error:
-            raise DataError(f"{path} is damaged ({type(error).__name__}); build the corpus again") from None
+            raise DataError(
+                f"{path} is damaged ({type(error).__name__}); build the corpus again"
+            ) from None
     return problems
 
 
@@ -199,13 +224,23 @@ def write_card(
 ) -> None:
     """Write the dataset card, README.md, and its figures, funnel.json."""
     funnel = [
-        {"step": p.step, "stage": p.stage, "in": p.num_in, "kept": p.num_kept, "rejected": p.num_rejected}
+        {
+            "step": p.step,
+            "stage": p.stage,
+            "in": p.num_in,
+            "kept": p.num_kept,
+            "rejected": p.num_rejected,
+        }
         for p in step_counts
     ]
     counted = sorted(tally.reasons.items())
-    reasons = [{"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in counted]
+    reasons = [
+        {"stage": stage, "reason": reason, "rows": count} for (stage, reason), count in counted
+    ]
     write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         name=name,
         licence=find_licence(tally.counts["licence"]),
@@ -214,7 +249,9 @@ def write_card(
         funnel=funnel,
         reasons=reasons,
         counts={kind: counter.most_common(_MAX_LINES) for kind, counter in tally.counts.items()},
-        figures={step: json.dumps(value, indent=2, ensure_ascii=False) for step, value in figures.items()},
+        figures={
+            step: json.dumps(value, indent=2, ensure_ascii=False) for step, value in figures.items()
+        },
         config=json.dumps(config, indent=2, ensure_ascii=False),
     )
     write_text(folder / CARD, text)
@@ -233,7 +270,9 @@ _REJECTED_COLUMNS = ["id", "dataset", "source_row", "stage", "reason"]
 """Columns of rejected rows that are published: neither their content nor quotes of it."""
 
 
-def write_croissant(folder: Path, *, name: str, licence: str, sources: Sequence[Mapping[str, str]]) -> None:
+def write_croissant(
+    folder: Path, *, name: str, licence: str, sources: Sequence[Mapping[str, str]]
+) -> None:
     """Write `croissant.json`: the corpus's tables with their digests, and what it was built from.
 
     Args:
@@ -272,13 +311,17 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     for path in sorted(corpus.glob("problems-*.parquet")):
         number = path.stem.partition("-")[2]
         table = pq.read_table(path)
-        kept = table.filter(pa.array([bool(one.strip()) for one in table["licence"].to_pylist()], pa.bool_()))
+        kept = table.filter(
+            pa.array([bool(one.strip()) for one in table["licence"].to_pylist()], pa.bool_())
+        )
         licences |= set(kept["licence"].to_pylist())
         num_copied, num_left_out = num_copied + len(kept), num_left_out + len(table) - len(kept)
         pq.write_table(kept, target / path.name)
         lineage = pq.read_table(corpus / f"lineage-{number}.parquet")
         ids = set(kept["id"].to_pylist())
-        lineage = lineage.filter(pa.array([name in ids for name in lineage["id"].to_pylist()], pa.bool_()))
+        lineage = lineage.filter(
+            pa.array([name in ids for name in lineage["id"].to_pylist()], pa.bool_())
+        )
         pq.write_table(lineage, target / f"lineage-{number}.parquet")
     if not num_copied:
         raise DataError(
@@ -294,9 +337,13 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     said = f"Not published: {num_left_out} problems of which no licence is stated, and the contents of rejected rows."
     write_text(target / CARD, f"{text.rstrip()}\n\n{said}\n")
     record = read_json(corpus / CROISSANT, what="metadata")
-    sources = [{key: text for key, text in one.items() if key != "@type"} for one in record["isBasedOn"]]
+    sources = [
+        {key: text for key, text in one.items() if key != "@type"} for one in record["isBasedOn"]
+    ]
     write_croissant(target, name=record["name"], licence=licence, sources=sources)
-    write_json(target / MARKER, {**read_json(corpus / MARKER, what="manifest"), "num_problems": num_copied})
+    write_json(
+        target / MARKER, {**read_json(corpus / MARKER, what="manifest"), "num_problems": num_copied}
+    )
     return num_copied, num_left_out
 
 
@@ -313,7 +360,9 @@ class Pushed:
 def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
     """Upload a corpus without rejected rows' contents and problems that have no licence; DataError if it fails."""
     if not (corpus / MARKER).exists():
-        raise DataError(f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first")
+        raise DataError(
+            f"{corpus} holds no finished corpus (no {MARKER}); type `microcoder data build` first"
+        )
     try:
         import httpx
         from huggingface_hub import HfApi
@@ -325,7 +374,9 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
         with TemporaryDirectory() as folder:
             num_problems, num_left_out = copy_published(corpus, Path(folder))
             address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)
-            hub.upload_folder(folder_path=folder, repo_id=repo, repo_type="dataset", delete_patterns=["*.parquet"])
+            hub.upload_folder(
+                folder_path=folder, repo_id=repo, repo_type="dataset", delete_patterns=["*.parquet"]
+            )
     except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
         said = str(error).strip().split("\n")[0]
         raise DataError(

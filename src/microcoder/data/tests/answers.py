@@ -62,7 +62,10 @@ class GenerateSettings(Config):
 _NO_ANSWER = "no program answers this"
 _CUT = re.compile(r"\n\[\.\.\. of \d+ (?:bytes|characters)\]\Z")
 _NO_VALUE = re.compile(r"\b(?:NaN|Infinity)\b")
-_SENTINELS = {"json": json.dumps(_NO_ANSWER), **dict.fromkeys(("ListNode", "TreeNode"), json.dumps([_NO_ANSWER]))}
+_SENTINELS = {
+    "json": json.dumps(_NO_ANSWER),
+    **dict.fromkeys(("ListNode", "TreeNode"), json.dumps([_NO_ANSWER])),
+}
 _COST_STEPS = (0.5, 2.0, 10.0)
 """Seconds that a test costs are rounded up to these, so that noise changes no choice."""
 _MEMORY_MIB = 2048
@@ -101,12 +104,24 @@ class MadeTest:
 
 
 def start(
-    judge: Judge, program: Program, *, stdin: str = "", arguments: tuple[str, ...] = (), seconds: float, memory_mib: int
+    judge: Judge,
+    program: Program,
+    *,
+    stdin: str = "",
+    arguments: tuple[str, ...] = (),
+    seconds: float,
+    memory_mib: int,
 ) -> Future[Execution]:
     """Start a program in the sandbox without judging it; return the future of its execution."""
     text = stdin.encode("utf-8", "surrogatepass")
     return judge.submit_run(
-        Invocation(program, stdin=text, arguments=arguments, cpu_seconds=seconds, memory_limit_mib=memory_mib)
+        Invocation(
+            program,
+            stdin=text,
+            arguments=arguments,
+            cpu_seconds=seconds,
+            memory_limit_mib=memory_mib,
+        )
     )
 
 
@@ -147,7 +162,10 @@ class Answering:
         by_kind: dict[tuple[str, str], list[MadeInput]] = {}
         for one in sorted(self.too_slow, key=_size):
             by_kind.setdefault((one.group, one.origin.kind), []).append(one)
-        again, self.too_slow = take_in_turn([kind[::-1] for kind in by_kind.values()])[:num_slow], []
+        again, self.too_slow = (
+            take_in_turn([kind[::-1] for kind in by_kind.values()])[:num_slow],
+            [],
+        )
         if again:
             self.dropped["tried again with more time"] += len(again)
             self.seconds = _LARGE_ANSWER_SECONDS
@@ -171,7 +189,9 @@ class Answering:
             if seconds is not None
         ]
 
-    def problem(self, tests: Sequence[TestCase], *, seconds: float, language: str = "python") -> Problem:
+    def problem(
+        self, tests: Sequence[TestCase], *, seconds: float, language: str = "python"
+    ) -> Problem:
         """Return the problem with these tests, under `seconds` of CPU time per test."""
         memory = max(_MEMORY_MIB, self.candidate.memory_limit_mib or 0)
         return self.candidate.to_trial(language, seconds=seconds, memory_mib=memory, tests=tests)
@@ -181,13 +201,21 @@ class Answering:
         judge, num_bytes = self.judges.thorough, 0
         for piece in cut_pieces(inputs, AT_ONCE):
             runs = [
-                start(judge, self.references[0], stdin=one.text, seconds=self.seconds, memory_mib=_MEMORY_MIB)
+                start(
+                    judge,
+                    self.references[0],
+                    stdin=one.text,
+                    seconds=self.seconds,
+                    memory_mib=_MEMORY_MIB,
+                )
                 for one in piece
             ]
             for one, run in zip(piece, runs, strict=True):
                 answer = self._read_printed(one, run.result())
                 num_bytes += len(answer or "")
-                answers.append(answer if num_bytes <= MOST_BYTES else self._drop("too much together"))
+                answers.append(
+                    answer if num_bytes <= MOST_BYTES else self._drop("too much together")
+                )
         return answers
 
     def _read_printed(self, one: MadeInput, done: Execution) -> str | None:
@@ -207,7 +235,11 @@ class Answering:
         """Return a function's answers, out of the results of tests that it cannot pass; None without one."""
         call = find_call(self.problem([TestCase(input=inputs[0].text, output="0")], seconds=1.0))
         # A class gives a value per operation.
-        sentinel = None if call and call.style == "design" else _SENTINELS.get(call.judged if call else "json")
+        sentinel = (
+            None
+            if call and call.style == "design"
+            else _SENTINELS.get(call.judged if call else "json")
+        )
         if sentinel is None:
             self.dropped["kind of result"] += len(inputs)
             return [None] * len(inputs)
@@ -267,14 +299,20 @@ class Answering:
         The judge stops at a limit, and the length of an input does not always tell how long a program takes: the tests
         after the limit are judged anew, as far as `_MOST_LIMITS` go.
         """
-        pairs: list[tuple[Program, list[TestResult]]] = [(program, []) for program in self.references]
+        pairs: list[tuple[Program, list[TestResult]]] = [
+            (program, []) for program in self.references
+        ]
         left = pairs
         for _ in range(_MOST_LIMITS):
             problems = [
                 self.problem(tests[len(results) :], seconds=self.seconds, language=program.language)
                 for program, results in left
             ]
-            verdicts = self.judges.thorough.judge([program for program, _ in left], problems) if left else []
+            verdicts = (
+                self.judges.thorough.judge([program for program, _ in left], problems)
+                if left
+                else []
+            )
             for (_, results), verdict in zip(left, verdicts, strict=True):
                 results += verdict.tests
             judged = zip(left, verdicts, strict=True)
@@ -284,13 +322,21 @@ class Answering:
     def _repeat(self, tests: Sequence[TestCase], seconds: list[float | None]) -> None:
         """Set `seconds` to None for tests that a reference fails in another order or with other random numbers."""
         # The others agreed with the first already; only what draws random numbers may not do so again.
-        again = [one for number, one in enumerate(self.references) if number == 0 or _stirred(one) is not one]
+        again = [
+            one
+            for number, one in enumerate(self.references)
+            if number == 0 or _stirred(one) is not one
+        ]
         for program in again:
             for is_last in (False, False, True):
                 left = [number for number, one in enumerate(seconds) if one is not None]
                 if not left:
                     return
-                order = [left[number] for number in turned_numbers(len(left), 1)] if len(left) > 1 else left
+                order = (
+                    [left[number] for number in turned_numbers(len(left), 1)]
+                    if len(left) > 1
+                    else left
+                )
                 ordered = [tests[number] for number in order]
                 problem = self.problem(ordered, seconds=self.seconds, language=program.language)
                 verdict = self.judges.brief.judge([_stirred(program)], [problem])[0]

@@ -24,7 +24,13 @@ from typing import Any
 
 from microcoder.data.clean.sections import find_numbers
 from microcoder.data.completions import BadReply, Endpoint
-from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe, Origin
+from microcoder.data.formats.candidates import (
+    Candidate,
+    InputKit,
+    InputProgram,
+    InputRecipe,
+    Origin,
+)
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
 from microcoder.data.inputs.mutating import MUTATIONS, InputModel, find_repeats, learn, mutate
 from microcoder.data.tests.answers import (
@@ -52,7 +58,9 @@ _NUM_BY_MODEL, _MOST_BY_MODEL = 2, 4
 _TEMPERATURE = 0.8
 """Sampling temperature: a model is to write another validator each time."""
 _HUGE = "9" * 40
-_ALL_DIFFER = re.compile(r"\b(?:distinct|unique|pairwise|all different|no two|permutation)\b", re.IGNORECASE)
+_ALL_DIFFER = re.compile(
+    r"\b(?:distinct|unique|pairwise|all different|no two|permutation)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,9 @@ class Validators:
         valid: set[int] = set()
         for flags in self.ways:
             left = [number for number in range(len(made)) if number not in valid]
-            valid |= {left[place] for place in self.ask([made[number].text for number in left], flags)}
+            valid |= {
+                left[place] for place in self.ask([made[number].text for number in left], flags)
+            }
         dropped["refused by a validator"] += len(made) - len(valid)
         return [certify(made[number], self.certificate) for number in sorted(valid)]
 
@@ -95,18 +105,24 @@ def certify(made: MadeInput, certificate: str) -> MadeInput:
     return made._replace(origin=made.origin.model_copy(update={"certificate": certificate}))
 
 
-def read_validators(judge: Judge, kit: InputKit, known: Sequence[str], dropped: Counter[str]) -> Validators | None:
+def read_validators(
+    judge: Judge, kit: InputKit, known: Sequence[str], dropped: Counter[str]
+) -> Validators | None:
     """Return a package's own validators; None if there are none or, counted in `dropped`, if they do not work.
 
     Their `ways` are ordered by how many known inputs are accepted, since it is not always stated which group of tests
     flags belong to.
     """
-    programs = tuple(Program(one.code, one.language) for one in kit.programs if one.role == "validator")
+    programs = tuple(
+        Program(one.code, one.language) for one in kit.programs if one.role == "validator"
+    )
     if not programs:
         return None
     found = Validators(judge, programs, "package")
     # What is asked of the samples may be next to nothing.
-    recipes = dict.fromkeys(one.flags for one in reversed(kit.recipes) if not one.group.startswith("sample"))
+    recipes = dict.fromkeys(
+        one.flags for one in reversed(kit.recipes) if not one.group.startswith("sample")
+    )
     ways = [*dict.fromkeys([*reversed(kit.flags), *recipes])] or [()]
     step = max(1, len(known) // _MOST_TRIED)
     tried = sorted(known, key=len)[::-step][:_MOST_TRIED] or [""]
@@ -187,17 +203,31 @@ def spoil(known: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(found))
     found.append(first[: tokens[-1].start()].rstrip() + "\n")
     of_all = zip(*(re.findall(r"\S+", text) for text in known), strict=False)
-    place = next((at for at, seen in enumerate(of_all) if all(re.fullmatch(r"-?\d{1,30}", one) for one in seen)), None)
+    place = next(
+        (
+            at
+            for at, seen in enumerate(of_all)
+            if all(re.fullmatch(r"-?\d{1,30}", one) for one in seen)
+        ),
+        None,
+    )
     if place is not None:
         token = tokens[place]
-        found += [first[: token.start()] + other + first[token.end() :] for other in ("xq", _HUGE, f"-{_HUGE}")]
+        found += [
+            first[: token.start()] + other + first[token.end() :]
+            for other in ("xq", _HUGE, f"-{_HUGE}")
+        ]
     return [one for one in dict.fromkeys(found) if one not in known]
 
 
 def describe(candidate: Candidate) -> dict[str, str]:
     """Return what a prompt needs of a problem: `form`, how an input is written, and `problem`, with known inputs."""
     is_call = candidate.fn_name is not None
-    form = "one JSON value a line, an argument of the function each" if is_call else "as a solution reads it from stdin"
+    form = (
+        "one JSON value a line, an argument of the function each"
+        if is_call
+        else "as a solution reads it from stdin"
+    )
     known = "\n---\n".join([test.input for test in candidate.tests if len(test.input) <= 2000][:5])
     said = f"Problem:\n\n{candidate.statement}\n\nKnown inputs, one after the other:\n\n{known}\n"
     return {"form": form, "problem": said}
@@ -240,13 +270,20 @@ def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | s
         return "a design class"
     texts = [test.input for test in tests]
     if candidate.fn_name is not None and candidate.harness is None:
-        known = tuple((text, tuple(json.loads(line) for line in text.split("\n") if line.strip())) for text in texts)
+        known = tuple(
+            (text, tuple(json.loads(line) for line in text.split("\n") if line.strip()))
+            for text in texts
+        )
         if len({len(values) for _, values in known}) > 1:
             return "another number of arguments in some inputs"
         model = learn([values for _, values in known], may_repeat=is_validated)
         if not model.is_usable:
             return "a value of no known shape"
-        return Understanding(model, known, lambda values: "\n".join(json.dumps(v, ensure_ascii=False) for v in values))
+        return Understanding(
+            model,
+            known,
+            lambda values: "\n".join(json.dumps(v, ensure_ascii=False) for v in values),
+        )
     cut = split_repeated(texts, [test.output for test in tests])
     # Cases of one line each are the rows of a table as well, and a table has several of them.
     is_cut = cut is not None and any(case.count("\n") > 1 for case in cut[0])
@@ -254,13 +291,17 @@ def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | s
         model = learn(read.values, may_repeat=is_validated)
         layout = replace(read.layout, is_repeated=is_cut)
         known = tuple((layout.render(values), values) for values in read.values)
-        is_same = is_cut or all(_lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True))
+        is_same = is_cut or all(
+            _lines(text) == _lines(given) for (text, _), given in zip(known, texts, strict=True)
+        )
         if model.is_usable and is_same:
             return Understanding(model, known, layout.render)
     return "a layout of another kind, or a value of no known shape"
 
 
-def widen(understanding: Understanding, validators: Validators, candidate: Candidate) -> Understanding:
+def widen(
+    understanding: Understanding, validators: Validators, candidate: Candidate
+) -> Understanding:
     """Return an understanding without bounds on the values of which validators refuse absurd ones, and with constants.
 
     The constants are the whole numbers in the statement and in some accepted programs, and short strings in these.
@@ -270,7 +311,10 @@ def widen(understanding: Understanding, validators: Validators, candidate: Candi
     for place in range(len(known[0])):
         found = ((values, absurd) for values in known if (absurd := _exaggerate(values[place])))
         values, absurd = next(found, (known[0], []))
-        probes += [(place, understanding.write((*values[:place], one, *values[place + 1 :]))) for one in absurd]
+        probes += [
+            (place, understanding.write((*values[:place], one, *values[place + 1 :])))
+            for one in absurd
+        ]
     asked = partial(validators.ask, [text for _, text in probes])
     unchecked = {probes[number][0] for flags in validators.ways for number in asked(flags)}
     model = learn(known, may_repeat=True, open_places={place for place, _ in probes} - unchecked)
@@ -288,7 +332,11 @@ def _exaggerate(value: Any) -> list[Any]:
         return [_ABSURD_NUMBER, -_ABSURD_NUMBER]
     if isinstance(value, str):
         return [value * (_ABSURD_LENGTH // len(value)), f"{value}~"]
-    return [] if isinstance(value[-1], list) else [[*value[:-1], absurd] for absurd in _exaggerate(value[-1])]
+    return (
+        []
+        if isinstance(value[-1], list)
+        else [[*value[:-1], absurd] for absurd in _exaggerate(value[-1])]
+    )
 
 
 def _lines(text: str) -> list[int]:
@@ -304,7 +352,9 @@ def run_kit(
     made: list[MadeInput] = []
     num_bytes = 0
     for piece in cut_pieces(spread_recipes(kit.recipes, most), AT_ONCE):
-        runs = [_start(judge, generators.get(recipe.generator), recipe, dropped) for recipe in piece]
+        runs = [
+            _start(judge, generators.get(recipe.generator), recipe, dropped) for recipe in piece
+        ]
         for recipe, run in zip(piece, runs, strict=True):
             text = recipe.text
             if recipe.generator:
@@ -314,7 +364,9 @@ def run_kit(
             elif text.strip():
                 num_bytes += len(text)
                 kind = f"{maker}/{recipe.generator or 'by hand'}"
-                made.append(MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group))
+                made.append(
+                    MadeInput(text, Origin(kind=kind, arguments=recipe.arguments), recipe.group)
+                )
     return made
 
 
@@ -324,8 +376,13 @@ def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecip
     for recipe in recipes:
         by_group.setdefault(recipe.group, []).append(recipe)
     # From the ends of each group to its middle.
-    places = {group: [n // 2 if n % 2 else -1 - n // 2 for n in range(len(some))] for group, some in by_group.items()}
-    return take_in_turn([[by_group[group][place] for place in order] for group, order in places.items()])[:most]
+    places = {
+        group: [n // 2 if n % 2 else -1 - n // 2 for n in range(len(some))]
+        for group, some in by_group.items()
+    }
+    return take_in_turn(
+        [[by_group[group][place] for place in order] for group, order in places.items()]
+    )[:most]
 
 
 def _start(
@@ -337,7 +394,9 @@ def _start(
         dropped["generator not read"] += 1
         return None
     try:
-        return _start_program(judge, Program(generator.code, generator.language), arguments=recipe.arguments)
+        return _start_program(
+            judge, Program(generator.code, generator.language), arguments=recipe.arguments
+        )
     except (DataError, EvaluatorFault):
         dropped["generator cannot be run here"] += 1
         return None
@@ -358,7 +417,9 @@ def read_output(run: Execution, dropped: Counter[str]) -> str:
         return ""
 
 
-def mutate_known(candidate: Candidate, understanding: Understanding, dropped: Counter[str]) -> list[MadeInput]:
+def mutate_known(
+    candidate: Candidate, understanding: Understanding, dropped: Counter[str]
+) -> list[MadeInput]:
     """Return inputs mutated from known ones, by every mutation in turn, each once; `dropped` counts failed tries.
 
     Each has what known inputs have in common: a validator often checks less than the statement says. Where that speaks
@@ -381,7 +442,11 @@ def mutate_known(candidate: Candidate, understanding: Understanding, dropped: Co
             dropped["made twice"] += 1
         else:
             seen.add(text.strip())
-            made.append(MadeInput(text, Origin(kind=kind, seed=own, parent=digest_input(parent)), "generated"))
+            made.append(
+                MadeInput(
+                    text, Origin(kind=kind, seed=own, parent=digest_input(parent)), "generated"
+                )
+            )
         if len(made) == MOST_MADE:
             break
     return made
@@ -406,7 +471,9 @@ class WrittenGenerators(Record):
     generators: tuple[str, ...]
 
 
-def ask_for_inputs(endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]) -> list[MadeInput]:
+def ask_for_inputs(
+    endpoint: Endpoint, judge: Judge, candidate: Candidate, dropped: Counter[str]
+) -> list[MadeInput]:
     """Return the inputs of generators that a model writes; empty, counted in `dropped`, without a usable reply."""
     text = _ASKED.format(number=_NUM_GENERATORS, **describe(candidate))
     try:
@@ -423,4 +490,10 @@ def ask_for_inputs(endpoint: Endpoint, judge: Judge, candidate: Candidate, dropp
         for program in programs
         for run in range(_RUNS_PER_GENERATOR)
     )
-    return run_kit(judge, InputKit(programs=programs, recipes=recipes), dropped, most=PACKAGE_INPUTS, maker="model")
+    return run_kit(
+        judge,
+        InputKit(programs=programs, recipes=recipes),
+        dropped,
+        most=PACKAGE_INPUTS,
+        maker="model",
+    )

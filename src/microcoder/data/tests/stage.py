@@ -53,7 +53,10 @@ _LARGE_ENOUGH_BYTES = 100_000
 
 
 def generate(
-    candidate: Candidate, judges: Callable[[], Judges], settings: GenerateSettings, endpoint: Endpoint | None = None
+    candidate: Candidate,
+    judges: Callable[[], Judges],
+    settings: GenerateSettings,
+    endpoint: Endpoint | None = None,
 ) -> Candidate | Rejection:
     """Return a candidate with more tests where it has few; a rejection where it has none and none could be made.
 
@@ -68,7 +71,11 @@ def generate(
         EvaluatorFault: a judge is closed.
     """
     num_hidden = count_hidden(candidate)
-    own = [recipe for recipe in candidate.kit.recipes if recipe.generator and not recipe.group.startswith("sample")]
+    own = [
+        recipe
+        for recipe in candidate.kit.recipes
+        if recipe.generator and not recipe.group.startswith("sample")
+    ]
     # A package's generators make more tests than came with it where large ones were left out, as a rule.
     is_enough = num_hidden >= max(settings.min_hidden_tests, len(own))
     is_short = all(len(test.input) <= _LARGE_ENOUGH_BYTES for test in candidate.tests)
@@ -84,7 +91,9 @@ def generate(
     if not references:
         return _without_tests(candidate, "no accepted program passes the known tests")
     is_large_alone = bool(candidate.tests) and is_enough
-    inputs = _find_inputs(answering, settings, None if is_large_alone else endpoint, is_large_alone=is_large_alone)
+    inputs = _find_inputs(
+        answering, settings, None if is_large_alone else endpoint, is_large_alone=is_large_alone
+    )
     tests = answering.answer_all(inputs, num_slow=MOST_LARGE if knows_slow(candidate) else 0)
     said = ", ".join(f"{why} {count}" for why, count in sorted(answering.dropped.items()) if count)
     what = f"{len(inputs)} inputs made, {len(tests)} answered by {len(references)} references; lost: {said or 'none'}"
@@ -102,7 +111,9 @@ def find_references(candidate: Candidate) -> list[Program]:
 
 def _find_programs(candidate: Candidate, known: Collection[str]) -> list[Program]:
     """Return the submissions of these verdicts that run here."""
-    named = ((one, language_of(one, candidate)) for one in candidate.solutions if one.known in known)
+    named = (
+        (one, language_of(one, candidate)) for one in candidate.solutions if one.known in known
+    )
     return [Program(one.code, language) for one, language in named if language]
 
 
@@ -141,7 +152,11 @@ def knows_slow(candidate: Candidate) -> bool:
 
 
 def _find_inputs(
-    answering: Answering, settings: GenerateSettings, endpoint: Endpoint | None, *, is_large_alone: bool
+    answering: Answering,
+    settings: GenerateSettings,
+    endpoint: Endpoint | None,
+    *,
+    is_large_alone: bool,
 ) -> list[MadeInput]:
     """Return new certified inputs, each once; `is_large_alone`: only large ones are missing.
 
@@ -161,14 +176,24 @@ def _find_inputs(
     found: dict[str, MadeInput] = {}
 
     def add(made: Sequence[MadeInput]) -> None:
-        fresh = {one.text.strip(): one for one in reversed(made) if one.text.strip() not in known_texts}
+        fresh = {
+            one.text.strip(): one for one in reversed(made) if one.text.strip() not in known_texts
+        }
         fresh = [one for text, one in reversed(fresh.items()) if text not in found]
-        accepted = validators.accept(fresh, dropped) if validators else [certify(one, "unchecked") for one in fresh]
+        accepted = (
+            validators.accept(fresh, dropped)
+            if validators
+            else [certify(one, "unchecked") for one in fresh]
+        )
         found.update((one.text.strip(), one) for one in accepted)
 
     known_texts = {text.strip() for text in known}
     # Where only large ones are missing, no more are made than may be kept.
-    add(run_kit(judge, candidate.kit, dropped, most=MOST_TESTS if is_large_alone else PACKAGE_INPUTS))
+    add(
+        run_kit(
+            judge, candidate.kit, dropped, most=MOST_TESTS if is_large_alone else PACKAGE_INPUTS
+        )
+    )
     if not is_large_alone and len(found) < settings.min_hidden_tests:
         understanding = understand(candidate, is_validated=validators is not None)
         if isinstance(understanding, str):
@@ -182,13 +207,20 @@ def _find_inputs(
 
 
 def _choose(
-    answering: Answering, settings: GenerateSettings, tests: Sequence[MadeTest], what: str, *, is_tried: bool
+    answering: Answering,
+    settings: GenerateSettings,
+    tests: Sequence[MadeTest],
+    what: str,
+    *,
+    is_tried: bool,
 ) -> Candidate:
     """Return a candidate with the tests that catch most wrong submissions, as far as these are tried."""
     candidate, given = answering.candidate, answering.candidate.tests
     wrong = _find_programs(candidate, _WRONG)[:_MOST_KNOWN_WRONG] if is_tried else []
     # A large test is there for the slow: on it a wrong program costs its limit and is not counted as caught.
-    small = [number for number, one in enumerate(tests) if not one.is_large] or list(range(len(tests)))
+    small = [number for number, one in enumerate(tests) if not one.is_large] or list(
+        range(len(tests))
+    )
     seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * max(tests[number].seconds for number in small))
     pool = [*given, *(tests[number].test for number in small)]
     problems = [answering.problem(pool, seconds=seconds, language=one.language) for one in wrong]
@@ -198,12 +230,20 @@ def _choose(
         place = len(verdict.tests) - 1 - len(given)
         if place >= 0 and not verdict.is_accepted and verdict.outcome not in _CANNOT_RUN:
             # Where a program meets a limit differs from machine to machine, and what is chosen must not.
-            is_sure = verdict.outcome not in _LIMITS or len(tests[small[place]].test.input) <= _SMALL_BYTES
+            is_sure = (
+                verdict.outcome not in _LIMITS
+                or len(tests[small[place]].test.input) <= _SMALL_BYTES
+            )
             hacks[small[place]] += is_sure
     room = max(MOST_TESTS - len(given), settings.min_hidden_tests)
     chosen = choose_tests(tests, hacks, most=room, num_large=MOST_LARGE)
-    origins = [*(candidate.origins or [_GIVEN] * len(given)), *(tests[number].origin for number in chosen)]
-    groups = [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
+    origins = [
+        *(candidate.origins or [_GIVEN] * len(given)),
+        *(tests[number].origin for number in chosen),
+    ]
+    groups = (
+        [*candidate.groups, *(tests[number].group for number in chosen)] if candidate.groups else []
+    )
     never = sum(verdict.is_accepted for verdict in verdicts)
     detail = f"{what}; {len(chosen)} kept; {never} of {len(wrong)} wrong submissions pass all tried tests"
     all_tests = (*given, *(tests[number].test for number in chosen))
@@ -211,7 +251,9 @@ def _choose(
     return candidate.change("generate", STEP, detail, **made)
 
 
-def choose_tests(tests: Sequence[MadeTest], hacks: Mapping[int, int], *, most: int, num_large: int) -> list[int]:
+def choose_tests(
+    tests: Sequence[MadeTest], hacks: Mapping[int, int], *, most: int, num_large: int
+) -> list[int]:
     """Return the indices of the tests to keep: some large, those that fail wrong programs, then a mix.
 
     Args:
@@ -228,7 +270,9 @@ def choose_tests(tests: Sequence[MadeTest], hacks: Mapping[int, int], *, most: i
         if tests[number].is_large:
             large.setdefault(kind, []).append(number)
         others.setdefault(kind.partition("/")[0], {}).setdefault(kind, []).append(number)
-    best = sorted(+Counter(hacks), key=lambda n: (-hacks[n] / tests[n].seconds, len(tests[n].test.input), n))
+    best = sorted(
+        +Counter(hacks), key=lambda n: (-hacks[n] / tests[n].seconds, len(tests[n].test.input), n)
+    )
     spread = take_in_turn([take_in_turn(kinds.values()) for kinds in others.values()])
     ranked = dict.fromkeys([*take_in_turn(large.values())[:num_large], *best, *spread])
     return sorted(list(ranked)[:most])

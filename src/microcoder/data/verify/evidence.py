@@ -69,8 +69,14 @@ def choose_tests(
     def fitting() -> list[int]:
         left_bytes = max_bytes - sum(costs[n].num_bytes for n in chosen)
         left_seconds = max_seconds - sum(costs[n].seconds for n in chosen)
-        fits = [costs[n].num_bytes <= left_bytes and costs[n].seconds <= left_seconds for n in numbers]
-        return [n for n in numbers if fits[n] and n not in chosen] if len(chosen) < settings.max_tests else []
+        fits = [
+            costs[n].num_bytes <= left_bytes and costs[n].seconds <= left_seconds for n in numbers
+        ]
+        return (
+            [n for n in numbers if fits[n] and n not in chosen]
+            if len(chosen) < settings.max_tests
+            else []
+        )
 
     # Greedy cover: always the test that catches most of the programs not caught yet, the cheaper one of equals.
     left = [failed for failed in failed_by_program if failed]
@@ -122,7 +128,11 @@ class Evidence(Record):
 
     def tried_as(self, *roles: Role) -> list[Trial]:
         """Return the trials with these roles, without those in which the sandbox failed."""
-        return [trial for trial in self.trials if trial.role in roles and trial.outcome is not Outcome.SANDBOX_FAULT]
+        return [
+            trial
+            for trial in self.trials
+            if trial.role in roles and trial.outcome is not Outcome.SANDBOX_FAULT
+        ]
 
 
 Fault = tuple[str, str]
@@ -134,7 +144,10 @@ def find_fault(evidence: Evidence) -> Fault | None:
     accepted = evidence.tried_as("accepted")
     if not accepted:
         details = [trial.detail for trial in evidence.trials if trial.role == "accepted"]
-        return ("checker_fails" if any("checker failed" in d for d in details) else "sandbox_fault", details[0])
+        return (
+            "checker_fails" if any("checker failed" in d for d in details) else "sandbox_fault",
+            details[0],
+        )
     return _find_failing(evidence, accepted) or _find_passing(evidence)
 
 
@@ -146,10 +159,16 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial]) -> Fault | None
     """
     failing = [trial for trial in accepted if trial.outcome is not Outcome.ACCEPTED]
     refused = [trial for trial in failing if trial.outcome is Outcome.WRONG_ANSWER]
-    if not refused and len(failing) <= _CRASHING_SHARE * len(accepted) and len(failing) < len(accepted):
+    if (
+        not refused
+        and len(failing) <= _CRASHING_SHARE * len(accepted)
+        and len(failing) < len(accepted)
+    ):
         return None
     first = (refused or failing)[0]
-    detail = f"{len(failing)} of {len(accepted)} accepted programs fail; {first.name}: {_say(first)}"
+    detail = (
+        f"{len(failing)} of {len(accepted)} accepted programs fail; {first.name}: {_say(first)}"
+    )
     if first.is_flaky:
         return ("flaky", detail)
     if _CRASHED in first.detail:
@@ -160,16 +179,24 @@ def _find_failing(evidence: Evidence, accepted: Sequence[Trial]) -> Fault | None
 
 
 def _find_passing(evidence: Evidence) -> Fault | None:
-    trivial = [trial.name for trial in evidence.tried_as("trivial") if trial.outcome is Outcome.ACCEPTED]
+    trivial = [
+        trial.name for trial in evidence.tried_as("trivial") if trial.outcome is Outcome.ACCEPTED
+    ]
     if trivial:
         return ("trivial_passes", ", ".join(trivial))
     candidate = evidence.candidate
     is_plain = candidate.checker.type not in ("program", "unordered")
     if "many_answers" in candidate.flags and is_plain and len(evidence.tried_as("accepted")) < 2:
-        return ("needs_checker", "many answers are right, and no second accepted program gives this one")
+        return (
+            "needs_checker",
+            "many answers are right, and no second accepted program gives this one",
+        )
     wrong, passing = _passing(evidence, "wrong")
     if len(passing) > _WRONG_SHARE * wrong:
-        return ("wrong_passes", f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}")
+        return (
+            "wrong_passes",
+            f"{len(passing)} of {wrong} known-wrong programs pass: {', '.join(passing)}",
+        )
     return None
 
 
@@ -195,20 +222,27 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     if 2 * len(passing) > slow:
         how = f"{len(passing)} of {slow} slow or partial programs pass"
         candidate = candidate.change("verify", STEP, how, flags=(*candidate.flags, "slow_passes"))
-    dropped = [trial for trial in evidence.tried_as("accepted") if trial.outcome is not Outcome.ACCEPTED]
+    dropped = [
+        trial for trial in evidence.tried_as("accepted") if trial.outcome is not Outcome.ACCEPTED
+    ]
     lost = "".join(f"; solution {trial.name} dropped: {_say(trial)}" for trial in dropped)
     changed = candidate.change(
         "verify", STEP, f"references that passed first{lost}", solutions=_references_first(evidence)
     )
     how = f"cover: {len(chosen)} of {len(candidate.tests)}"
     of_tests = {name: getattr(candidate, name) for name in ("tests", "groups", "origins")}
-    kept = {name: tuple(values[number] for number in chosen) if values else () for name, values in of_tests.items()}
+    kept = {
+        name: tuple(values[number] for number in chosen) if values else ()
+        for name, values in of_tests.items()
+    }
     return changed.change("verify", STEP, how, **kept)
 
 
 def _references_first(evidence: Evidence) -> tuple[Solution, ...]:
     """Return the solutions, accepted ones that passed first, without accepted ones that failed."""
-    passed = {trial.name: trial.outcome is Outcome.ACCEPTED for trial in evidence.tried_as("accepted")}
+    passed = {
+        trial.name: trial.outcome is Outcome.ACCEPTED for trial in evidence.tried_as("accepted")
+    }
     numbered = list(enumerate(evidence.candidate.solutions))
     first = [solution for number, solution in numbered if passed.get(str(number)) is True]
     return (*first, *(solution for number, solution in numbered if str(number) not in passed))
@@ -218,16 +252,24 @@ def _say(trial: Trial) -> str:
     return f"{trial.outcome.value}, {trial.detail}" if trial.detail else trial.outcome.value
 
 
-def chosen_tests(evidence: Evidence, settings: VerifySettings, *, without: Trial | None = None) -> tuple[int, ...]:
+def chosen_tests(
+    evidence: Evidence, settings: VerifySettings, *, without: Trial | None = None
+) -> tuple[int, ...]:
     """Return the indices of the tests to keep; `without` ignores one program."""
     trials = [trial for trial in evidence.trials if trial is not without]
-    known_wrong = [set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")]
+    known_wrong = [
+        set(t.failed) - set(t.over_limit) for t in trials if t.role in ("wrong", "partial", "slow")
+    ]
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
     candidate = evidence.candidate
     costs = [
         Cost(
-            num_bytes=sum(len(text.encode("utf-8", "surrogatepass")) for text in (test.input, test.output)),
-            seconds=max((seconds[number] for seconds in timed if number < len(seconds)), default=0.0),
+            num_bytes=sum(
+                len(text.encode("utf-8", "surrogatepass")) for text in (test.input, test.output)
+            ),
+            seconds=max(
+                (seconds[number] for seconds in timed if number < len(seconds)), default=0.0
+            ),
             group=candidate.groups[number] if candidate.groups else "",
         )
         for number, test in enumerate(candidate.tests)
@@ -243,7 +285,9 @@ def at_reference_speed(verdict: Verdict, time_scale: float) -> Verdict:
     """Return a verdict as the reference machine would have given it: its seconds divided by `Judge.time_scale`."""
     tests = tuple(
         dataclasses.replace(
-            test, cpu_seconds=test.cpu_seconds / time_scale, wall_seconds=test.wall_seconds / time_scale
+            test,
+            cpu_seconds=test.cpu_seconds / time_scale,
+            wall_seconds=test.wall_seconds / time_scale,
         )
         for test in verdict.tests
     )
@@ -296,15 +340,23 @@ a part only, and known-wrong ones under the released tests, which were chosen kn
 
 def count_right(item: Evidence, settings: VerifySettings) -> dict[str, tuple[int, int]]:
     """Return, by rate, how many of one problem's programs are judged right, and of how many."""
-    return {name: _count(item, role, settings, is_known=is_known) for name, (role, is_known) in _COUNTED.items()}
+    return {
+        name: _count(item, role, settings, is_known=is_known)
+        for name, (role, is_known) in _COUNTED.items()
+    }
 
 
 def combine_counts(counts: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, Rate | None]:
     """Return the rates over the `counts` of many problems, by name; None for a rate that counts no program."""
-    return {name: rate_with_interval([count[name] for count in counts if count[name][1]]) for name in _COUNTED}
+    return {
+        name: rate_with_interval([count[name] for count in counts if count[name][1]])
+        for name in _COUNTED
+    }
 
 
-def _count(item: Evidence, role: Role, settings: VerifySettings, *, is_known: bool) -> tuple[int, int]:
+def _count(
+    item: Evidence, role: Role, settings: VerifySettings, *, is_known: bool
+) -> tuple[int, int]:
     right = total = 0
     for trial in item.tried_as(role):
         known = None if is_known else trial
@@ -358,5 +410,7 @@ def guess_chances(candidate: Candidate) -> dict[str, float]:
     share = max(answers.values()) / answers.total()
     return {
         "constant_share": share,
-        "coin_chance": float(len(answers)) ** -count_hidden(candidate) if len(answers) <= 2 else 0.0,
+        "coin_chance": float(len(answers)) ** -count_hidden(candidate)
+        if len(answers) <= 2
+        else 0.0,
     }

@@ -46,7 +46,15 @@ from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.signatures import judged_by
-from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestResult, UncountedRun, Verdict
+from microcoder.judge.core.types import (
+    Outcome,
+    Problem,
+    Program,
+    Repeat,
+    TestResult,
+    UncountedRun,
+    Verdict,
+)
 from microcoder.judge.languages import find_language
 
 _WAIT_SECONDS = 60.0
@@ -64,7 +72,9 @@ def evaluator_version() -> str:
     digest = hashlib.sha256()
     for path in sorted(path for room in _DECIDING for path in (folder / room).rglob("*")):
         if path.suffix in (".py", ".toml"):
-            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+            digest.update(
+                path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
+            )
     return f"{microcoder.__version__}+{digest.hexdigest()[:12]}"
 
 
@@ -77,7 +87,9 @@ def verdict_key(program: Program, problem: Problem, *, stop: str, environment: s
     a machine's speed is measured anew by every judge and a rebuild must find the verdicts of the build.
     """
     fields = judged_by(problem)
-    decides = problem.model_copy(update={"call": fields.pop("call")}).model_dump(mode="json", include={"call", *fields})
+    decides = problem.model_copy(update={"call": fields.pop("call")}).model_dump(
+        mode="json", include={"call", *fields}
+    )
     content = [evaluator_version(), environment, program.language, program.code, decides, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
@@ -104,26 +116,37 @@ class VerdictStore(AbstractContextManager["VerdictStore"]):
         except sqlite3.Error as error:
             if is_disk_full(error):
                 raise
-            raise DataError(f"store {path} cannot be used ({error}); remove it to start anew") from None
+            raise DataError(
+                f"store {path} cannot be used ({error}); remove it to start anew"
+            ) from None
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
     def find(self, key: bytes) -> Verdict | None:
         """Return the verdict of this key, or None."""
-        row = self._connection.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
+        row = self._connection.execute(
+            "SELECT verdict FROM verdicts WHERE key = ?", (key,)
+        ).fetchone()
         return None if row is None else _decode(row[0])
 
     def keep(self, key: bytes, verdict: Verdict) -> None:
         """Store a verdict under a key, unless the sandbox failed."""
         if verdict.is_scorable:
-            self._connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(verdict)))
+            self._connection.execute(
+                "INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(verdict))
+            )
 
 
 def _encode(verdict: Verdict) -> str:
-    tests = [[t.verdict, t.cpu_seconds, t.wall_seconds, t.memory_mib, t.method, t.detail] for t in verdict.tests]
+    tests = [
+        [t.verdict, t.cpu_seconds, t.wall_seconds, t.memory_mib, t.method, t.detail]
+        for t in verdict.tests
+    ]
     uncounted = [[run.test, run.reason] for run in verdict.uncounted]
-    return json.dumps([verdict.outcome, verdict.tests_total, verdict.detail, verdict.isolation, tests, uncounted])
+    return json.dumps(
+        [verdict.outcome, verdict.tests_total, verdict.detail, verdict.isolation, tests, uncounted]
+    )
 
 
 def _decode(text: str) -> Verdict:
@@ -186,9 +209,15 @@ class VerificationPlan:
 
     def passing(self) -> list[Attempt]:
         """Return the accepted programs that passed every run so far."""
-        return [attempt for attempt in self.accepted if all(verdict.is_accepted for verdict in attempt.verdicts)]
+        return [
+            attempt
+            for attempt in self.accepted
+            if all(verdict.is_accepted for verdict in attempt.verdicts)
+        ]
 
-    def problem(self, language: str, *, seconds: float | None = None, order: Sequence[int] = ()) -> Problem:
+    def problem(
+        self, language: str, *, seconds: float | None = None, order: Sequence[int] = ()
+    ) -> Problem:
         """Return the problem that a program of this language is judged by; `order`: indices of tests, empty for all."""
         return self.candidate.to_trial(
             language,
@@ -205,24 +234,40 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
     standing = [flag for flag in candidate.flags if flag in _CANNOT_BE_JUDGED]
     if standing:
         return candidate.reject("verify", "not_judgeable", ", ".join(standing))
-    attempts = sorted(_attempts(candidate), key=lambda one: one.program.language != candidate.programming_language)
+    attempts = sorted(
+        _attempts(candidate), key=lambda one: one.program.language != candidate.programming_language
+    )
     accepted = [attempt for attempt in attempts if attempt.role == "accepted"][:_MOST_ACCEPTED]
     if not accepted:
-        known = sorted({solution.language for solution in candidate.solutions if solution.known == "accepted"})
-        return candidate.reject("verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}")
+        known = sorted(
+            {solution.language for solution in candidate.solutions if solution.known == "accepted"}
+        )
+        return candidate.reject(
+            "verify", "no_reference", f"accepted programs: {', '.join(known) or 'none'}"
+        )
     # Wrong ones first, slow ones last: what is cut off is what says least.
-    others = [attempt for role in ("wrong", "partial", "slow") for attempt in attempts if attempt.role == role]
+    others = [
+        attempt
+        for role in ("wrong", "partial", "slow")
+        for attempt in attempts
+        if attempt.role == role
+    ]
     made = VerificationPlan(
         candidate=candidate,
         accepted=accepted,
         others=others[:_MOST_OTHERS],
-        trivial=[Attempt(name, "trivial", Program(code)) for name, code in trivial_programs(candidate).items()],
+        trivial=[
+            Attempt(name, "trivial", Program(code))
+            for name, code in trivial_programs(candidate).items()
+        ],
         limit_seconds=max(TRIAL_SECONDS, candidate.time_limit_seconds or 0.0),
         memory_mib=max(_TRIAL_MEMORY_MIB, candidate.memory_limit_mib or 0),
     )
     try:
         candidate.to_problem()
-        for language in sorted({attempt.program.language for attempt in made.accepted} | {"python"}):
+        for language in sorted(
+            {attempt.program.language for attempt in made.accepted} | {"python"}
+        ):
             check_problem(made.problem(language))
     except (DataError, ValidationError) as error:
         return candidate.reject("verify", "not_judgeable", str(error).replace("\n", " ")[:300])
@@ -242,7 +287,9 @@ def turned_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
 
 def _attempts(candidate: Candidate) -> list[Attempt]:
     attempts: list[Attempt] = []
-    seen: set[str] = {solution.code for solution in candidate.solutions if solution.known == "accepted"}
+    seen: set[str] = {
+        solution.code for solution in candidate.solutions if solution.known == "accepted"
+    }
     for place, solution in enumerate(candidate.solutions):
         role = _ROLES.get(solution.known)
         if role is None or (role != "accepted" and solution.code in seen):
@@ -267,13 +314,18 @@ def language_of(solution: Solution, candidate: Candidate) -> str:
 def trivial_programs(candidate: Candidate) -> dict[str, str]:
     """Return trivial Python programs by name (constants, an echo of the input), which must fail on a problem."""
     commonest = Counter(test.output for test in candidate.tests).most_common(1)
-    constant = commonest[0][0] if commonest and len(commonest[0][0]) <= _MAX_CONSTANT_BYTES else None
+    constant = (
+        commonest[0][0] if commonest and len(commonest[0][0]) <= _MAX_CONSTANT_BYTES else None
+    )
     if candidate.fn_name is not None:
         bodies = {f"constant {value}": value for value in _VALUES}
         bodies["echo"] = "arguments[0] if arguments else None"
         if constant is not None:
             bodies["constant commonest answer"] = f"__import__('json').loads({constant!a})"
-        return {name: f"def {candidate.fn_name}(*arguments):\n    return {value}\n" for name, value in bodies.items()}
+        return {
+            name: f"def {candidate.fn_name}(*arguments):\n    return {value}\n"
+            for name, value in bodies.items()
+        }
     found = {"empty": "pass\n", "echo": "import sys\nsys.stdout.write(sys.stdin.read())\n"}
     found |= {f"constant {value}": f"print({value!r})\n" for value in _CONSTANTS}
     if constant is not None:
@@ -289,9 +341,14 @@ _WORKED_SHARE = 0.05
 _MOST_TRIES = 4
 
 
-def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: VerdictStore | None) -> list[Verdict]:
+def run_pairs(
+    pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: VerdictStore | None
+) -> list[Verdict]:
     """Return one verdict per pair, with times of the reference machine; those in the store are not computed again."""
-    keys = [verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity) for pair in pairs]
+    keys = [
+        verdict_key(*pair, stop=judge.stop, environment=judge.environment.identity)
+        for pair in pairs
+    ]
     known = ((number, store.find(key)) for number, key in enumerate(keys) if store is not None)
     found = {number: verdict for number, verdict in known if verdict is not None}
 
@@ -315,7 +372,11 @@ def run_pairs(pairs: Sequence[tuple[Program, Problem]], judge: Judge, store: Ver
 
 
 def verify(
-    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
+    candidates: Sequence[Candidate],
+    judge: Judge,
+    settings: VerifySettings,
+    *,
+    store: VerdictStore | None = None,
 ) -> list[Candidate | Rejection]:
     """Return each candidate with its chosen tests, limits and verified references, or its rejection."""
     found = gather(candidates, judge, settings, store=store)
@@ -323,7 +384,11 @@ def verify(
 
 
 def gather(
-    candidates: Sequence[Candidate], judge: Judge, settings: VerifySettings, *, store: VerdictStore | None = None
+    candidates: Sequence[Candidate],
+    judge: Judge,
+    settings: VerifySettings,
+    *,
+    store: VerdictStore | None = None,
 ) -> list[Evidence | Rejection]:
     """Run each candidate's programs; return the evidence for `conclude`, or a rejection.
 
@@ -357,7 +422,10 @@ def _was_disturbed(verdict: Verdict) -> bool:
     if verdict.outcome is Outcome.SANDBOX_FAULT:
         return not verdict.is_checker_fault
     late = [test for test in verdict.tests if test.verdict is Outcome.TIME_LIMIT]
-    return any(test.detail.startswith("wall") and test.cpu_seconds > _WORKED_SHARE * test.wall_seconds for test in late)
+    return any(
+        test.detail.startswith("wall") and test.cpu_seconds > _WORKED_SHARE * test.wall_seconds
+        for test in late
+    )
 
 
 def _run_again(run: Run, plans: Sequence[VerificationPlan], repeat: int) -> None:
@@ -367,7 +435,9 @@ def _run_again(run: Run, plans: Sequence[VerificationPlan], repeat: int) -> None
         attempt.verdicts.append(verdict)
 
 
-def _run_turned(run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], repeat: int) -> list[Verdict]:
+def _run_turned(
+    run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], repeat: int
+) -> list[Verdict]:
     """Run each program with the tests in another order, note the fastest times, and return the verdicts."""
     orders = [turned_numbers(len(item.candidate.tests), repeat) for item, _ in pairs]
     verdicts = run([
@@ -399,22 +469,37 @@ def _run_others(run: Run, plans: Sequence[VerificationPlan], settings: VerifySet
     The slow ones run the tests that will be kept first, longest inputs first: they are stopped at the first limit, and
     what counts is whether a kept test stops them.
     """
-    _run_all(run, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW])
+    _run_all(
+        run, [(item, one) for item in plans for one in item.others if one.role not in TOO_SLOW]
+    )
     pairs = [(item, one) for item in plans for one in item.others if one.role in TOO_SLOW]
     for item in {id(item): item for item, _ in pairs}.values():
         kept, tests = chosen_tests(_evidence(item), settings), item.candidate.tests
-        order = sorted(range(len(tests)), key=lambda number: (number not in kept, -len(tests[number].input), number))
+        order = sorted(
+            range(len(tests)),
+            key=lambda number: (number not in kept, -len(tests[number].input), number),
+        )
         for one in item.others:
             one.order = tuple(order) if one.role in TOO_SLOW else one.order
-    limits = [item.seconds_by_language.get(one.program.language, item.limit_seconds) for item, one in pairs]
+    limits = [
+        item.seconds_by_language.get(one.program.language, item.limit_seconds)
+        for item, one in pairs
+    ]
     _run_all(run, pairs, limits)
 
 
-def _run_all(run: Run, pairs: Sequence[tuple[VerificationPlan, Attempt]], seconds: Sequence[float | None] = ()) -> None:
+def _run_all(
+    run: Run,
+    pairs: Sequence[tuple[VerificationPlan, Attempt]],
+    seconds: Sequence[float | None] = (),
+) -> None:
     """Run each program once, with these CPU seconds per test or its plan's limit, and store its verdict."""
     limits = seconds or [None] * len(pairs)
     asked = [
-        (attempt.program, item.problem(attempt.program.language, seconds=limit, order=attempt.order))
+        (
+            attempt.program,
+            item.problem(attempt.program.language, seconds=limit, order=attempt.order),
+        )
         for (item, attempt), limit in zip(pairs, limits, strict=True)
     ]
     for (_, attempt), verdict in zip(pairs, run(asked), strict=True):
@@ -429,13 +514,19 @@ def _evidence(item: VerificationPlan) -> Evidence:
 
 
 def _trial(attempt: Attempt, num_tests: int) -> Trial:
-    failing = [verdict for verdict in attempt.verdicts if not verdict.is_accepted and verdict.is_scorable]
+    failing = [
+        verdict for verdict in attempt.verdicts if not verdict.is_accepted and verdict.is_scorable
+    ]
     unscored = [verdict for verdict in attempt.verdicts if not verdict.is_scorable]
     verdict = (failing or unscored or attempt.verdicts)[0]
     first = attempt.verdicts[0]
     never = (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
     order = attempt.order or range(num_tests)
-    failed = {order[place]: test.verdict for place, test in enumerate(first.tests) if test.verdict not in never}
+    failed = {
+        order[place]: test.verdict
+        for place, test in enumerate(first.tests)
+        if test.verdict not in never
+    }
     over_limit = tuple(sorted(number for number, outcome in failed.items() if outcome in LIMITS))
     if first.outcome is Outcome.COMPILE_ERROR:
         failed = dict.fromkeys(range(num_tests), first.outcome)
@@ -447,7 +538,9 @@ def _trial(attempt: Attempt, num_tests: int) -> Trial:
         failed=tuple(sorted(failed)),
         over_limit=over_limit,
         is_flaky=bool(failing) and first.is_accepted,
-        seconds=tuple(cost_of(seconds) for seconds in attempt.fastest_seconds) if is_reference else (),
+        seconds=tuple(cost_of(seconds) for seconds in attempt.fastest_seconds)
+        if is_reference
+        else (),
         # Without what differs from run to run.
         detail="" if verdict.outcome in LIMITS else _ADDRESS.sub("0x...", verdict.detail),
     )
@@ -483,7 +576,9 @@ def derive_limits(run: Run, plans: Sequence[VerificationPlan], *, first: int) ->
 
 def cost_of(seconds: float) -> float:
     """Round a test's CPU seconds up to the largest with the same derived limit, so that noise changes no choice."""
-    return round_up(seconds, [*(step / MULTIPLIER for step in LIMIT_STEPS_SECONDS), LIMIT_STEPS_SECONDS[-1]])
+    return round_up(
+        seconds, [*(step / MULTIPLIER for step in LIMIT_STEPS_SECONDS), LIMIT_STEPS_SECONDS[-1]]
+    )
 
 
 def _multiplier_of(candidate: Candidate) -> float:
@@ -501,14 +596,22 @@ def _set_limits(item: VerificationPlan) -> None:
         factor = multiplier if given is None else _HEADROOM
         limit = round_up(slowest * factor, steps, most=given or 0.0)
         languages = {attempt.program.language for attempt in item.passing()}
-        is_timed = item.candidate.programming_language in languages or item.candidate.programming_language != "python"
+        is_timed = (
+            item.candidate.programming_language in languages
+            or item.candidate.programming_language != "python"
+        )
         answers = limit if is_timed else round_up(limit * _INTERPRETED_FACTOR, steps, most=limit)
     item.limit_seconds, item.answer_seconds = float(limit), float(answers)
     if given is None:
         for attempt in item.passing():
-            language, whole = attempt.program.language, math.ceil(max(attempt.fastest_seconds) * multiplier)
+            language, whole = (
+                attempt.program.language,
+                math.ceil(max(attempt.fastest_seconds) * multiplier),
+            )
             own = min(float(max(1, whole)), steps[-1])
-            item.seconds_by_language[language] = max(item.seconds_by_language.get(language, 0.0), own)
+            item.seconds_by_language[language] = max(
+                item.seconds_by_language.get(language, 0.0), own
+            )
         item.seconds_by_language[item.candidate.programming_language] = item.answer_seconds
     peak = max(test.memory_mib for attempt in item.passing() for test in attempt.verdicts[0].tests)
     memory = item.candidate.memory_limit_mib
@@ -517,7 +620,9 @@ def _set_limits(item: VerificationPlan) -> None:
         memory = max(_MEMORY_MIB, 1 << math.ceil(math.log2(max(2 * peak, 1.0))))
     item.memory_mib = memory
     limits = {"time_limit_seconds": item.answer_seconds, "memory_limit_mib": memory}
-    item.candidate = item.candidate.change("verify", STEP, "from what accepted programs take", **limits)
+    item.candidate = item.candidate.change(
+        "verify", STEP, "from what accepted programs take", **limits
+    )
 
 
 def _undecided(item: VerificationPlan) -> list[Attempt]:
@@ -526,6 +631,17 @@ def _undecided(item: VerificationPlan) -> list[Attempt]:
     boundaries = [step / _multiplier_of(item.candidate) for step in steps]
     if given is not None:
         boundaries += [limit / _HEADROOM for limit in (given, *steps)]
-    slowest = [max(seconds) for seconds in zip(*(attempt.fastest_seconds for attempt in passing), strict=True)]
-    close = [boundary for boundary in boundaries if any(is_close(seconds, boundary) for seconds in slowest)]
-    return [a for a in passing if any(is_close(seconds, b) for seconds in a.fastest_seconds for b in close)]
+    slowest = [
+        max(seconds)
+        for seconds in zip(*(attempt.fastest_seconds for attempt in passing), strict=True)
+    ]
+    close = [
+        boundary
+        for boundary in boundaries
+        if any(is_close(seconds, boundary) for seconds in slowest)
+    ]
+    return [
+        a
+        for a in passing
+        if any(is_close(seconds, b) for seconds in a.fastest_seconds for b in close)
+    ]

@@ -66,9 +66,8 @@ def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
         num_wanted = expected.total()
         found = list(islice(units(text, checker.case_sensitive), num_wanted + 1))
         if len(found) != num_wanted:
-            return (
-                f"in any order: expected {num_wanted} {checker.by}, got {'more' if found[num_wanted:] else len(found)}"
-            )
+            num_found = "more" if len(found) > num_wanted else len(found)
+            return f"in any order: expected {num_wanted} {checker.by}, got {num_found}"
         rules = replace(ValueRules(), tolerance=tolerance, is_unordered=True)
         return find_difference(_read(found), _read(expected.elements()), rules)
     for unit in units(text, checker.case_sensitive):
@@ -87,7 +86,9 @@ def _lines(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
 
 
 def _tokens(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
-    return ((_canonical(token if is_case_sensitive else token.casefold()),) for token in tokens(text))
+    return (
+        (_canonical(token if is_case_sensitive else token.casefold()),) for token in tokens(text)
+    )
 
 
 def _canonical(token: str) -> str:
@@ -96,7 +97,10 @@ def _canonical(token: str) -> str:
 
 
 def _read(units: Iterable[Unit]) -> list[object]:
-    return [[float(one) if len(one) <= _MAX_DIGITS and is_number(one) else one for one in unit] for unit in units]
+    return [
+        [float(one) if len(one) <= _MAX_DIGITS and is_number(one) else one for one in unit]
+        for unit in units
+    ]
 
 
 _DEFAULT = Checker()
@@ -130,7 +134,11 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
     if checker.type == "program":
         raise ValueError('checker type "program" is run in the sandbox, see judge/run/checkers.py')
     if len(output) > _ALWAYS_READ + _MOST_TIMES_LONGER * len(expected):
-        return Comparison(False, "", f"the output is {len(output)} characters long, the expected one {len(expected)}")
+        return Comparison(
+            False,
+            "",
+            f"the output is {len(output)} characters long, the expected one {len(expected)}",
+        )
     if checker.type == "exact":
         is_same = output.removesuffix("\n") == expected.removesuffix("\n")
         return _conclude("exact" if is_same else "", normalise(output), normalise(expected), never)
@@ -150,7 +158,9 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
             return _conclude("float" if is_right else "", text, wanted, agree)
         case "unordered":
             difference = find_unordered_difference(text, wanted, checker)
-            return Comparison(not difference, "" if difference else "unordered", _one_line(difference))
+            return Comparison(
+                not difference, "" if difference else "unordered", _one_line(difference)
+            )
     return _conclude(_find_method(text, wanted), text, wanted, _numbers_or_words_agree)
 
 
@@ -169,7 +179,9 @@ def _find_method(text: str, wanted: str) -> str:
     if tokens_agree(text, wanted, numbers_agree):
         return "numeric"
     plain = wanted.lower()
-    if any(word in plain for word in _WORDS) and agree_in_step(lines(text), lines(wanted), _words_on_a_line_agree):
+    if any(word in plain for word in _WORDS) and agree_in_step(
+        lines(text), lines(wanted), _words_on_a_line_agree
+    ):
         return "words"
     return _find_value_method(text, wanted, numbers_agree, _words_on_a_line_agree)
 

@@ -98,7 +98,9 @@ def read(text: str, most_lexemes: int) -> Node:
                 item, lexeme = read_value(following(), depth + 1), following()
             items.append(item)
             if len(keys) not in (0, len(items)) or lexeme not in (",", closer):
-                raise Unreadable("a dict without a key or a value, or a bracket that closes another")
+                raise Unreadable(
+                    "a dict without a key or a value, or a bracket that closes another"
+                )
             lexeme = following() if lexeme == "," else lexeme
         return Braces(items, keys) if closer == "}" else items
 
@@ -154,7 +156,11 @@ def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
     try:
         # Tuples are read as lists: what opens as a tuple must end as one.
         if (
-            agree_in_step(lexemes(text), lexemes(expected), lambda one, other: _leaves_agree(one, other, numbers_agree))
+            agree_in_step(
+                lexemes(text),
+                lexemes(expected),
+                lambda one, other: _leaves_agree(one, other, numbers_agree),
+            )
             and is_value(expected)
             and (not _TUPLE.search(text) or is_value(text))
         ):
@@ -198,23 +204,35 @@ def _leaves_agree(lexeme: str, wanted: str, numbers_agree: Agree) -> bool:
 def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
     """Whether two values are the same; the recursion is bounded, since `read` refuses more than MAX_DEPTH levels."""
     if isinstance(value, str) or isinstance(wanted, str):
-        return isinstance(value, str) and isinstance(wanted, str) and _leaves_agree(value, wanted, numbers_agree)
+        return (
+            isinstance(value, str)
+            and isinstance(wanted, str)
+            and _leaves_agree(value, wanted, numbers_agree)
+        )
     if isinstance(value, list) and isinstance(wanted, list):
         return len(value) == len(wanted) and all(
             _same(mine, theirs, numbers_agree) for mine, theirs in zip(value, wanted, strict=True)
         )
-    if not (isinstance(value, Braces) and isinstance(wanted, Braces)) or len(value.keys) != len(wanted.keys):
+    if not (isinstance(value, Braces) and isinstance(wanted, Braces)) or len(value.keys) != len(
+        wanted.keys
+    ):
         return False
     if wanted.keys:
         mine = dict(zip(map(_canonical, value.keys), value.items, strict=True))
         theirs = dict(zip(map(_canonical, wanted.keys), wanted.items, strict=True))
-        return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key], numbers_agree) for key in theirs)
+        return mine.keys() == theirs.keys() and all(
+            _same(mine[key], theirs[key], numbers_agree) for key in theirs
+        )
     mine = {_canonical(item): item for item in value.items}
     theirs = {_canonical(item): item for item in wanted.items}
     rest = [mine[key] for key in sorted(mine.keys() - theirs.keys())]
     missing = [theirs[key] for key in sorted(theirs.keys() - mine.keys())]
     is_paired = len(rest) == len(missing)
-    return is_paired and find_unpaired(rest, missing, lambda one, other: _same(one, other, numbers_agree)) is None
+    return (
+        is_paired
+        and find_unpaired(rest, missing, lambda one, other: _same(one, other, numbers_agree))
+        is None
+    )
 
 
 def _canonical(value: Node) -> str:

@@ -43,7 +43,11 @@ def tokens(text: str) -> Iterator[str]:
 
 def split(line: str) -> list[str]:
     """Return the tokens of a short text."""
-    return line.split() if line.isascii() and not _SPLIT_ELSEWHERE.search(line) else _TOKEN.findall(line)
+    return (
+        line.split()
+        if line.isascii() and not _SPLIT_ELSEWHERE.search(line)
+        else _TOKEN.findall(line)
+    )
 
 
 def count_tokens(text: str) -> int:
@@ -59,7 +63,9 @@ def lines(text: str) -> Iterator[str]:
 def all_lines(text: str) -> Iterator[str]:
     """Yield the lines unchanged, blank ones included."""
     return (
-        chain.from_iterable(window.removeprefix("\n").split("\n") for window in _windows(text, "\n"))
+        chain.from_iterable(
+            window.removeprefix("\n").split("\n") for window in _windows(text, "\n")
+        )
         if text
         else iter(())
     )
@@ -105,7 +111,9 @@ def tokens_agree(text: str, wanted: str, agree: Agree) -> bool:
     if len(text) > _WINDOW or len(wanted) > _WINDOW:
         return agree_in_step(tokens(text), tokens(wanted), agree)
     some, others = split(text), split(wanted)
-    return len(some) == len(others) and all(a == b or agree(a, b) for a, b in zip(some, others, strict=True))
+    return len(some) == len(others) and all(
+        a == b or agree(a, b) for a, b in zip(some, others, strict=True)
+    )
 
 
 def never(token: str, wanted: str) -> bool:
@@ -189,7 +197,9 @@ def numbers_agree(token: str, wanted: str) -> bool:
     if not is_integer and not _REAL.fullmatch(token):
         return False
     value, expected = float(token), float(wanted)
-    return _is_near(value, expected, BY_DEFAULT, is_integer=is_integer, decimals=_count_decimals(found))
+    return _is_near(
+        value, expected, BY_DEFAULT, is_integer=is_integer, decimals=_count_decimals(found)
+    )
 
 
 def numbers_agree_within(token: str, wanted: str, tolerance: Tolerance) -> bool:
@@ -212,8 +222,12 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
     found = _REAL.fullmatch(repr(expected))
     decimals = _count_decimals(found) if found else None
     if decimals is None and round(expected, _FEW_DECIMALS) == expected:
-        decimals = _FEW_DECIMALS if abs(expected) < 1 else None  # Python writes LeetCode's 0.00003 with an exponent.
-    return _is_near(number, expected, tolerance, is_integer=isinstance(value, int), decimals=decimals)
+        decimals = (
+            _FEW_DECIMALS if abs(expected) < 1 else None
+        )  # Python writes LeetCode's 0.00003 with an exponent.
+    return _is_near(
+        number, expected, tolerance, is_integer=isinstance(value, int), decimals=decimals
+    )
 
 
 def _count_decimals(real: re.Match[str]) -> int | None:
@@ -221,7 +235,9 @@ def _count_decimals(real: re.Match[str]) -> int | None:
     return None if real[3] else len(real[1] or real[2] or "")
 
 
-def _is_near(value: float, expected: float, tolerance: Tolerance, *, is_integer: bool, decimals: int | None) -> bool:
+def _is_near(
+    value: float, expected: float, tolerance: Tolerance, *, is_integer: bool, decimals: int | None
+) -> bool:
     if value == expected:
         return math.isfinite(value)  # Two numbers beyond a double's range are equal only as texts.
     off, size = abs(value - expected), abs(expected)
@@ -230,7 +246,9 @@ def _is_near(value: float, expected: float, tolerance: Tolerance, *, is_integer:
         return True
     if is_integer:
         least = 0.0 if has_exponent else _ZERO_TOLERANCE
-        return off <= max(min(_INTEGERS_TOLERANCE, _INTEGERS_TOLERANCE * size), least) + math.ulp(size)
+        return off <= max(min(_INTEGERS_TOLERANCE, _INTEGERS_TOLERANCE * size), least) + math.ulp(
+            size
+        )
     near = tolerance.relative * size
     if decimals is None:
         return off <= near + 2 * math.ulp(size)
@@ -245,7 +263,9 @@ def _is_within(value: float, expected: float, tolerance: Tolerance) -> bool:
     if not (math.isfinite(value) and math.isfinite(expected)):
         return False
     size = abs(expected)
-    return abs(value - expected) <= max(tolerance.absolute, tolerance.relative * size) + 2 * math.ulp(size)
+    return abs(value - expected) <= max(
+        tolerance.absolute, tolerance.relative * size
+    ) + 2 * math.ulp(size)
 
 
 def _both_not_finite(token: str, wanted: str) -> bool:

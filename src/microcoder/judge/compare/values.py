@@ -112,8 +112,12 @@ def _inside(box: Any) -> Iterable[Any]:
 def write_json(value: object) -> str:
     """Return a decoded value as JSON: tuples and sets as lists, keys as text, integers of any length."""
     if isinstance(value, ReturnedDict):
-        pairs = ((key if isinstance(key, str) else write_json(key), item) for key, item in value.pairs)
-        return "{" + ", ".join(f"{json.dumps(key)}: {write_json(item)}" for key, item in pairs) + "}"
+        pairs = (
+            (key if isinstance(key, str) else write_json(key), item) for key, item in value.pairs
+        )
+        return (
+            "{" + ", ".join(f"{json.dumps(key)}: {write_json(item)}" for key, item in pairs) + "}"
+        )
     if isinstance(value, ReturnedSet):
         return write_json(value.items)
     if isinstance(value, (list, tuple)):
@@ -126,7 +130,13 @@ def write_json(value: object) -> str:
 def name_of(key: object) -> str:
     """Return the key of a returned dict as JSON writes it, where all keys are strings: an integer as its digits."""
     try:
-        return key if isinstance(key, str) else json.dumps(key) if key is None or isinstance(key, bool) else repr(key)
+        return (
+            key
+            if isinstance(key, str)
+            else json.dumps(key)
+            if key is None or isinstance(key, bool)
+            else repr(key)
+        )
     except ValueError:
         return show(key)
 
@@ -160,14 +170,22 @@ class ValueRules:
 
     def inside(self) -> Self:
         """Return the rules for what is inside a list or a dict."""
-        return self if self.is_unordered == self.is_nested else replace(self, is_unordered=self.is_nested)
+        return (
+            self
+            if self.is_unordered == self.is_nested
+            else replace(self, is_unordered=self.is_nested)
+        )
 
 
 def stated_tolerance(checker: Checker) -> Tolerance | None:
     """Return the tolerance that a checker states; None if it states none."""
     if checker.absolute is not None or checker.relative is not None:
         return Tolerance(checker.absolute or 0.0, checker.relative or 0.0, is_stated=True)
-    return Tolerance(checker.tolerance, checker.tolerance, is_stated=True) if checker.tolerance is not None else None
+    return (
+        Tolerance(checker.tolerance, checker.tolerance, is_stated=True)
+        if checker.tolerance is not None
+        else None
+    )
 
 
 def rules_for(checker: Checker) -> ValueRules:
@@ -180,7 +198,9 @@ def rules_for(checker: Checker) -> ValueRules:
             return ValueRules(Tolerance(0.0, 0.0, is_stated=True), is_strict=True)
         case "unordered":
             lists = checker.lists
-            return ValueRules(tolerance, is_unordered=lists != "inner", is_nested=lists != "outermost")
+            return ValueRules(
+                tolerance, is_unordered=lists != "inner", is_nested=lists != "outermost"
+            )
     return ValueRules()
 
 
@@ -204,7 +224,9 @@ def _difference(value: object, expected: object, rules: ValueRules) -> str:
     if isinstance(expected, float) and isinstance(value, (int, float)) and not rules.is_strict:
         is_equal = values_agree(value, expected, rules.tolerance)
     else:
-        are_numbers = isinstance(expected, int) and isinstance(value, (int, float)) and not rules.is_strict
+        are_numbers = (
+            isinstance(expected, int) and isinstance(value, (int, float)) and not rules.is_strict
+        )
         is_equal = (are_numbers or type(value) is type(expected)) and value == expected
     return "" if is_equal else f": expected {show(expected)}, got {show(value)}"
 
@@ -259,12 +281,16 @@ def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRul
     return ""
 
 
-def _difference_within_tolerance(items: Sequence[object], expected: Sequence[object], inner: ValueRules) -> str:
+def _difference_within_tolerance(
+    items: Sequence[object], expected: Sequence[object], inner: ValueRules
+) -> str:
     def order(value: object) -> float:
         return _total(value, is_nested=inner.is_nested)
 
     by_size, wanted = sorted(items, key=order), sorted(expected, key=order)
-    unpaired = find_unpaired(by_size, wanted, lambda mine, theirs: not _difference(mine, theirs, inner))
+    unpaired = find_unpaired(
+        by_size, wanted, lambda mine, theirs: not _difference(mine, theirs, inner)
+    )
     return "" if unpaired is None else f", in any order: unexpected {show(by_size[unpaired])}"
 
 
@@ -283,7 +309,10 @@ def _total(value: object, *, is_nested: bool) -> float:
         is_ordered = not (is_nested or isinstance(value, ReturnedSet))
         items = value.items if isinstance(value, ReturnedSet) else value
         weights = (1 + (index * _GOLDEN) % 1 if is_ordered else 1.0 for index in range(len(items)))
-        return sum(weight * _total(item, is_nested=is_nested) for weight, item in zip(weights, items, strict=True))
+        return sum(
+            weight * _total(item, is_nested=is_nested)
+            for weight, item in zip(weights, items, strict=True)
+        )
     if isinstance(value, str):
         return float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
     return float(value) if isinstance(value, (int, float)) and abs(value) <= _LARGEST else 0.0
@@ -308,7 +337,11 @@ def _key(value: object, is_nested: bool) -> str:
 
     if isinstance(value, (ReturnedDict, dict)):
         named = value.pairs if isinstance(value, ReturnedDict) else value.items()
-        return "{" + ",".join(sorted(f"{name_of(name)!r}:{_key(item, is_nested)}" for name, item in named)) + "}"
+        return (
+            "{"
+            + ",".join(sorted(f"{name_of(name)!r}:{_key(item, is_nested)}" for name, item in named))
+            + "}"
+        )
     if isinstance(value, ReturnedSet):
         return f"[{join(value.items)}]" if is_nested else f"set[{join(value.items)}]"
     if isinstance(value, (list, tuple)):
@@ -324,7 +357,9 @@ _MOST_CHECKS = 100_000
 """Maximum number of compared pairs; an output that needs more is rejected."""
 
 
-def find_unpaired(found: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]) -> int | None:
+def find_unpaired(
+    found: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]
+) -> int | None:
     """Return the index of the first item found that agrees with no wanted one that is left; None if all are paired.
 
     Greedy: each item takes the first wanted one left with which it agrees. That pairs sorted numbers whenever they can

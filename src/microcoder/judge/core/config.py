@@ -41,7 +41,9 @@ class Config(Record):
         if not isinstance(values, Mapping):
             return values
         return {
-            name: [value] if name in fields and _wants_a_list(fields[name].annotation, value) else value
+            name: [value]
+            if name in fields and _wants_a_list(fields[name].annotation, value)
+            else value
             for name, value in values.items()
         }
 
@@ -58,8 +60,12 @@ class Config(Record):
 
 def _wants_a_list(annotation: object, value: object) -> bool:
     """Whether a single value must be wrapped: the annotation allows a list, and no literal equal to the value."""
-    choices = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    named = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
+    choices = (
+        get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    )
+    named = [
+        word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)
+    ]
     is_one = isinstance(value, str | int | float | Mapping)
     return is_one and value not in named and any(get_origin(choice) is tuple for choice in choices)
 
@@ -117,7 +123,9 @@ def load_config(
 
 def find_recipe(path: Path) -> Path:
     """Return a recipe's file: a path unchanged; for a name such as `micro` or `lab/chains` the package's own file."""
-    return path if path.suffix == ".toml" or path.is_file() else _recipe_names().get(str(path), path)
+    return (
+        path if path.suffix == ".toml" or path.is_file() else _recipe_names().get(str(path), path)
+    )
 
 
 def name_recipe(path: Path) -> str:
@@ -127,7 +135,9 @@ def name_recipe(path: Path) -> str:
 
 def _recipe_names() -> dict[str, Path]:
     paths = sorted((SHIPPED / "recipes").glob("*/*.toml"))
-    return {name_recipe(path): path for path in paths} | {f"{path.parent.name}/{path.stem}": path for path in paths}
+    return {name_recipe(path): path for path in paths} | {
+        f"{path.parent.name}/{path.stem}": path for path in paths
+    }
 
 
 def _read_recipe(path: Path) -> dict[str, Any]:
@@ -137,11 +147,14 @@ def _read_recipe(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         names = [name for name in _recipe_names() if "/" not in name]
         hint = (
-            suggest(str(path), names) or f"pass -c PATH to a TOML file, or a recipe of the package: {', '.join(names)}"
+            suggest(str(path), names)
+            or f"pass -c PATH to a TOML file, or a recipe of the package: {', '.join(names)}"
         )
         raise ConfigError(f"recipe {path} does not exist; {hint}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"recipe {path} cannot be read ({type(error).__name__}); check the file") from None
+        raise ConfigError(
+            f"recipe {path} cannot be read ({type(error).__name__}); check the file"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {path} is not valid TOML: {error}") from None
 
@@ -195,13 +208,20 @@ def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Pat
             lines.append(f"{key} has options but no kind{where}; add {key}.kind")
         elif fault["type"] == "union_tag_invalid":
             context = fault.get("ctx", {})
-            lines.append(f"{key}.kind = {context.get('tag')!r}: use one of {context.get('expected_tags')}")
+            lines.append(
+                f"{key}.kind = {context.get('tag')!r}: use one of {context.get('expected_tags')}"
+            )
         elif fault["type"] == "missing":
             inside = [name for name in known if name.startswith(f"{key}.")]
-            lines.append(f"{key} is missing; " + (f"add [{key}]" if inside else f"add {key}, or --{key} VALUE"))
+            lines.append(
+                f"{key} is missing; "
+                + (f"add [{key}]" if inside else f"add {key}, or --{key} VALUE")
+            )
         else:
             message = explain_fault(fault)
-            given = "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
+            given = (
+                "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
+            )
             if fault["type"] == "string_type":
                 message += f"; quote it: '\"{fault['input']}\"'"
             lines.append(f"{key}{given}: {message}" if key else message)
@@ -233,7 +253,11 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested mappings as one level of dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+        flat |= (
+            flatten(value, f"{prefix}{key}.")
+            if isinstance(value, Mapping)
+            else {prefix + key: value}
+        )
     return flat
 
 
@@ -272,13 +296,17 @@ def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str]
         indent = max(len(_show(keys[name])) for name in usual) + 6
         lines = ["The usual configuration keys, in a TOML file or as flags:"]
         for name in usual:
-            meaning = textwrap.shorten(keys[name].meaning, max(20, width - indent), placeholder=" ...")
+            meaning = textwrap.shorten(
+                keys[name].meaning, max(20, width - indent), placeholder=" ..."
+            )
             lines.append(f"  --{_show(keys[name]):<{indent - 4}}{meaning}".rstrip())
         return "\n".join(lines)
     lines = ["Configuration keys, in a TOML file or as flags:"]
     for key in list_keys(schema):
         lines.append(f"  --{_show(key)}" + (" (required)" if key.default == "required" else ""))
-        lines += textwrap.wrap(key.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        lines += textwrap.wrap(
+            key.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6
+        )
     return "\n".join(lines)
 
 

@@ -52,7 +52,9 @@ _SENTENCES: Mapping[str, Callable[[_Context], str]] = {
     "too_short": lambda given: f"must have {given['min_length']} or more items",
     "too_long": lambda given: f"must have {given['max_length']} or fewer items",
     "string_too_short": lambda given: (
-        "must not be empty" if given["min_length"] == 1 else f"must have {given['min_length']} or more characters"
+        "must not be empty"
+        if given["min_length"] == 1
+        else f"must have {given['min_length']} or more characters"
     ),
     "string_too_long": lambda given: f"must have {given['max_length']} or fewer characters",
     "string_pattern_mismatch": lambda given: f"must match {given['pattern']}",

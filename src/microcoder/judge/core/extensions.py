@@ -72,12 +72,18 @@ class Extension:
 
     def fault(self, what: str, *, line: int | None = None) -> ConfigError:
         """Return a ConfigError about the extension, with its file and line."""
-        place = "" if self.source is None else f" ({self.source.file} line {line or self.source.line})"
+        place = (
+            "" if self.source is None else f" ({self.source.file} line {line or self.source.line})"
+        )
         return ConfigError(f"{self.noun} {self.reference}{place} {what}")
 
 
 def load_extension(
-    noun: str, reference: str, *, builtins: Mapping[str, Callable[..., Any]], options: Mapping[str, Any] | None = None
+    noun: str,
+    reference: str,
+    *,
+    builtins: Mapping[str, Callable[..., Any]],
+    options: Mapping[str, Any] | None = None,
 ) -> Extension:
     """Load the function that a reference names.
 
@@ -106,15 +112,25 @@ def load_extension(
                     "it, or name its file: path/to/file.py:function"
                 ) from error
         if not hasattr(module, label):
-            known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+            known = [
+                key
+                for key, value in vars(module).items()
+                if callable(value) and not key.startswith("_")
+            ]
             hint = suggest(label, known) or f"it has {', '.join(known) or 'no functions'}"
             raise ConfigError(f"{noun} {reference}: {module.__file__} has no {label!r}; {hint}")
         function = getattr(module, label)
     else:
-        allowed = f"use one of {', '.join(builtins)}, or your own function as path/to/file.py:function"
-        raise ConfigError(f"unknown {noun} {reference!r}; {f'{suggest(reference, builtins)} {allowed}'.lstrip()}")
+        allowed = (
+            f"use one of {', '.join(builtins)}, or your own function as path/to/file.py:function"
+        )
+        raise ConfigError(
+            f"unknown {noun} {reference!r}; {f'{suggest(reference, builtins)} {allowed}'.lstrip()}"
+        )
     if not callable(function):
-        raise ConfigError(f"{noun} {reference} is of type {type(function).__name__}; name a function")
+        raise ConfigError(
+            f"{noun} {reference} is of type {type(function).__name__}; name a function"
+        )
     source = None if module is None else _source_of(noun, reference, function, module)
     found = Extension(noun, reference, label, function, {}, source)
     return Extension(noun, reference, label, function, _check_options(found, options or {}), source)
@@ -129,7 +145,9 @@ def describe_file(noun: str, path: str) -> ExtensionSource:
 def _import_file(noun: str, where: str) -> ModuleType:
     path = Path(where).expanduser()
     if not path.is_file():
-        raise ConfigError(f"{noun}: file {where} does not exist; check the path, which is taken from {Path.cwd()}")
+        raise ConfigError(
+            f"{noun}: file {where} does not exist; check the path, which is taken from {Path.cwd()}"
+        )
     name = f"microcoder_{noun}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
@@ -147,7 +165,10 @@ def _import_file(noun: str, where: str) -> ModuleType:
 
 def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:
     try:
-        file, line = inspect.getsourcefile(function) or module.__file__, inspect.getsourcelines(function)[1]
+        file, line = (
+            inspect.getsourcefile(function) or module.__file__,
+            inspect.getsourcelines(function)[1],
+        )
     except (OSError, TypeError):  # a callable object, or compiled
         file, line = module.__file__, 1
     code = Path(file).read_bytes() if file and Path(file).is_file() else b""
@@ -160,7 +181,9 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
         for name, parameter in inspect.signature(extension.function).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     }
-    annotations = typing.get_type_hints(extension.function) if inspect.isfunction(extension.function) else {}
+    annotations = (
+        typing.get_type_hints(extension.function) if inspect.isfunction(extension.function) else {}
+    )
     checked = {}
     for name, value in options.items():
         if name not in parameters:
@@ -169,7 +192,9 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
         try:
             checked[name] = TypeAdapter(annotations.get(name, Any)).validate_python(value)
         except ValidationError as error:
-            raise extension.fault(f"option {name} = {value!r}: {explain_fault(error.errors()[0])}") from None
+            raise extension.fault(
+                f"option {name} = {value!r}: {explain_fault(error.errors()[0])}"
+            ) from None
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in options]
     if missing:
         raise extension.fault(f"needs the option {missing[0]!r}; set it under options")
@@ -179,4 +204,6 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
 def _line_of(error: BaseException, file: str) -> int | None:
     """Return the innermost line of a file in an error's traceback; None if the file is not in it."""
     frames = reversed(traceback.extract_tb(error.__traceback__))
-    return next((frame.lineno for frame in frames if Path(frame.filename).name == Path(file).name), None)
+    return next(
+        (frame.lineno for frame in frames if Path(frame.filename).name == Path(file).name), None
+    )

@@ -30,23 +30,73 @@ from microcoder.judge.core.types import Program
 
 ALIASES = {
     "python": ("python", "py", "python3", "py3", "python2", "pypy", "pypy3", "sage"),
-    "cpp": ("cpp", "c++", "cc", "cxx", "c++11", "c++14", "c++17", "c++20", "c++23", "cpp17", "cpp20", "cpp23"),
+    "cpp": (
+        "cpp",
+        "c++",
+        "cc",
+        "cxx",
+        "c++11",
+        "c++14",
+        "c++17",
+        "c++20",
+        "c++23",
+        "cpp17",
+        "cpp20",
+        "cpp23",
+    ),
     "java": ("java",),
     "javascript": ("javascript", "js", "node", "nodejs", "mjs"),
 }
 """Language -> the tags of a code fence that mean it."""
 _SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
-_SHOWN = ("text", "txt", "plaintext", "plain", "output", "stdout", "input", "stdin", "log", "diff", "patch", "mermaid")
-_NOTATIONS = ("json", "yaml", "toml", "ini", "csv", "xml", "html", "markdown", "md", "latex", "tex", "math")
+_SHOWN = (
+    "text",
+    "txt",
+    "plaintext",
+    "plain",
+    "output",
+    "stdout",
+    "input",
+    "stdin",
+    "log",
+    "diff",
+    "patch",
+    "mermaid",
+)
+_NOTATIONS = (
+    "json",
+    "yaml",
+    "toml",
+    "ini",
+    "csv",
+    "xml",
+    "html",
+    "markdown",
+    "md",
+    "latex",
+    "tex",
+    "math",
+)
 NO_PROGRAM = frozenset((*_SHELLS, *_SHOWN, *_NOTATIONS, "pseudocode", "pseudo", "algorithm"))
 """Tags of blocks that are no program: shell lines, outputs, data, pseudocode."""
-TAGS = NO_PROGRAM.union(*ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts"))
+TAGS = NO_PROGRAM.union(
+    *ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts")
+)
 
-_ODD_SPACES = {"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\u200b": "", "\ufeff": ""}
+_ODD_SPACES = {
+    "\u00a0": " ",
+    "\u2007": " ",
+    "\u202f": " ",
+    "\u3000": " ",
+    "\u200b": "",
+    "\ufeff": "",
+}
 _SPACE = " \t\r\f\v" + "".join(_ODD_SPACES)
 # Possessive quantifiers: a model that repeats one character after a fence must not cost quadratic time.
 _AT_START = re.compile(rf"(?P<before>[{_SPACE}>]*+)(?P<run>`{{3,}}+|~{{3,}}+)(?P<rest>[^`\n]*+)")
-_BEHIND_TEXT = re.compile(rf"(?P<before>(?:[^`\n]|`{{1,2}}+(?!`))++)(?P<run>`{{3,}}+)(?P<rest>[\w+#.-]*+[{_SPACE}]*+)")
+_BEHIND_TEXT = re.compile(
+    rf"(?P<before>(?:[^`\n]|`{{1,2}}+(?!`))++)(?P<run>`{{3,}}+)(?P<rest>[\w+#.-]*+[{_SPACE}]*+)"
+)
 _TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
 _THINKING = re.compile(
     r"<(?P<end>/?)(?:seed:|mm:)?think(?:ing)?>|\[(?P<end_2>/?)THINK\]|◁(?P<end_3>/?)think▷"
@@ -65,9 +115,14 @@ _READS, _WRITES = (
 """A JavaScript program has no entry point: it counts as whole if both patterns are found."""
 _GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
 """Classes that a problem's starter code defines, and that answers often repeat."""
-_MENTION_BEFORE, _MENTION_AFTER = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"), re.compile(r"[`'\")]|\s[a-z]")
+_MENTION_BEFORE, _MENTION_AFTER = (
+    re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"),
+    re.compile(r"[`'\")]|\s[a-z]"),
+)
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
-_ABRIDGED = re.compile(r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.{3}|…)(?![^\s(a-z])", re.MULTILINE)
+_ABRIDGED = re.compile(
+    r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.{3}|…)(?![^\s(a-z])", re.MULTILINE
+)
 """A placeholder for omitted code: a line `...`, or a comment that begins so; not the row of a map, such as `...#`."""
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
@@ -149,29 +204,43 @@ def sketch(code: str, language: str) -> Sketch:
         signs = (_READS, _WRITES) if language == "javascript" else (_ENTRY,)
         is_whole = not is_abridged and all(sign.search(code) for sign in signs)
         return Sketch(is_whole or "{" in code or ";" in code, is_whole or "{" in code, is_whole)
-    tree = None if code.lstrip()[:1] in ("+", "-") else try_parse(code)  # Those begin the lines of a diff.
+    tree = (
+        None if code.lstrip()[:1] in ("+", "-") else try_parse(code)
+    )  # Those begin the lines of a diff.
     if tree is None:
         return Sketch()
     acts, defines, lines = False, {}, [line.partition("#")[0].strip() for line in code.split("\n")]
     for node in tree.body:
         match node:
-            case ast.FunctionDef(args=ast.arguments(args=[ast.arg("self"), *_])) | ast.Import() | ast.ImportFrom():
+            case (
+                ast.FunctionDef(args=ast.arguments(args=[ast.arg("self"), *_]))
+                | ast.Import()
+                | ast.ImportFrom()
+            ):
                 pass
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 defines[node.name] = [*filter(None, lines[node.lineno - 1 : node.end_lineno])]
             case ast.Expr(value=value) | ast.Assign(value=value) | ast.AnnAssign(value=value):
-                acts = acts or any(isinstance(inner, (ast.Call, ast.Lambda)) for inner in ast.walk(value or node))
+                acts = acts or any(
+                    isinstance(inner, (ast.Call, ast.Lambda)) for inner in ast.walk(value or node)
+                )
             case _:
                 acts = True
     uses = _find_uses(tree)
-    is_reading = not uses.isdisjoint(("input", "open", "fileinput", "stdin")) or any(map(_is_reading, ast.walk(tree)))
+    is_reading = not uses.isdisjoint(("input", "open", "fileinput", "stdin")) or any(
+        map(_is_reading, ast.walk(tree))
+    )
     stands = bool(defines) or (acts and is_reading and bool(_WRITES.search(code)))
     return Sketch(acts, stands and not is_abridged, acts and is_reading, defines, uses)
 
 
 def _is_reading(node: ast.AST) -> bool:
     match node:
-        case ast.Attribute(attr="stdin") | ast.Attribute(ast.Name("os"), "read") | ast.alias("stdin" | "input"):
+        case (
+            ast.Attribute(attr="stdin")
+            | ast.Attribute(ast.Name("os"), "read")
+            | ast.alias("stdin" | "input")
+        ):
             return True
     return False
 
@@ -215,7 +284,14 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
     def is_in_program(place: int, before: str) -> bool:
         if cut not in blocks:
             blocks[cut] = list(_Scan(response[cut:], cut, language).blocks())
-        around = next((block for block in blocks[cut] if block.start <= place < block.end and block.is_closed), None)
+        around = next(
+            (
+                block
+                for block in blocks[cut]
+                if block.start <= place < block.end and block.is_closed
+            ),
+            None,
+        )
         if around is None:
             return False
         return bool(around.compiles or _COMMENT.search(before))
@@ -248,7 +324,9 @@ class _Scan:
         while place < len(fences):
             opener = fences[place]
             further = range(place + 1, len(fences))
-            ends = [index for index in further[: 2 * _MOST_ENDS] if fences[index].ends(opener)][:_MOST_ENDS]
+            ends = [index for index in further[: 2 * _MOST_ENDS] if fences[index].ends(opener)][
+                :_MOST_ENDS
+            ]
             block, place = self._close(opener, place, ends)
             if block is not None:
                 yield block
@@ -313,7 +391,9 @@ def _find_fences(text: str) -> Iterator[_Fence]:
             found, is_alone = _TAG.match(fence["rest"]), not fence["before"].strip(_SPACE + ">")
             tag = found[1].lower() if found else ""
             behind = fence["rest"][found.end() :] if found else ""
-            is_attribute = "=" in behind or len(behind.split()) <= 1  # Other words behind a fence are prose.
+            is_attribute = (
+                "=" in behind or len(behind.split()) <= 1
+            )  # Other words behind a fence are prose.
             yield _Fence(
                 start,
                 start if is_alone else start + fence.start("run"),
@@ -334,7 +414,9 @@ def _dedent(text: str) -> str:
     return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE) if width else text
 
 
-def extract_program(response: str | None, *, is_truncated: bool = False, language: str = "python") -> Program:
+def extract_program(
+    response: str | None, *, is_truncated: bool = False, language: str = "python"
+) -> Program:
     """Return the program of a response.
 
     Args:
@@ -376,7 +458,9 @@ def _choose_block(blocks: Sequence[_Block], language: str) -> _Block | None:
         does = sketch(code, language) if block.compiles is not False else Sketch()
         is_example = not does.uses.isdisjoint(before.defines.keys() - _GIVEN)
         is_smaller = before.is_whole or (does.defines != before.defines and not before.acts)
-        is_part = is_smaller and not does.is_whole and does.defines.items() <= before.defines.items()
+        is_part = (
+            is_smaller and not does.is_whole and does.defines.items() <= before.defines.items()
+        )
         stands = does.stands and not is_example and not (is_part and "Solution" not in does.defines)
         full = 8 + (does.is_whole and language != "python")
         if block.tag == language or block.tag in ALIASES.get(language, ()):
@@ -407,7 +491,9 @@ class Extractor:
 
     extension: Extension
 
-    def __call__(self, response: str, *, is_truncated: bool = False, language: str = "python") -> Program:
+    def __call__(
+        self, response: str, *, is_truncated: bool = False, language: str = "python"
+    ) -> Program:
         """Return the program of a response; a user's function may return its text, a `Program`, or None for none."""
         if self.extension.function is last_code_block:
             return last_code_block(response, is_truncated, language)
@@ -415,7 +501,9 @@ class Extractor:
         if isinstance(found, Program):
             return replace(found, language=language)
         if found is not None and not isinstance(found, str):
-            raise self.extension.fault(f"returned {found!r:.80}; return the program as a text, or None")
+            raise self.extension.fault(
+                f"returned {found!r:.80}; return the program as a text, or None"
+            )
         label = self.extension.label
         if not found or not found.strip():
             return Program(None, language, reason=f"nothing_by_{label}", is_incomplete=is_truncated)

@@ -48,9 +48,13 @@ def new_folder(path: Path) -> Iterator[Path]:
 def check_folder(folder: Path, name: str) -> None:
     """Raise DataError if a folder's path, or a parent of it, is a file; `name`: the option to show in the message."""
     # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
-    in_the_way = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+    in_the_way = next(
+        (path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None
+    )
     if in_the_way:
-        raise DataError(f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this command")
+        raise DataError(
+            f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this command"
+        )
 
 
 def check_unchanged(
@@ -85,7 +89,9 @@ class WorkFolder:
         """
         nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-            raise self.error(f"{self.root} cannot be written: {nearest} is not a writable folder; use another folder")
+            raise self.error(
+                f"{self.root} cannot be written: {nearest} is not a writable folder; use another folder"
+            )
         names = {path.name for path in (self.manifest, self.lock_file, *leftovers)}
         # And what a kill left while one was written.
         names |= {f".{name}.partial" for name in names}
@@ -95,7 +101,8 @@ class WorkFolder:
     def lock(self) -> AbstractContextManager[None]:
         """Lock the folder against other processes; the kernel releases the lock when the holder dies."""
         return hold_lock(
-            self.lock_file, self.error(f"another process is writing {self.root}; wait, or use another folder")
+            self.lock_file,
+            self.error(f"another process is writing {self.root}; wait, or use another folder"),
         )
 
 
@@ -143,9 +150,13 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise DataError(f"{where} is not JSON ({error}); the file was edited or damaged") from None
+                raise DataError(
+                    f"{where} is not JSON ({error}); the file was edited or damaged"
+                ) from None
             if not isinstance(row, dict):
-                raise DataError(f"{where} is {type(row).__name__}, not an object; the file was edited or damaged")
+                raise DataError(
+                    f"{where} is {type(row).__name__}, not an object; the file was edited or damaged"
+                )
             yield begin, row
             begin += len(line)
 
@@ -195,7 +206,9 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
     return value
 
 
-def write_parquet(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None) -> None:
+def write_parquet(
+    path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None
+) -> None:
     """Write rows as zstd Parquet by an atomic rename; without a schema its types are those of the rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -33,7 +33,9 @@ def require_linux() -> None:
 
 
 _DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_SAYS_FULL = re.compile(r"No space left on device|Disk quota exceeded|database or disk is full|os error (?:28|122)\b")
+_SAYS_FULL = re.compile(
+    r"No space left on device|Disk quota exceeded|database or disk is full|os error (?:28|122)\b"
+)
 """Messages for a full disk from libraries whose exceptions have no errno."""
 
 

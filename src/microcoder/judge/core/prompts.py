@@ -40,11 +40,17 @@ def template(problem: Problem, *, text: str) -> str:
         "language": problem.language,
     }
     if "{statement}" not in text:
-        raise ConfigError("prompt.options.text does not hold {statement}, so the model would not see the problem")
+        raise ConfigError(
+            "prompt.options.text does not hold {statement}, so the model would not see the problem"
+        )
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
-BUILTINS: Mapping[str, Callable[..., Any]] = {"instruct": instruct, "bare": bare, "template": template}
+BUILTINS: Mapping[str, Callable[..., Any]] = {
+    "instruct": instruct,
+    "bare": bare,
+    "template": template,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +78,15 @@ class Asker:
                 '[{"role": "user", "content": "..."}]'
             )
         if self.system is not None and any(turn.role == "system" for turn in turns):
-            raise self.style.fault("returned a system turn, and prompt.system is given too; leave one of them out")
+            raise self.style.fault(
+                "returned a system turn, and prompt.system is given too; leave one of them out"
+            )
         return turns
 
 
-def load_asker(style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None) -> Asker:
+def load_asker(
+    style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None
+) -> Asker:
     """Return a prompt style with its system turn.
 
     Args:
@@ -96,7 +106,9 @@ def _read_chat(made: object) -> list[Turn]:
     turns = [
         Turn(turn["role"], turn["content"])
         for turn in made
-        if isinstance(turn, Mapping) and turn.get("role") in ROLES and isinstance(turn.get("content"), str)
+        if isinstance(turn, Mapping)
+        and turn.get("role") in ROLES
+        and isinstance(turn.get("content"), str)
     ]
     return turns if len(turns) == len(made) else []
 
@@ -104,8 +116,13 @@ def _read_chat(made: object) -> list[Turn]:
 def _instruction(problem: Problem) -> str:
     """Return the instruction: write a program that reads stdin, or the function as given, in one code block."""
     language = problem.language
-    starter = f"\n\n```{language}\n{problem.starter_code.rstrip()}\n```" if problem.starter_code else ""
-    name, fence = _NAMES.get(language, language.capitalize()), f"one fenced code block (```{language} ... ```)"
+    starter = (
+        f"\n\n```{language}\n{problem.starter_code.rstrip()}\n```" if problem.starter_code else ""
+    )
+    name, fence = (
+        _NAMES.get(language, language.capitalize()),
+        f"one fenced code block (```{language} ... ```)",
+    )
     if problem.fn_name:
         return (
             f"Implement `{problem.fn_name}` in {name}. Put the complete solution, with the given signature, into "

@@ -33,7 +33,9 @@ def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[Record
         name = record.id
         if name in first_place:
             before = first_place[name].removeprefix(f"{what} {path} ")
-            raise DataError(f"{where}: id {name!r} was already used on {before}; give each record its own")
+            raise DataError(
+                f"{where}: id {name!r} was already used on {before}; give each record its own"
+            )
         first_place[name] = where
         records.append(record)
     if not records:
@@ -48,7 +50,8 @@ def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
     if first[1].lstrip().startswith("["):
         text = "".join(line for _, line in (first, *lines))
         yield from (
-            (f"{what} {path} item {number}", item) for number, item in enumerate(_parse(text, f"{what} {path}"), 1)
+            (f"{what} {path} item {number}", item)
+            for number, item in enumerate(_parse(text, f"{what} {path}"), 1)
         )
     elif first[0]:
         for number, line in itertools.chain([first], lines):
@@ -96,7 +99,9 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
     try:
         with (
             # Editors of Windows begin a file with a byte order mark.
-            gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
+            gzip.open(path, "rt", encoding="utf-8-sig")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig")
         ) as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
@@ -106,7 +111,9 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
     except IsADirectoryError:
         raise DataError(f"{what} {path} is a folder; name a file") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})") from None
+        raise DataError(
+            f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})"
+        ) from None
 
 
 def refuse_table(path: Path, what: str, forms: str) -> None:

@@ -32,12 +32,16 @@ def score_verdicts(verdicts: Sequence[Verdict]) -> list[float | None]:
     return [score_verdict(verdict) for verdict in verdicts]
 
 
-def all_tests(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> float | None:
+def all_tests(
+    problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
+) -> float | None:
     """Return 1 when every test passed, else 0: the paper's reward."""
     return score_verdict(verdict)
 
 
-def fraction(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> float | None:
+def fraction(
+    problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
+) -> float | None:
     """Return the share of the problem's tests that passed."""
     return verdict.tests_passed / verdict.tests_total if verdict.tests_total else 0.0
 
@@ -45,12 +49,18 @@ def fraction(problem: Problem, rollout: Rollout, program: Program, verdict: Verd
 fraction.needs_all_tests = True  # pyrefly: ignore[missing-attribute]
 
 
-def has_format(problem: Problem, rollout: Rollout, program: Program, verdict: Verdict) -> float | None:
+def has_format(
+    problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
+) -> float | None:
     """Return 1 when the response ended by itself and holds a whole code block, else 0."""
     return 0.0 if rollout.is_truncated or program.code is None else 1.0
 
 
-BUILTINS: Mapping[str, RewardFunction] = {"all_tests": all_tests, "fraction": fraction, "format": has_format}
+BUILTINS: Mapping[str, RewardFunction] = {
+    "all_tests": all_tests,
+    "fraction": fraction,
+    "format": has_format,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +82,46 @@ class RewardSum:
     @property
     def needs_all_tests(self) -> str | None:
         """Name of the first reward that looks at tests after the first that fails; None if there is none."""
-        return next((e.reference for e, _ in self.parts if getattr(e.function, "needs_all_tests", False)), None)
+        return next(
+            (e.reference for e, _ in self.parts if getattr(e.function, "needs_all_tests", False)),
+            None,
+        )
 
     def __call__(
-        self, problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float | None = None
+        self,
+        problem: Problem,
+        rollout: Rollout,
+        program: Program,
+        verdict: Verdict,
+        *,
+        draw: float | None = None,
     ) -> Reward:
         """Return a rollout's reward; None after a sandbox error, without calling any reward."""
-        values: dict[str, float | None] = dict.fromkeys((extension.label for extension, _ in self.parts), None)
+        values: dict[str, float | None] = dict.fromkeys(
+            (extension.label for extension, _ in self.parts), None
+        )
         if verdict.is_scorable:
             for extension, _ in self.parts:
                 needs_draw = getattr(extension.function, "needs_draw", False)
                 if needs_draw and draw is None:
-                    raise extension.fault("needs a draw, a random number; outside of a run pass one: draw=0.5")
+                    raise extension.fault(
+                        "needs a draw, a random number; outside of a run pass one: draw=0.5"
+                    )
                 drawn = (draw,) if needs_draw else ()
                 value = extension(problem, rollout, program, verdict, *drawn)
-                if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
-                    raise extension.fault(f"returned {value!r}; return a finite number, or None for unscored")
+                if value is not None and not (
+                    isinstance(value, int | float) and math.isfinite(value)
+                ):
+                    raise extension.fault(
+                        f"returned {value!r}; return a finite number, or None for unscored"
+                    )
                 values[extension.label] = None if value is None else float(value)
         known = [value for value in values.values() if value is not None]
         is_whole = len(known) == len(values)
         weights = (weight for _, weight in self.parts)
-        total = sum(w * value for w, value in zip(weights, known, strict=True)) if is_whole else None
+        total = (
+            sum(w * value for w, value in zip(weights, known, strict=True)) if is_whole else None
+        )
         return Reward(total, values if len(values) > 1 else {})
 
 
@@ -111,7 +140,9 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
     )
     labels = [extension.label for extension, _ in parts]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
-        raise ConfigError(f"rewards name {twice[0]} twice; add up its weights, or rename one function")
+        raise ConfigError(
+            f"rewards name {twice[0]} twice; add up its weights, or rename one function"
+        )
     return RewardSum(parts)
 
 

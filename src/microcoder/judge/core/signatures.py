@@ -37,7 +37,9 @@ def judged_by(problem: Problem) -> dict[str, Any]:
 
     Everything that compares problems, or passes one on to be judged, uses this, so that no field is forgotten.
     """
-    fields = {name: getattr(problem, name) for name in Problem.model_fields if name not in NOT_JUDGED_BY}
+    fields = {
+        name: getattr(problem, name) for name in Problem.model_fields if name not in NOT_JUDGED_BY
+    }
     return fields | {"call": find_call(problem)}
 
 
@@ -66,7 +68,9 @@ def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | N
 
 def find_head(source: str, name: str) -> ast.FunctionDef | None:
     """Return a function's or method's `def` as a tree without its body, which the code may lack; None if not found."""
-    found = re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source) if name.isidentifier() else None
+    found = (
+        re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source) if name.isidentifier() else None
+    )
     return _parse_head(source, found.end() - 1) if found else None
 
 
@@ -90,7 +94,11 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
 
 def _infer_design(code: str, name: str) -> Call | None:
     """Return a design-style call with the methods of a class; None if there is no such class."""
-    found = re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE) if name.isidentifier() else None
+    found = (
+        re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE)
+        if name.isidentifier()
+        else None
+    )
     if found is None:
         return None
     body = re.split(r"^class\b", code[found.end() :], maxsplit=1, flags=re.MULTILINE)[0]
@@ -125,8 +133,12 @@ def _kind_of(annotation: ast.expr | None) -> str:
             return _kind_of(ast.Subscript(ast.Name(name), inner))
         case (
             ast.Subscript(value=ast.Name(id="Optional"), slice=inner)
-            | ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=[inner, ast.Constant(value=None)]))
-            | ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=[ast.Constant(value=None), inner]))
+            | ast.Subscript(
+                value=ast.Name(id="Union"), slice=ast.Tuple(elts=[inner, ast.Constant(value=None)])
+            )
+            | ast.Subscript(
+                value=ast.Name(id="Union"), slice=ast.Tuple(elts=[ast.Constant(value=None), inner])
+            )
             | ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None))
             | ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner)
         ):
@@ -148,6 +160,10 @@ def _changed_argument(head: ast.FunctionDef, kinds: Sequence[str]) -> int | None
         return None
     for place, argument in enumerate(arguments_of(head)):
         note = argument.annotation
-        if isinstance(note, ast.Subscript) or getattr(note, "id", "") in ("list", "List") or kinds[place] != "json":
+        if (
+            isinstance(note, ast.Subscript)
+            or getattr(note, "id", "") in ("list", "List")
+            or kinds[place] != "json"
+        ):
             return place
     return 0

@@ -27,7 +27,9 @@ def find_suspicions(batch: Sequence[Judged]) -> list[str]:
         return []
     found = []
     responses = sum(
-        one.outcome == Outcome.COMPILE_ERROR and one.code is not None and is_response(one.code, "python")
+        one.outcome == Outcome.COMPILE_ERROR
+        and one.code is not None
+        and is_response(one.code, "python")
         for one in batch
     )
     if responses >= _SHARE * len(batch):
@@ -40,5 +42,7 @@ def find_suspicions(batch: Sequence[Judged]) -> list[str]:
         found.append(f"no program was found in {without} of {len(batch)}: {why}")
     first = batch[0].outcome
     if not found and first in _TELLING and all(one.outcome == first for one in batch):
-        found.append(f"all {len(batch)} ended with {first}: limits, input or language may be other than theirs")
+        found.append(
+            f"all {len(batch)} ended with {first}: limits, input or language may be other than theirs"
+        )
     return found

@@ -82,7 +82,14 @@ def _own_docstrings(owner: type) -> dict[str, str]:
     except (OSError, TypeError):  # made without a file: at a prompt, by exec
         return {}
     for name in owner.__qualname__.replace("<locals>.", "").split("."):
-        body = next((node.body for node in body if getattr(node, "name", "") == name and hasattr(node, "body")), [])
+        body = next(
+            (
+                node.body
+                for node in body
+                if getattr(node, "name", "") == name and hasattr(node, "body")
+            ),
+            [],
+        )
     return {
         named.target.id: " ".join(str(text.value.value).split())
         for named, text in pairwise(body)

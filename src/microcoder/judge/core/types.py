@@ -113,9 +113,13 @@ class Checker(Record):
                     f'{{"type": "{owners[0]}", "{name}": {json.dumps(getattr(self, name))}}}'
                 )
         if self.tolerance is not None and (self.absolute is not None or self.relative is not None):
-            raise ValueError("tolerance is both absolute and relative; give either it or absolute and relative")
+            raise ValueError(
+                "tolerance is both absolute and relative; give either it or absolute and relative"
+            )
         if self.type == "program" and self.code is None:
-            raise ValueError('checker type "program" needs code: {"type": "program", "code": "..."}')
+            raise ValueError(
+                'checker type "program" needs code: {"type": "program", "code": "..."}'
+            )
         return self
 
 
@@ -129,13 +133,17 @@ _OPTIONS_OF_CHECKER = {
 
 KINDS = ("json", "ListNode", "TreeNode")
 """Kinds of values in a function-call problem; docs/functions.md says how each is written as JSON."""
-_KIND = re.compile(rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})")
+_KIND = re.compile(
+    rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})"
+)
 
 
 def _check_kind(kind: str) -> str:
     found = _KIND.fullmatch(kind)
     if found is None or found["open"].count("[") != len(found["close"]):
-        raise ValueError(f'{kind!r} is not a kind; use one of {", ".join(KINDS)}, or a list of one: "list[...]"')
+        raise ValueError(
+            f'{kind!r} is not a kind; use one of {", ".join(KINDS)}, or a list of one: "list[...]"'
+        )
     return kind
 
 
@@ -155,7 +163,11 @@ class Signature(Record):
     @property
     def judged(self) -> Kind:
         """Kind of the value that is judged: of what is returned, or of the argument in its place."""
-        if self.result is not None and self.returns == "json" and self.result < len(self.parameters):
+        if (
+            self.result is not None
+            and self.returns == "json"
+            and self.result < len(self.parameters)
+        ):
             return self.parameters[self.result]
         return self.returns
 
@@ -177,9 +189,15 @@ class Call(Signature):
 
     @model_validator(mode="after")
     def _fields_belong_to_the_style(self) -> Self:
-        given = {name for name in self.model_fields_set if getattr(self, name) != Call.model_fields[name].default}
+        given = {
+            name
+            for name in self.model_fields_set
+            if getattr(self, name) != Call.model_fields[name].default
+        }
         if self.style == "design" and given - {"style", "methods"}:
-            raise ValueError(f"style = design takes no {min(given - {'style', 'methods'})}; move it to one of methods")
+            raise ValueError(
+                f"style = design takes no {min(given - {'style', 'methods'})}; move it to one of methods"
+            )
         if self.style == "function" and self.methods:
             raise ValueError('style = function takes no methods; use "style": "design" for a class')
         return self
@@ -239,11 +257,17 @@ class Problem(Record):
     @model_validator(mode="after")
     def _calls_something(self) -> Self:
         if self.call is not None and self.fn_name is None:
-            raise ValueError('call says how a function is called, but none is named; give fn_name, such as "solve"')
+            raise ValueError(
+                'call says how a function is called, but none is named; give fn_name, such as "solve"'
+            )
         if self.harness is not None and self.call is not None:
-            raise ValueError("harness makes the calls itself, so call says nothing; leave one of them out")
+            raise ValueError(
+                "harness makes the calls itself, so call says nothing; leave one of them out"
+            )
         if self.harness is not None and self.language != "python":
-            raise ValueError(f"harness runs Python answers, but language is {self.language!r}; leave one of them out")
+            raise ValueError(
+                f"harness runs Python answers, but language is {self.language!r}; leave one of them out"
+            )
         return self
 
 
@@ -267,7 +291,10 @@ class Prompt:
 
     def as_chat(self) -> list[dict[str, str]]:
         """Return the turns in the form that chat templates and servers take."""
-        return [{"role": turn.role, "content": turn.content} for turn in (*self.before, Turn("user", self.text))]
+        return [
+            {"role": turn.role, "content": turn.content}
+            for turn in (*self.before, Turn("user", self.text))
+        ]
 
 
 @dataclass(frozen=True, slots=True)

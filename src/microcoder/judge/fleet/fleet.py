@@ -172,7 +172,11 @@ class Fleet(ABC, Generic[PlaceT]):
         size = place.find_room(len(self._queue), len(self._places))
         batch: list[Work] = []
         while len(batch) < size:
-            if not batch and self._queue.suspects and all(item.num_losses < 2 for item in place.held.values()):
+            if (
+                not batch
+                and self._queue.suspects
+                and all(item.num_losses < 2 for item in place.held.values())
+            ):
                 # Only one at a time: it may be what crashes places.
                 item = self._queue.suspects.popleft()
             elif (item := self._queue.take(batch[-1].group if batch else place.latest)) is None:
@@ -200,14 +204,25 @@ class Fleet(ABC, Generic[PlaceT]):
         """Return an answer, marked by some transports, on a program that was first given to a place that is lost."""
         return answer
 
-    def _lose(self, place: PlaceT, why: str, items: Sequence[Work] | None = None, *, is_counted: bool = True) -> None:
+    def _lose(
+        self,
+        place: PlaceT,
+        why: str,
+        items: Sequence[Work] | None = None,
+        *,
+        is_counted: bool = True,
+    ) -> None:
         """Queue again the programs of a place, or these items of it.
 
         `is_counted`: the loss counts against the programs, since they may have caused it.
         """
         ended: list[tuple[Work, Any]] = []
         with self._lock:
-            lost = list(place.held.values()) if items is None else [i for i in items if i.number in place.held]
+            lost = (
+                list(place.held.values())
+                if items is None
+                else [i for i in items if i.number in place.held]
+            )
             # In the order in which they were given: the first goes in front of all.
             for item in reversed(lost):
                 del place.held[item.number]

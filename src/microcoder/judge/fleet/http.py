@@ -33,7 +33,14 @@ from pydantic import TypeAdapter
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Problem
 from microcoder.judge.fleet.fleet import Place
-from microcoder.judge.fleet.remote import Failure, JudgeRequest, Landed, Load, ProgramMessage, RemoteJudge
+from microcoder.judge.fleet.remote import (
+    Failure,
+    JudgeRequest,
+    Landed,
+    Load,
+    ProgramMessage,
+    RemoteJudge,
+)
 from microcoder.judge.run.executions import longest_wall_seconds
 from microcoder.judge.run.timing import CHECKER_SECONDS
 from microcoder.judge.run.workers import Work
@@ -113,7 +120,9 @@ class _Service(Place):
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
             seconds += longest_wall_seconds(CHECKER_SECONDS * scale)
-        return min(len(problem.tests) * seconds, self.limit("request_seconds", 600.0) + _EXTRA_SECONDS)
+        return min(
+            len(problem.tests) * seconds, self.limit("request_seconds", 600.0) + _EXTRA_SECONDS
+        )
 
     def find_room(self, num_waiting: int, num_places: int) -> int:
         if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
@@ -137,7 +146,9 @@ class _Service(Place):
             content = write_request(items)
         except ValueError as error:
             raise Unserved(422, f"JSON cannot hold it: {error}"[:300]) from None
-        async with self.request("POST", "/v1/judge/stream", content=content, headers=headers) as answer:
+        async with self.request(
+            "POST", "/v1/judge/stream", content=content, headers=headers
+        ) as answer:
             begun = b""
             async for data in answer.aiter_bytes():
                 # Whole lines; a text may hold what Python and httpx also take for an end of line.
@@ -145,7 +156,9 @@ class _Service(Place):
                 for text in texts:
                     line = _LINE.validate_json(text)
                     if isinstance(line, Failure):
-                        raise Unserved(line.status, line.detail, line.retry_after_seconds, was_taken=True)
+                        raise Unserved(
+                            line.status, line.detail, line.retry_after_seconds, was_taken=True
+                        )
                     yield line
 
     @asynccontextmanager
@@ -161,13 +174,19 @@ class _Service(Place):
                         words = str(answer.json()["detail"])[:500]
                     except (ValueError, KeyError, TypeError):
                         words = answer.text[:200]
-                    raise Unserved(answer.status_code, words, float(stated) if stated.isdigit() else None)
+                    raise Unserved(
+                        answer.status_code, words, float(stated) if stated.isdigit() else None
+                    )
                 was_taken = True
                 yield answer
         except httpx.TransportError as error:
-            raise Unserved(0, f"{type(error).__name__}: {error}".rstrip(": "), was_taken=was_taken) from None
+            raise Unserved(
+                0, f"{type(error).__name__}: {error}".rstrip(": "), was_taken=was_taken
+            ) from None
         except ValueError as error:
-            raise Unserved(0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken) from None
+            raise Unserved(
+                0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken
+            ) from None
 
 
 class JudgeClient(RemoteJudge[_Service]):
@@ -321,7 +340,9 @@ class JudgeClient(RemoteJudge[_Service]):
             # It ended what takes longer than it allows: that is these programs' matter.
             self._heard = time.monotonic()
         self._rest(service, refused)
-        self._lose(service, service.trouble, items, is_counted=refused.was_taken or refused.status in _LOST)
+        self._lose(
+            service, service.trouble, items, is_counted=refused.was_taken or refused.status in _LOST
+        )
 
     def _find_end(self, place: _Service, item: Work, why: str) -> str:
         is_over = time.monotonic() - item.lost_since > self._patience_seconds
@@ -330,10 +351,14 @@ class JudgeClient(RemoteJudge[_Service]):
     def _rest(self, service: _Service, refused: Unserved) -> None:
         """Send a service nothing for a while, since a request failed; a lost one must first answer `/v1/about`."""
         service.trouble = str(refused)
-        wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.0)
+        wait_seconds = min(
+            0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS
+        ) * random.uniform(0.5, 1.0)
         if refused.retry_after_seconds is not None:
             # Spread out, so that those who were refused together do not come back together.
-            wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(0.5, 1.5)
+            wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(
+                0.5, 1.5
+            )
         # One that was never there is named as well, once: its address may be mistyped.
         if refused.status in _GONE and (service.workers or not service.num_failures):
             self._note_outage(service)
@@ -344,7 +369,9 @@ class JudgeClient(RemoteJudge[_Service]):
     def _note_outage(self, service: _Service) -> None:
         service.workers = 0
         self.outages[service.url] += 1
-        _LOG.warning("the judge %s is left out until it is there again: %s", service.url, service.trouble)
+        _LOG.warning(
+            "the judge %s is left out until it is there again: %s", service.url, service.trouble
+        )
 
     async def _find(self, service: _Service) -> None:
         """Ask a service for its `/v1/about`, before it gets programs."""
@@ -376,8 +403,12 @@ class JudgeClient(RemoteJudge[_Service]):
             about = json.loads(text)
         except ValueError:
             raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
-        if not (isinstance(about, dict) and isinstance(about.get("limits"), dict) and "workers" in about):
-            raise ConfigError(f"{service.url} is not a judge: its /v1/about says neither limits nor workers")
+        if not (
+            isinstance(about, dict) and isinstance(about.get("limits"), dict) and "workers" in about
+        ):
+            raise ConfigError(
+                f"{service.url} is not a judge: its /v1/about says neither limits nor workers"
+            )
         self._check(service.url, about)
         return about
 
@@ -386,7 +417,11 @@ class JudgeClient(RemoteJudge[_Service]):
         give_up = time.monotonic() + patience_seconds
         while True:
             found = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
-            missing = [service for service, answer in zip(services, found, strict=True) if isinstance(answer, Unserved)]
+            missing = [
+                service
+                for service, answer in zip(services, found, strict=True)
+                if isinstance(answer, Unserved)
+            ]
             for service, answer in zip(services, found, strict=True):
                 if isinstance(answer, Unserved):
                     service.trouble = str(answer)

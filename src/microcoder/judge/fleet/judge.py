@@ -18,7 +18,12 @@ from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.languages import check_language, language_of
-from microcoder.judge.languages.packages import JudgingEnvironment, digest_languages, load_profile, provide_packages
+from microcoder.judge.languages.packages import (
+    JudgingEnvironment,
+    digest_languages,
+    load_profile,
+    provide_packages,
+)
 from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.options import JudgeOptions, StopRule
@@ -36,7 +41,11 @@ class BatchJudge(Protocol):
     """Programs and problems in, verdicts out. A machine's error is a verdict (`sandbox_fault`) that is not scored."""
 
     def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+        self,
+        programs: Sequence[Program],
+        problems: Sequence[Problem],
+        *,
+        on_verdict: OnVerdict | None = None,
     ) -> list[Verdict]:
         """Judge each program against the problem at the same position; verdicts come back in that order."""
         ...
@@ -65,7 +74,11 @@ class Judging(ABC):
         self.close()
 
     def judge(
-        self, programs: Sequence[Program], problems: Sequence[Problem], *, on_verdict: OnVerdict | None = None
+        self,
+        programs: Sequence[Program],
+        problems: Sequence[Problem],
+        *,
+        on_verdict: OnVerdict | None = None,
     ) -> list[Verdict]:
         """Judge each program against the problem at the same position; verdicts come back in that order.
 
@@ -79,9 +92,13 @@ class Judging(ABC):
                 one is closed.
         """
         if isinstance(programs, (str, Program)) or isinstance(problems, Problem):
-            raise DataError("programs and problems are lists, also of one: judge([Program(code)], [problem])")
+            raise DataError(
+                "programs and problems are lists, also of one: judge([Program(code)], [problem])"
+            )
         if len(programs) != len(problems):
-            raise DataError(f"{len(programs)} programs but {len(problems)} problems; pass one problem per program")
+            raise DataError(
+                f"{len(programs)} programs but {len(problems)} problems; pass one problem per program"
+            )
         pairs = zip(programs, problems, strict=True)
         prepared = [self._prepare(*pair, f"program {number}") for number, pair in enumerate(pairs)]
         futures = self._begin_all(programs, prepared)
@@ -111,7 +128,9 @@ class Judging(ABC):
     def _prepare(self, program: Program, problem: Problem, what: str) -> Any:
         """Check a program, which messages call `what`; return its prepared problem."""
 
-    def _begin_all(self, programs: Sequence[Program], prepared: Sequence[Any]) -> list[Future[Verdict]]:
+    def _begin_all(
+        self, programs: Sequence[Program], prepared: Sequence[Any]
+    ) -> list[Future[Verdict]]:
         """Begin programs, each with what `_prepare` returned; return the futures of their verdicts."""
         works = [Work(*pair) for pair in zip(programs, prepared, strict=True)]
         futures = [work.waiting[0] for work in works]
@@ -137,7 +156,9 @@ class Judging(ABC):
                     begun, work.end = work, partial(self._finish, key)
                     self._in_flight[key] = work
                     new.append(work)
-                future.add_done_callback(lambda done, begun=begun: self._withdraw(begun) if done.cancelled() else None)
+                future.add_done_callback(
+                    lambda done, begun=begun: self._withdraw(begun) if done.cancelled() else None
+                )
         for work, verdict in known:
             answer_all(work, verdict)
         self._put(new)
@@ -224,15 +245,21 @@ class Judge(Judging):
         require_linux()
         self.options = options = JudgeOptions.read(dict(options or ()) | keys)
         self.workers = options.workers or count_processors()
-        self.processes = count_processes(self.workers) if options.processes is None else options.processes
+        self.processes = (
+            count_processes(self.workers) if options.processes is None else options.processes
+        )
         """How many judge processes there are at most; 0 if the workers are threads of this one."""
         if not 0 <= self.processes <= self.workers:
-            raise ConfigError(f"processes = {self.processes}; use 0 to {self.workers}, the number of workers")
+            raise ConfigError(
+                f"processes = {self.processes}; use 0 to {self.workers}, the number of workers"
+            )
         self.stop: StopRule = options.stop
         super().__init__(options.cache_size)
         packages = provide_packages(load_profile(options.packages))
         if self.processes:
-            from microcoder.judge.fleet.pipe import Processes  # a judge of few workers starts without it
+            from microcoder.judge.fleet.pipe import (
+                Processes,
+            )  # a judge of few workers starts without it
 
             self._pool = Processes(self.processes, self.workers, options)
         else:
@@ -244,10 +271,16 @@ class Judge(Judging):
             self.close()
             raise
         self.environment = JudgingEnvironment(
-            platform.python_version(), packages.profile, packages.problem, digest_languages(), self.isolation.call_stack
+            platform.python_version(),
+            packages.profile,
+            packages.problem,
+            digest_languages(),
+            self.isolation.call_stack,
         )
         """The environment of programs: default Python version, and packages."""
-        prepare = partial(PreparedProblem, time_scale=self.time_scale, checker_seconds=options.checker_seconds)
+        prepare = partial(
+            PreparedProblem, time_scale=self.time_scale, checker_seconds=options.checker_seconds
+        )
         self._shelf = Shelf(prepare, options.tests_mib << 20)
 
     @property
@@ -292,7 +325,9 @@ class Judge(Judging):
         return self._shelf.find(problem)
 
     def _put(self, items: Sequence[Work]) -> None:
-        for work in sorted(items, key=lambda work: -work.problem.expected_seconds if work.problem else 0.0):
+        for work in sorted(
+            items, key=lambda work: -work.problem.expected_seconds if work.problem else 0.0
+        ):
             self._pool.put(work)
 
     def _withdraw(self, work: Work) -> None:
@@ -306,7 +341,10 @@ class Judge(Judging):
 
 
 def judge(
-    programs: Sequence[Program], problems: Sequence[Problem], options: JudgeOptions | None = None, **keys: Any
+    programs: Sequence[Program],
+    problems: Sequence[Problem],
+    options: JudgeOptions | None = None,
+    **keys: Any,
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
     with Judge(options, **keys) as judging:

@@ -125,7 +125,9 @@ class JudgeProcess:
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
         try:
-            opened = () if self._workers.pace.best else (*self._workers.open(), self._workers.pace.best)
+            opened = (
+                () if self._workers.pace.best else (*self._workers.open(), self._workers.pace.best)
+            )
             self._judge.send("ready", *opened)
             while (message := self._judge.receive()) is not None:
                 getattr(self, message[0])(*message[1:])
@@ -135,14 +137,23 @@ class JudgeProcess:
             self._workers.close()
 
     def begin(
-        self, number: int, program: Program, known: int | None, problem: Problem | None, invocation: Invocation | None
+        self,
+        number: int,
+        program: Program,
+        known: int | None,
+        problem: Problem | None,
+        invocation: Invocation | None,
     ) -> None:
         """Begin to judge or to run a program; its problem, of number `known`, is sent only with its first program."""
         if problem is not None and known is not None:
             scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
-            self._problems[known] = PreparedProblem(problem, time_scale=scale, checker_seconds=checker_seconds)
+            self._problems[known] = PreparedProblem(
+                problem, time_scale=scale, checker_seconds=checker_seconds
+            )
         prepared = None if known is None else self._problems[known]
-        work = self._wanted[number] = Work(program, prepared, invocation, end=self._end, number=number)
+        work = self._wanted[number] = Work(
+            program, prepared, invocation, end=self._end, number=number
+        )
         self._workers.put(work)
 
     def give_up(self, number: int) -> None:
@@ -195,7 +206,9 @@ class _Process(Place):
                 if known is not None and self._sent.find(number := known.number) is None:
                     self._sent.add(number, True, known.num_bytes)
                     problem = known.problem
-                self.channel.send("begin", item.number, item.program, number, problem, item.invocation)
+                self.channel.send(
+                    "begin", item.number, item.program, number, problem, item.invocation
+                )
                 for number in self._sent.trim():
                     self.channel.send("forget", number)
             if not item.is_wanted():
@@ -247,7 +260,9 @@ class Processes(Fleet[_Process]):
         """Whether the pool is closing."""
         self.lock_files = make_lock_files()
         """Files whose locks let a test of one process run alone among the tests of all processes."""
-        self._idle = {str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)}
+        self._idle = {
+            str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)
+        }
         """Name of each process that is not running -> the number of workers it is to have."""
         self._past_counts = Statistics()
         self._num_failed_starts, self._start_failure, self._rests_until = 0, "", 0.0
@@ -331,7 +346,9 @@ class Processes(Fleet[_Process]):
                 self._start_failure = str(failure or "it ended while it started")
                 self._rests_until = time.monotonic() + _REST_SECONDS
         if self.pace is None:
-            self._opened.put(failure or EvaluatorFault("the first judge process ended while it started"))
+            self._opened.put(
+                failure or EvaluatorFault("the first judge process ended while it started")
+            )
         else:
             self._lose(member, "the judge process ended twice while this was judged")
 
@@ -346,12 +363,16 @@ class Processes(Fleet[_Process]):
         with self._lock:
             if self.is_closed or not self._queue or self._start_another():
                 return
-        self._answer(lambda item: item.finish(item.fault(f"no judge process starts: {self._start_failure}")))
+        self._answer(
+            lambda item: item.finish(item.fault(f"no judge process starts: {self._start_failure}"))
+        )
 
     def _start_another(self) -> bool:
         """Start a process if those that start have too few workers; return whether any starts or runs."""
         starting = sum(member.size for member in self._places.values() if not member.workers)
-        rests = self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
+        rests = (
+            self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
+        )
         if len(self._queue) > starting and self._idle and not rests:
             self._start()
         return bool(self._places)

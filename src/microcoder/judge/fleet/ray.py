@@ -23,14 +23,23 @@ from microcoder.judge import Judge, JudgeOptions, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Place
-from microcoder.judge.fleet.remote import MOST_PROBLEM_BYTES, NumberedProblem, RemoteJudge, strip_problem
+from microcoder.judge.fleet.remote import (
+    MOST_PROBLEM_BYTES,
+    NumberedProblem,
+    RemoteJudge,
+    strip_problem,
+)
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.workers import Answer, Work
 
 
 def find_nodes() -> dict[str, int]:
     """Return node id -> number of processors by Ray's count, for the living nodes that have any."""
-    counted = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
+    counted = {
+        node["NodeID"]: int(node["Resources"].get("CPU", 0))
+        for node in ray.nodes()
+        if node["Alive"]
+    }
     return {name: number for name, number in counted.items() if number}
 
 
@@ -78,7 +87,12 @@ class NodeJudge:
         return self._judge.workers
 
     @ray.method(concurrency_group="give")
-    def give(self, programs: list[tuple[int, Program, int]], problems: dict[int, Any], forgotten: list[int]) -> None:
+    def give(
+        self,
+        programs: list[tuple[int, Program, int]],
+        problems: dict[int, Any],
+        forgotten: list[int],
+    ) -> None:
         """Begin programs (number, program, problem's number); new problems are references to Ray's object store."""
         try:
             self._problems |= zip(problems, ray.get(list(problems.values())), strict=True)
@@ -92,7 +106,9 @@ class NodeJudge:
             except MicroCoderError as error:
                 self._landed.put((number, error))
             else:
-                future.add_done_callback(lambda done, number=number: self._landed.put((number, done.result())))
+                future.add_done_callback(
+                    lambda done, number=number: self._landed.put((number, done.result()))
+                )
         for known in forgotten:
             del self._problems[known]
 
@@ -190,7 +206,9 @@ class RayJudge(RemoteJudge[_Node]):
                 if self.nodes or not self._queue:
                     able = time.monotonic()
                 elif time.monotonic() - able > _START_SECONDS:
-                    why = f"no node of the Ray cluster judges any more {self._start_failure}".rstrip()
+                    why = (
+                        f"no node of the Ray cluster judges any more {self._start_failure}".rstrip()
+                    )
                     self._answer(lambda item, why=why: item.finish(item.fault(why)))
         except Exception as error:
             self._fail(error)
@@ -233,7 +251,9 @@ class RayJudge(RemoteJudge[_Node]):
             self._resting[node.name] = time.monotonic() + _REST_SECONDS
 
     async def _stop(self) -> None:
-        self._answer(lambda item: item.finish(item.fault("the judge was closed")), *self._places.values())
+        self._answer(
+            lambda item: item.finish(item.fault("the judge was closed")), *self._places.values()
+        )
         await super()._stop()
         for node in tuple(self._places.values()):
             self._drop(node)
@@ -257,7 +277,11 @@ class RayJudge(RemoteJudge[_Node]):
                 ray.kill(node.handle)
 
     def _find_end(self, place: _Node, item: Work, why: str) -> str:
-        return f"lost {item.num_losses} times with its node: {why}" if item.num_losses > _MOST_LOSSES else ""
+        return (
+            f"lost {item.num_losses} times with its node: {why}"
+            if item.num_losses > _MOST_LOSSES
+            else ""
+        )
 
     def _start_nodes(self) -> None:
         """Start an actor on every living node that has none; drop nodes that left the cluster."""
@@ -278,5 +302,7 @@ class RayJudge(RemoteJudge[_Node]):
                 scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False),
                 concurrency_groups={"give": 1, "collect": 1},
             )(NodeJudge)
-            node = self._places[name] = _Node(name, actor.remote({**self._options, "workers": workers}))
+            node = self._places[name] = _Node(
+                name, actor.remote({**self._options, "workers": workers})
+            )
             self._begin(self._tend(node))

@@ -126,7 +126,9 @@ class RemoteJudge(Fleet[PlaceT], Judging):
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=type(self).__name__, daemon=True
+        )
         self._thread.start()
 
     def _prepare(self, program: Program, problem: Problem, what: str) -> NumberedProblem:
@@ -171,7 +173,8 @@ class RemoteJudge(Fleet[PlaceT], Judging):
     async def _stop(self) -> None:
         """Answer all programs with a fault, and cancel the tasks."""
         self._answer(
-            lambda item: item.finish(item.fault(f"this {type(self).__name__} is closed")), *self._places.values()
+            lambda item: item.finish(item.fault(f"this {type(self).__name__} is closed")),
+            *self._places.values(),
         )
         for task in self._tasks:
             task.cancel()

@@ -61,7 +61,9 @@ def _join(own: dict[str, Language], paths: list[Path]) -> dict[str, Language]:
         language = read_language(path)
         taken = _by_any_name(found.values()).keys() & _by_any_name([language]).keys()
         if taken:
-            raise ConfigError(f"language file {path}: {min(taken)} is a language already; use another name")
+            raise ConfigError(
+                f"language file {path}: {min(taken)} is a language already; use another name"
+            )
         found[language.name] = language
     return found
 
@@ -81,7 +83,9 @@ def read_language(path: Path) -> Language:
     try:
         language = _read(path)
     except OSError as error:
-        raise ConfigError(f"language file {path}: {error.strerror}; check the path, taken from {Path.cwd()}") from None
+        raise ConfigError(
+            f"language file {path}: {error.strerror}; check the path, taken from {Path.cwd()}"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"language file {path}: {error}") from None
     except ValidationError as error:
@@ -144,7 +148,9 @@ def _find(name: str, version: str, files: str) -> tuple[Language, str]:
             f"language_version = {version!r}; for {language.name} use one of {', '.join(language.versions) or 'none'}, "
             f"or leave it out for {language.version}"
         )
-    return (language if chosen == language.version else language.model_copy(update={"version": chosen})), named
+    return (
+        language if chosen == language.version else language.model_copy(update={"version": chosen})
+    ), named
 
 
 def language_of(problem: Problem) -> Language:
@@ -155,12 +161,18 @@ def language_of(problem: Problem) -> Language:
 def check_language(program: Program, problem: Problem, what: str) -> None:
     """Raise DataError unless `program` is a `Program` in the problem's language and version; `what`: its name."""
     if not isinstance(program, Program):
-        raise DataError(f"{what} is a {type(program).__name__}; pass Program(code), or extract_program(response)")
+        raise DataError(
+            f"{what} is a {type(program).__name__}; pass Program(code), or extract_program(response)"
+        )
     if not isinstance(problem, Problem):
-        raise DataError(f"{what} has a {type(problem).__name__} for a problem; pass Problem.from_row(row)")
+        raise DataError(
+            f"{what} has a {type(problem).__name__} for a problem; pass Problem.from_row(row)"
+        )
     if program.language == problem.language:
         return
     wanted, written = language_of(problem), find_language(program.language)
     named = _find(program.language, "", _named())[1]
     if written.name != wanted.name or (named or wanted.version) != wanted.version:
-        raise DataError(f"{what} is in {program.language!r}, problem {problem.id} wants {wanted.label!r}")
+        raise DataError(
+            f"{what} is in {program.language!r}, problem {problem.id} wants {wanted.label!r}"
+        )

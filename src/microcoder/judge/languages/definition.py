@@ -48,7 +48,9 @@ def current_interpreter() -> Interpreter:
     """Return the interpreter this process runs on, without its virtual environment."""
     executable = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     stdlib = os.path.realpath(sysconfig.get_path("stdlib"))
-    libraries = tuple(path for path in (*_SYSTEM_LIBRARIES, str(Path(stdlib).parent)) if os.path.exists(path))
+    libraries = tuple(
+        path for path in (*_SYSTEM_LIBRARIES, str(Path(stdlib).parent)) if os.path.exists(path)
+    )
     hidden = {
         os.path.realpath(found)
         for folder in map(os.path.realpath, libraries)
@@ -60,7 +62,11 @@ def current_interpreter() -> Interpreter:
 
 
 _FLAGS, _HEADERS = "{flags}", "{headers}"
-_FILLED = {"build": ("compiler", "home"), "run": ("runtime", "home", "memory_mib"), "": ("runtime", "home")}
+_FILLED = {
+    "build": ("compiler", "home"),
+    "run": ("runtime", "home", "memory_mib"),
+    "": ("runtime", "home"),
+}
 
 
 class LanguageVersion(Record):
@@ -107,7 +113,8 @@ class Runtime(Record):
     @classmethod
     def _check_texts(cls, value: Any, info: ValidationInfo) -> Any:
         _check_fields(
-            value.values() if isinstance(value, Mapping) else value, "run" if info.field_name == "run" else ""
+            value.values() if isinstance(value, Mapping) else value,
+            "run" if info.field_name == "run" else "",
         )
         return value
 
@@ -169,7 +176,9 @@ class Language(Record):
     @model_validator(mode="after")
     def _check_whole(self) -> Language:
         if self.runtime is not None and not self.build:
-            raise ValueError("a runtime needs a `build` that leaves `main`; to only copy the source, use cp")
+            raise ValueError(
+                "a runtime needs a `build` that leaves `main`; to only copy the source, use cp"
+            )
         if self.build and not (self.source_file and self.compilers):
             raise ValueError("`build` needs `source_file` and `compilers` too")
         return self
@@ -224,13 +233,19 @@ class Language(Record):
         return tuple(
             part
             for piece in pieces
-            for part in (filled[piece] if piece in filled else (piece.format(compiler=compiler, home=_home(compiler)),))
+            for part in (
+                filled[piece]
+                if piece in filled
+                else (piece.format(compiler=compiler, home=_home(compiler)),)
+            )
         )
 
 
 def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
     """Return the existing paths that match patterns with `~` and wildcards."""
-    return tuple(path for pattern in patterns for path in sorted(glob.glob(str(Path(pattern).expanduser()))))
+    return tuple(
+        path for pattern in patterns for path in sorted(glob.glob(str(Path(pattern).expanduser())))
+    )
 
 
 @cache

@@ -50,7 +50,15 @@ ROOT_VARIABLE = "MICROCODER_PACKAGES"
 _FOR_EVERYBODY = Path("/var/cache/microcoder/packages")
 _SECONDS = 900.0
 _OPTIONS = ("--only-binary", ":all:", "--no-deps", "--quiet")
-_PIP_OPTIONS = ("--no-compile", "--no-input", "--retries", "1", "--timeout", "15", "--disable-pip-version-check")
+_PIP_OPTIONS = (
+    "--no-compile",
+    "--no-input",
+    "--retries",
+    "1",
+    "--timeout",
+    "15",
+    "--disable-pip-version-check",
+)
 _END_OF_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _LOG = logging.getLogger(__name__)
 
@@ -89,7 +97,9 @@ def find_kept(places: Sequence[Path], digest: str) -> Path | None:
     return next((place / digest for place in places if (place / digest).is_dir()), None)
 
 
-def keep_folder(places: Sequence[Path], digest: str, make: Callable[[Path], object], *, waits: bool = True) -> Path:
+def keep_folder(
+    places: Sequence[Path], digest: str, make: Callable[[Path], object], *, waits: bool = True
+) -> Path:
     """Return the folder named by a digest; if no root has it, `make` fills it, and it appears whole in the first root.
 
     Raises:
@@ -158,9 +168,17 @@ def install_packages(profile: PackageProfile) -> Path:
         _check(folder, profile)
         # Bytecode is trusted unread, since nobody changes the folder; not every file of a package compiles.
         options = ("-q", "-x", "/tests?/", "--invalidation-mode", "unchecked-hash")
-        subprocess.run([interpreter.executable, "-I", "-m", "compileall", *options, str(folder)], capture_output=True)
+        subprocess.run(
+            [interpreter.executable, "-I", "-m", "compileall", *options, str(folder)],
+            capture_output=True,
+        )
         version = platform.python_version()
-        about = {"profile": profile.name, "pins": profile.pins, "python": version, "abi": interpreter.abi}
+        about = {
+            "profile": profile.name,
+            "pins": profile.pins,
+            "python": version,
+            "abi": interpreter.abi,
+        }
         (folder / "profile.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     return keep_folder(find_roots(), folder_digest(profile), fill)
@@ -180,7 +198,9 @@ def _run_installer(folder: Path, pins: Sequence[str], python: str) -> None:
     command += [*_OPTIONS, "--target", str(folder), *pins]
     shown = "`pip install`" if "--no-input" in command else "`uv pip install`"
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, cwd="/", env=environment)
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, cwd="/", env=environment
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EvaluatorFault(f"{shown} failed: {error}") from None
     if ran.returncode:
@@ -200,10 +220,16 @@ def _check(folder: Path, profile: PackageProfile) -> None:
     pinned = {package.name for package in profile.packages}
     for found in importlib.metadata.distributions(path=[str(folder)]):
         # With a condition it is for other systems, other versions or extras.
-        needed = [normalise(_END_OF_NAME.split(line)[0]) for line in found.requires or () if ";" not in line]
+        needed = [
+            normalise(_END_OF_NAME.split(line)[0])
+            for line in found.requires or ()
+            if ";" not in line
+        ]
         for name in needed:
             if name not in pinned:
-                raise EvaluatorFault(f"{found.name} needs {name}, which is not pinned; add a line {name}==VERSION")
+                raise EvaluatorFault(
+                    f"{found.name} needs {name}, which is not pinned; add a line {name}==VERSION"
+                )
 
 
 _missing: dict[str, str] = {}
@@ -228,7 +254,11 @@ def provide_packages(profile: PackageProfile) -> ProvidedPackages:
                     f"`microcoder packages {profile.path or profile.name}` ({fault})"
                 )
                 _LOG.warning("microcoder: %s", _missing[digest])
-        return ProvidedPackages(profile, str(found)) if found else ProvidedPackages(profile, "", _missing[digest])
+        return (
+            ProvidedPackages(profile, str(found))
+            if found
+            else ProvidedPackages(profile, "", _missing[digest])
+        )
 
 
 STANDARD = "standard"
@@ -278,7 +308,9 @@ class PackageProfile(Record):
     @cached_property
     def pins(self) -> tuple[str, ...]:
         """Every NAME==VERSION, sorted."""
-        return tuple(sorted(f"{package.name}=={package.pin.partition('==')[2]}" for package in self.packages))
+        return tuple(
+            sorted(f"{package.name}=={package.pin.partition('==')[2]}" for package in self.packages)
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -348,19 +380,34 @@ def load_profile(name: str) -> PackageProfile:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         fault = explain_fault(first, f"{'.'.join(map(str, first['loc']))} = {first['input']!r}")
-        raise ConfigError(f"packages = {name!r}: {fault}; write exact pins, such as numpy==2.4.6") from None
+        raise ConfigError(
+            f"packages = {name!r}: {fault}; write exact pins, such as numpy==2.4.6"
+        ) from None
     except ValueError as error:  # no UTF-8, no TOML
-        raise ConfigError(f"packages = {name!r} cannot be read ({error}); see docs/languages.md") from None
-    twice = {package.name for package in profile.packages if [p.name for p in profile.packages].count(package.name) > 1}
+        raise ConfigError(
+            f"packages = {name!r} cannot be read ({error}); see docs/languages.md"
+        ) from None
+    twice = {
+        package.name
+        for package in profile.packages
+        if [p.name for p in profile.packages].count(package.name) > 1
+    }
     if twice:
-        raise ConfigError(f"packages = {name!r} pins {', '.join(sorted(twice))} twice; keep one line of each")
+        raise ConfigError(
+            f"packages = {name!r} pins {', '.join(sorted(twice))} twice; keep one line of each"
+        )
     return profile.model_copy(update={"path": name})
 
 
 def _read_requirements(path: Path) -> PackageProfile:
-    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    lines = (
+        line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()
+    )
     packages = [Package(pin=re.sub(r"\s*==\s*", "==", line)) for line in lines if line]
-    known = [_KNOWN[one.name].model_copy(update={"pin": one.pin}) if one.name in _KNOWN else one for one in packages]
+    known = [
+        _KNOWN[one.name].model_copy(update={"pin": one.pin}) if one.name in _KNOWN else one
+        for one in packages
+    ]
     return PackageProfile(name=path.stem, packages=tuple(known))
 
 

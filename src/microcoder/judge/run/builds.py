@@ -130,7 +130,9 @@ class Builds:
                 del self._settled[key]
                 return ""
             except EvaluatorFault as fault:
-                _LOG.warning("microcoder: %s programs take longer to build: %s", language.name, fault)
+                _LOG.warning(
+                    "microcoder: %s programs take longer to build: %s", language.name, fault
+                )
         return self._settled[key]
 
 
@@ -151,7 +153,9 @@ def build_program(sandbox: Sandbox, language: Language, code: str, headers: str 
     """
     compiler = require_compiler(language)
     build = run_compiler(sandbox, language, language.build_command(compiler, headers), code)
-    is_complaint = build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
+    is_complaint = (
+        build.message.startswith(f"{language.source_file}:") and ": error: " in build.message
+    )
     # Without the header it would take longer.
     is_late = build.message == _OUT_OF_TIME.format(seconds=language.build_seconds)
     if build.is_built or is_complaint or is_late or not (headers or _KILLED in build.message):
@@ -160,7 +164,12 @@ def build_program(sandbox: Sandbox, language: Language, code: str, headers: str 
 
 
 def run_compiler(
-    sandbox: Sandbox, language: Language, command: tuple[str, ...], code: str, *, max_bytes: int = _MAX_BINARY_BYTES
+    sandbox: Sandbox,
+    language: Language,
+    command: tuple[str, ...],
+    code: str,
+    *,
+    max_bytes: int = _MAX_BINARY_BYTES,
 ) -> Build:
     """Run a compiler's command on a source; return the file `main` that it leaves, or the error. Raises SandboxDied."""
     limits = Limits(
@@ -170,7 +179,9 @@ def run_compiler(
         output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
-    run = sandbox.run(TestTask(sandbox.nothing, sandbox.nothing, b"", files, {"command": command}), limits)
+    run = sandbox.run(
+        TestTask(sandbox.nothing, sandbox.nothing, b"", files, {"command": command}), limits
+    )
     if run.result.expired == WALL_EXPIRED:
         raise SandboxDied(
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {run.result.wall_us / 1e6:.0f} s"
@@ -180,8 +191,12 @@ def run_compiler(
     if run.result.exit_code or run.result.signal or not run.wire:
         if is_disk_full(OSError(run.stderr)):
             sandbox.check_room()
-        ended = _KILLED if run.result.signal == signal.SIGKILL else f"exit code {run.result.exit_code}"
-        lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or [f"the compiler ended: {ended}"]
+        ended = (
+            _KILLED if run.result.signal == signal.SIGKILL else f"exit code {run.result.exit_code}"
+        )
+        lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or [
+            f"the compiler ended: {ended}"
+        ]
         return Build(b"", next((line for line in lines if "error" in line), lines[-1]))
     return Build(run.wire)
 
@@ -232,12 +247,18 @@ def find_header(language: Language, header: str) -> Path | None:
 def list_headers(language: Language) -> dict[str, Path | None]:
     """Return the folder of each header that a language's compiler takes precompiled, None if it is not made."""
     compiler = language.find_compiler()
-    if language.precompiled is None or compiler is None or not language.precompile_command(compiler):
+    if (
+        language.precompiled is None
+        or compiler is None
+        or not language.precompile_command(compiler)
+    ):
         return {}
     return {header: find_header(language, header) for header in language.precompiled.headers}
 
 
-def make_header(language: Language, header: str, options: JudgeOptions | None = None, *, waits: bool = True) -> Path:
+def make_header(
+    language: Language, header: str, options: JudgeOptions | None = None, *, waits: bool = True
+) -> Path:
     """Return the folder of a header, precompiling it first if it is missing.
 
     This is done in a new sandbox, only from the system's files: no program has run there.
@@ -245,13 +266,22 @@ def make_header(language: Language, header: str, options: JudgeOptions | None = 
     given = options or JudgeOptions()
 
     def fill(folder: Path) -> None:
-        _LOG.warning("microcoder: precompiling <%s> for %s into %s, once", header, language.label, folder.parent)
+        _LOG.warning(
+            "microcoder: precompiling <%s> for %s into %s, once",
+            header,
+            language.label,
+            folder.parent,
+        )
         command = language.precompile_command(require_compiler(language))
         try:
             layers, nice = given.layers, given.nice
-            sandbox = Sandbox(toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice)
+            sandbox = Sandbox(
+                toolchain=language.readable, scratch_mib=_SCRATCH_MIB, layers=layers, nice=nice
+            )
             with contextlib.closing(sandbox):
-                made = run_compiler(sandbox, language, command, f"#include <{header}>\n", max_bytes=_MAX_BYTES)
+                made = run_compiler(
+                    sandbox, language, command, f"#include <{header}>\n", max_bytes=_MAX_BYTES
+                )
         except SandboxDied as died:
             raise EvaluatorFault(f"<{header}> cannot be precompiled: {died}") from None
         if not made.is_built:
@@ -268,7 +298,9 @@ def _digest(language: Language, header: str) -> str:
     """Return the name of a header's folder."""
     compiler = require_compiler(language)
     if not (version := ask_version(compiler)):
-        raise EvaluatorFault(f"{compiler} --version says nothing; run it, and install another compiler if it fails")
+        raise EvaluatorFault(
+            f"{compiler} --version says nothing; run it, and install another compiler if it fails"
+        )
     identity = os.path.realpath(compiler), platform.machine(), version
     content = [header, identity, language.precompile_command(compiler)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -294,7 +326,9 @@ def find_room(language: Language) -> dict[str, Any]:
         "readable": (*readable, command),
         # The only files that may be started: the runtime itself and the system's loader.
         "executables": (command, *_find_loader(command)),
-        "environment": {name: runtime.fill(value, command) for name, value in runtime.environment.items()},
+        "environment": {
+            name: runtime.fill(value, command) for name, value in runtime.environment.items()
+        },
         "address_space_bytes": runtime.address_space_mib << 20,
         "reserved_bytes": runtime.reserved_memory_mib << 20,
     }
@@ -316,8 +350,13 @@ def _find_loader(command: str) -> tuple[str, ...]:
     with open(command, "rb") as file:
         head = file.read(_MOST_HEADERS_BYTES)
     if head[:5] != b"\x7fELF\x02":
-        raise EvaluatorFault(f"{command} is no 64-bit executable; name the program itself, not a script that starts it")
-    (offset,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+        raise EvaluatorFault(
+            f"{command} is no 64-bit executable; name the program itself, not a script that starts it"
+        )
+    (offset,), (size, count) = (
+        struct.unpack_from("<Q", head, 32),
+        struct.unpack_from("<HH", head, 54),
+    )
     for start in range(offset, offset + size * count, size):
         kind, _, place, _, _, length = struct.unpack_from("<IIQQQQ", head, start)
         if kind == _PROGRAM_INTERPRETER:

@@ -73,7 +73,9 @@ class CheckerProgram:
             return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
         return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{found}")
 
-    def _ask(self, checker: Checker, test: PreparedTest, output: bytes | None = None) -> Comparison | str:
+    def _ask(
+        self, checker: Checker, test: PreparedTest, output: bytes | None = None
+    ) -> Comparison | str:
         """Return the checker's decision on an output, by default the problem's answer; or as text how it broke."""
         answer = str(test.expected).encode("utf-8", "surrogatepass")
         given = answer if output is None else output
@@ -81,7 +83,9 @@ class CheckerProgram:
         if checker.protocol == "kattis":
             stdin, files = given, {"input": test.stdin, "answer": answer, "feedback/": None}
         # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
-        task = self.loaded.task(stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0)
+        task = self.loaded.task(
+            stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0
+        )
         return _read(checker, self.run(task), self.loaded.rejection())
 
 
@@ -105,7 +109,9 @@ def _read(checker: Checker, run: Run, rejection: str | None) -> Comparison | str
     return f"failed ({why}): {said[-150:]}"
 
 
-def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem) -> Verdict:
+def judge_answers(
+    judge: Callable[[Sequence[Program], Sequence[Problem]], list[Verdict]], problem: Problem
+) -> Verdict:
     """Judge a problem's own answers by its checker program, on all tests.
 
     A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker program: accepted.
@@ -122,5 +128,9 @@ def judge_answers(judge: Callable[[Sequence[Program], Sequence[Problem]], list[V
         return Verdict(Outcome.ACCEPTED, (), 0)
     answers = [test.output.encode("utf-8", "surrogatepass") for test in problem.tests]
     programs = [Program(f"import sys\nsys.stdout.buffer.write({answer!r})") for answer in answers]
-    problems = [problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests]
-    return verdicts.conclude([verdict.tests[0] for verdict in judge(programs, problems)], len(problems))
+    problems = [
+        problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests
+    ]
+    return verdicts.conclude(
+        [verdict.tests[0] for verdict in judge(programs, problems)], len(problems)
+    )

@@ -52,7 +52,9 @@ def check_settings(problem: Problem) -> None:
         call = find_call(problem)
         num_bytes = 0 if call is None else len(call.model_dump_json(exclude_defaults=True))
         if num_bytes > _MAX_CALL_BYTES:
-            raise DataError(f"problem {problem.id[:100]}: call takes {num_bytes} bytes; use at most {_MAX_CALL_BYTES}")
+            raise DataError(
+                f"problem {problem.id[:100]}: call takes {num_bytes} bytes; use at most {_MAX_CALL_BYTES}"
+            )
         is_design = call is not None and call.style == "design"
         if is_design and checker.type == "unordered" and checker.lists != "inner":
             raise DataError(
@@ -60,7 +62,9 @@ def check_settings(problem: Problem) -> None:
                 'those of two operations; use {"type": "unordered", "lists": "inner"}, or a checker program'
             )
     if problem.fn_name is not None and language.is_built:
-        raise DataError(f"problem {problem.id} calls a function in {language.name}; only Python programs can be called")
+        raise DataError(
+            f"problem {problem.id} calls a function in {language.name}; only Python programs can be called"
+        )
     if problem.dialect != "plain" and language.is_built:
         raise DataError(
             f'problem {problem.id} is in {language.name}, dialect "{problem.dialect}" is a way to run Python programs; '
@@ -77,7 +81,9 @@ def check_arguments(arguments: Sequence[str], what: str) -> None:
     """Raise DataError if arguments cannot be passed to a program; `what` names them in the message."""
     num_bytes = len(json.dumps(arguments))
     if num_bytes > _MAX_ARGUMENTS_BYTES:
-        raise DataError(f"{what}: {num_bytes} bytes; use at most {_MAX_ARGUMENTS_BYTES}, and a file for more")
+        raise DataError(
+            f"{what}: {num_bytes} bytes; use at most {_MAX_ARGUMENTS_BYTES}, and a file for more"
+        )
     if any("\0" in argument for argument in arguments):
         raise DataError(f"{what}: a NUL character in one of them; leave it out")
 
@@ -146,7 +152,9 @@ def _read_one(where: str, signature: Signature, arguments: Sequence[Any], expect
 
 
 def _read_arguments(where: str, signature: Signature, arguments: Sequence[Any]) -> None:
-    for number, (kind, argument) in enumerate(zip(signature.parameters, arguments, strict=False), 1):
+    for number, (kind, argument) in enumerate(
+        zip(signature.parameters, arguments, strict=False), 1
+    ):
         _read_kind(f"{where}, argument {number}", kind, argument)
 
 
@@ -157,12 +165,22 @@ def _read_kind(what: str, kind: str, value: Any) -> object:
         raise DataError(f"{what} is no {kind}: {misfit}") from None
 
 
-def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], expected: Any) -> object:
+def _read_operations(
+    where: str, name: str, call: Call, lines: Sequence[Any], expected: Any
+) -> object:
     """Check a list of operations and their arguments; return the list of expected results."""
     are_lists = len(lines) == 2 and all(isinstance(line, list) for line in (*lines, expected))
     operations, values = lines if are_lists else ([], [])
-    fits = operations[:1] == [name] and len(operations) == len(values) == len(expected) and expected[0] is None
-    if not (fits and all(isinstance(one, str) for one in operations) and all(isinstance(one, list) for one in values)):
+    fits = (
+        operations[:1] == [name]
+        and len(operations) == len(values) == len(expected)
+        and expected[0] is None
+    )
+    if not (
+        fits
+        and all(isinstance(one, str) for one in operations)
+        and all(isinstance(one, list) for one in values)
+    ):
         raise DataError(
             f"{where}: a design class takes a line of operations, the first {name!r}, and a line with their lists of "
             'arguments, and expects a list of results, the first null: such as ["C", "add"], [[], [1]] and [null, 3]; '
@@ -172,8 +190,12 @@ def _read_operations(where: str, name: str, call: Call, lines: Sequence[Any], ex
     read: list[object] = [None]
     plain = Method(name="plain")
     _read_arguments(f"{where}, operation 1", methods.get("__init__", plain), values[0])
-    for number, (one, inner, result) in enumerate(zip(operations[1:], values[1:], expected[1:], strict=True), 2):
-        read.append(_read_one(f"{where}, operation {number}", methods.get(one, plain), inner, result))
+    for number, (one, inner, result) in enumerate(
+        zip(operations[1:], values[1:], expected[1:], strict=True), 2
+    ):
+        read.append(
+            _read_one(f"{where}, operation {number}", methods.get(one, plain), inner, result)
+        )
     return read
 
 
@@ -201,4 +223,7 @@ def _normalise(kind: str, value: Any) -> Any:
     return value[:end]
 
 
-_EXAMPLES = {"ListNode": "a list such as [1, 2, 3]", "TreeNode": "a level-order list such as [1, null, 2]"}
+_EXAMPLES = {
+    "ListNode": "a list such as [1, 2, 3]",
+    "TreeNode": "a level-order list such as [1, null, 2]",
+}

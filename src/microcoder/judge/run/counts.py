@@ -41,7 +41,9 @@ class Statistics:
 
 
 # Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
-_values_of: Callable[[Statistics], tuple[int, ...]] = attrgetter(*(field.name for field in fields(Statistics)))
+_values_of: Callable[[Statistics], tuple[int, ...]] = attrgetter(
+    *(field.name for field in fields(Statistics))
+)
 
 
 def sum_counts(counts: Iterable[Statistics]) -> Statistics:

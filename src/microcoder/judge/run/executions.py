@@ -58,11 +58,17 @@ class Invocation:
             raise EvaluatorFault(language.find_problem())
         longest = longest_wall_seconds(MAX_SECONDS)
         if not 0 < self.cpu_seconds <= MAX_SECONDS:
-            raise DataError(f"a time limit of {self.cpu_seconds:g} s; use more than 0, at most {MAX_SECONDS:g}")
+            raise DataError(
+                f"a time limit of {self.cpu_seconds:g} s; use more than 0, at most {MAX_SECONDS:g}"
+            )
         if self.wall_seconds is not None and not 0 < self.wall_seconds <= longest:
-            raise DataError(f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}")
+            raise DataError(
+                f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}"
+            )
         if not 1 <= self.memory_limit_mib <= MOST_MEMORY_MIB:
-            raise DataError(f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {MOST_MEMORY_MIB}")
+            raise DataError(
+                f"a memory limit of {self.memory_limit_mib} MiB; use 1 to {MOST_MEMORY_MIB}"
+            )
         check_arguments(self.arguments, "arguments")
         check_layout(self.files)
 
@@ -70,9 +76,16 @@ class Invocation:
         """Return the run's limits on this machine, whose time limits are multiplied by `time_scale`."""
         language = find_language(self.program.language)
         cpu_seconds = (self.cpu_seconds + language.startup_seconds) * time_scale
-        memory_mib, spare_mib = self.memory_limit_mib + language.startup_memory_mib, self.spare_memory_mib
+        memory_mib, spare_mib = (
+            self.memory_limit_mib + language.startup_memory_mib,
+            self.spare_memory_mib,
+        )
         limits = limits_for(cpu_seconds, memory_mib, OUTPUT_MIB, spare_memory_mib=spare_mib)
-        return limits if self.wall_seconds is None else replace(limits, wall_seconds=self.wall_seconds * time_scale)
+        return (
+            limits
+            if self.wall_seconds is None
+            else replace(limits, wall_seconds=self.wall_seconds * time_scale)
+        )
 
 
 def longest_wall_seconds(cpu_seconds: float) -> float:
@@ -84,16 +97,30 @@ def check_layout(files: Mapping[str, bytes]) -> None:
     """Raise DataError if files cannot be written into one folder."""
     folders: set[str] = set()
     for name, content in files.items():
-        shown, parts, encoded = f"file name {name[:100]!r}", name.split("/"), name.encode("utf-8", "ignore")
-        is_plain = encoded.decode() == name and "\0" not in name and not any(part in ("", ".", "..") for part in parts)
+        shown, parts, encoded = (
+            f"file name {name[:100]!r}",
+            name.split("/"),
+            name.encode("utf-8", "ignore"),
+        )
+        is_plain = (
+            encoded.decode() == name
+            and "\0" not in name
+            and not any(part in ("", ".", "..") for part in parts)
+        )
         if not is_plain or len(encoded) > _MAX_NAME_BYTES:
             limit = f"of at most {_MAX_NAME_BYTES} bytes"
-            raise DataError(f"{shown}: use a plain relative path in UTF-8 {limit}, such as data/input.txt")
+            raise DataError(
+                f"{shown}: use a plain relative path in UTF-8 {limit}, such as data/input.txt"
+            )
         if not isinstance(content, bytes):
-            raise DataError(f"{shown}: a file needs content, as bytes; its folders are made with it")
+            raise DataError(
+                f"{shown}: a file needs content, as bytes; its folders are made with it"
+            )
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
     if twice := folders & files.keys():
-        raise DataError(f"file name {min(twice)[:100]!r}: duplicate name; use each name once, for a file or a folder")
+        raise DataError(
+            f"file name {min(twice)[:100]!r}: duplicate name; use each name once, for a file or a folder"
+        )
     if len(files) + len(folders) > MAX_FILES:
         raise DataError(f"{len(files) + len(folders)} files and folders; use at most {MAX_FILES}")
 
@@ -106,7 +133,9 @@ class Execution:
     """Why it failed; None if it ended with exit code 0 within its limits."""
     detail: str
     """One line for a human."""
-    stdout: Annotated[bytes, PlainSerializer(lambda output: output.decode("utf-8", "replace"), str)] = b""
+    stdout: Annotated[
+        bytes, PlainSerializer(lambda output: output.decode("utf-8", "replace"), str)
+    ] = b""
     """The program's stdout; as text in JSON."""
     stderr: str = ""
     """The end of the program's stderr."""
@@ -131,7 +160,9 @@ def fault(message: str) -> Execution:
 
 def _not_built(message: str, isolation: str) -> Execution:
     """Return the record of a program that the compiler refused."""
-    return Execution(Outcome.COMPILE_ERROR, message, stderr=message, exit_code=1, isolation=isolation)
+    return Execution(
+        Outcome.COMPILE_ERROR, message, stderr=message, exit_code=1, isolation=isolation
+    )
 
 
 def run_invocation(session: Session, invocation: Invocation, time_scale: float) -> Execution:
@@ -148,9 +179,14 @@ def run_invocation(session: Session, invocation: Invocation, time_scale: float) 
             taken = {name.partition("/")[0] for name in files}
             if NAMES_INPUT.search(code) and STDIN_FILE not in taken:
                 files[STDIN_FILE] = invocation.stdin
-            writes_by_name = bool(NAMES_OUTPUT.search(code)) and taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
+            writes_by_name = bool(NAMES_OUTPUT.search(code)) and taken.isdisjoint(
+                (STDOUT_FILE, STDERR_FILE)
+            )
             task = loaded.task(
-                invocation.stdin, arguments=invocation.arguments, files=files, has_named_streams=writes_by_name
+                invocation.stdin,
+                arguments=invocation.arguments,
+                files=files,
+                has_named_streams=writes_by_name,
             )
             kind = session.kind_of(language, code, is_large=bool(files) or writes_by_name)
             run = sandboxes.run_once(kind, task, limits)
@@ -160,7 +196,10 @@ def run_invocation(session: Session, invocation: Invocation, time_scale: float) 
     if rejection is not None:
         return _not_built(rejection, sandboxes.level)
     memory_mib = invocation.memory_limit_mib + language.startup_memory_mib
-    failure, detail = verdicts.find_failure(run, limits, memory_mib, language.out_of_memory) or (None, "")
+    failure, detail = verdicts.find_failure(run, limits, memory_mib, language.out_of_memory) or (
+        None,
+        "",
+    )
     return Execution(
         failure=failure,
         detail=detail,

@@ -31,7 +31,9 @@ class Recent(Generic[ValueT]):
     def trim(self) -> list[Any]:
         """Drop the least recently used values beyond the limits, never the last one for its bytes; return keys."""
         dropped: list[Any] = []
-        while len(self._kept) > self._most or (self._num_bytes > self._most_bytes and len(self._kept) > 1):
+        while len(self._kept) > self._most or (
+            self._num_bytes > self._most_bytes and len(self._kept) > 1
+        ):
             key, (_, num_bytes) = self._kept.popitem(last=False)
             self._num_bytes -= num_bytes
             dropped.append(key)

@@ -32,11 +32,22 @@ from microcoder.judge.compare.values import MalformedWire, decode_value, write_j
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
-from microcoder.judge.languages.packages import STANDARD, ProvidedPackages, load_profile, provide_packages
+from microcoder.judge.languages.packages import (
+    STANDARD,
+    ProvidedPackages,
+    load_profile,
+    provide_packages,
+)
 from microcoder.judge.run.builds import find_room, load_built, require_compiler, run_compiler
 from microcoder.judge.run.checks import read_test
 from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FOLDER_EXPIRED, NO_RUNTIME, STDIN_FILE, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import (
+    CPU_EXPIRED,
+    FOLDER_EXPIRED,
+    NO_RUNTIME,
+    STDIN_FILE,
+    WALL_EXPIRED,
+)
 
 OUTPUT_MIB, SCRATCH_MIB, LARGE_SCRATCH_MIB, SPARE_MEMORY_MIB = 16, 16, 256, 640
 """What a test may write to a stream and to its folder (more where its streams are files there, or it builds or checks),
@@ -91,28 +102,45 @@ def judge_by_reference(
             provided = provide_packages(load_profile(packages))
             for result in _judge_tests(opened, program.code, problem, time_scale, provided):
                 results.append(result)
-                is_broken = result.verdict is Outcome.SANDBOX_FAULT and result.detail.startswith(CHECKER_FAULT)
+                is_broken = result.verdict is Outcome.SANDBOX_FAULT and result.detail.startswith(
+                    CHECKER_FAULT
+                )
                 is_limit = stop == "first_limit" and result.verdict in _LIMITS
                 is_failure = stop == "first_failure" and result.verdict is not Outcome.ACCEPTED
                 if result.verdict is Outcome.COMPILE_ERROR or is_broken or is_limit or is_failure:
                     break
     except (EvaluatorFault, OSError) as fault:
         results.append(_without_run(Outcome.SANDBOX_FAULT, str(fault)))
-    failed = next((number for number, one in enumerate(results) if one.verdict is not Outcome.ACCEPTED), None)
+    failed = next(
+        (number for number, one in enumerate(results) if one.verdict is not Outcome.ACCEPTED), None
+    )
     if failed is None:
         return Verdict(Outcome.ACCEPTED, tuple(results), total)
-    return Verdict(results[failed].verdict, tuple(results), total, f"test {failed + 1}: {results[failed].detail}")
+    return Verdict(
+        results[failed].verdict,
+        tuple(results),
+        total,
+        f"test {failed + 1}: {results[failed].detail}",
+    )
 
 
 def _judge_tests(
-    opened: contextlib.ExitStack, answer: str, problem: Problem, time_scale: float, packages: ProvidedPackages
+    opened: contextlib.ExitStack,
+    answer: str,
+    problem: Problem,
+    time_scale: float,
+    packages: ProvidedPackages,
 ) -> Iterator[TestResult]:
     """Yield the result of each test, in order, or the one result of a program that cannot be run."""
     checking = None
     if problem.checker.type == "program":
         language, seconds = find_language(problem.checker.language), CHECKER_SECONDS * time_scale
-        limits = Limits(seconds, 3 * seconds + 1, (CHECKER_MIB + SPARE_MEMORY_MIB) << 20, OUTPUT_MIB << 20)
-        checking = _load(opened, language, str(problem.checker.code), limits, CHECKER_MIB, packages, time_scale)
+        limits = Limits(
+            seconds, 3 * seconds + 1, (CHECKER_MIB + SPARE_MEMORY_MIB) << 20, OUTPUT_MIB << 20
+        )
+        checking = _load(
+            opened, language, str(problem.checker.code), limits, CHECKER_MIB, packages, time_scale
+        )
         if isinstance(checking, str):
             yield _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
             return
@@ -124,9 +152,25 @@ def _judge_tests(
     memory_mib = problem.memory_limit_mib + language.startup_memory_mib
     longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
     opens_streams = "/dev/" in code or "/proc/" in code
-    output_mib, scratch_mib = max(OUTPUT_MIB, 2 * (longest >> 20)), LARGE_SCRATCH_MIB if opens_streams else SCRATCH_MIB
-    limits = Limits(seconds, 2 * seconds + 1, (memory_mib + SPARE_MEMORY_MIB) << 20, output_mib << 20)
-    ready = _load(opened, language, code, limits, memory_mib, packages, time_scale, answer, fn_name, scratch_mib)
+    output_mib, scratch_mib = (
+        max(OUTPUT_MIB, 2 * (longest >> 20)),
+        LARGE_SCRATCH_MIB if opens_streams else SCRATCH_MIB,
+    )
+    limits = Limits(
+        seconds, 2 * seconds + 1, (memory_mib + SPARE_MEMORY_MIB) << 20, output_mib << 20
+    )
+    ready = _load(
+        opened,
+        language,
+        code,
+        limits,
+        memory_mib,
+        packages,
+        time_scale,
+        answer,
+        fn_name,
+        scratch_mib,
+    )
     if isinstance(ready, str):
         yield _without_run(Outcome.COMPILE_ERROR, ready)
         return
@@ -182,12 +226,20 @@ def _load(
         loaded: Loaded = opened.enter_context(contextlib.closing(LoadedProgram(code)))
     else:
         limited = language.model_copy(update={"build_seconds": language.build_seconds * time_scale})
-        with contextlib.closing(Sandbox(toolchain=language.find_readable(), scratch_mib=LARGE_SCRATCH_MIB)) as building:
-            build = run_compiler(building, limited, limited.build_command(require_compiler(language)), code)
+        with contextlib.closing(
+            Sandbox(toolchain=language.find_readable(), scratch_mib=LARGE_SCRATCH_MIB)
+        ) as building:
+            build = run_compiler(
+                building, limited, limited.build_command(require_compiler(language)), code
+            )
         if not build.is_built:
             return build.message
-        sandbox = Sandbox(runtime=find_room(language) if language.runtime else NO_RUNTIME, scratch_mib=scratch_mib)
-        loaded = opened.enter_context(contextlib.closing(load_built(language, build.binary, memory_mib)))
+        sandbox = Sandbox(
+            runtime=find_room(language) if language.runtime else NO_RUNTIME, scratch_mib=scratch_mib
+        )
+        loaded = opened.enter_context(
+            contextlib.closing(load_built(language, build.binary, memory_mib))
+        )
     opened.enter_context(contextlib.closing(sandbox))
     sandbox.isolation.require(unsafe=False)
     return _Ready(loaded, sandbox, limits, memory_mib, language.out_of_memory)
@@ -198,14 +250,29 @@ def _find_failure(run: Run, ready: _Ready) -> tuple[Outcome, str] | None:
     ended, limits = run.result, ready.limits
     last_line = (run.stderr.strip().splitlines() or [""])[-1].strip()
     written = max(run.stdout_bytes, run.stderr_bytes, len(run.wire or b""))
-    if written > limits.output_bytes or ended.signal == signal.SIGXFSZ or ended.expired == FOLDER_EXPIRED:
-        return Outcome.OUTPUT_LIMIT, f"more than {limits.output_bytes >> 20} MiB in a stream, or too much in files"
+    if (
+        written > limits.output_bytes
+        or ended.signal == signal.SIGXFSZ
+        or ended.expired == FOLDER_EXPIRED
+    ):
+        return (
+            Outcome.OUTPUT_LIMIT,
+            f"more than {limits.output_bytes >> 20} MiB in a stream, or too much in files",
+        )
     memory_mib = ended.memory_kib / 1024
     has_failed = ended.exit_code > 0
     says_so = has_failed and _MEMORY_ERROR.match(last_line)
-    aborts = ready.out_of_memory and ready.out_of_memory in run.stderr and (has_failed or ended.signal in _ABORTED)
+    aborts = (
+        ready.out_of_memory
+        and ready.out_of_memory in run.stderr
+        and (has_failed or ended.signal in _ABORTED)
+    )
     # The kernel kills what fills the machine.
-    was_full = ended.signal == signal.SIGKILL and not ended.expired and memory_mib >= 0.9 * ready.memory_mib
+    was_full = (
+        ended.signal == signal.SIGKILL
+        and not ended.expired
+        and memory_mib >= 0.9 * ready.memory_mib
+    )
     if memory_mib > ready.memory_mib or says_so or aborts or was_full:
         return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {ready.memory_mib} MiB"
     is_expired = ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU
@@ -223,7 +290,9 @@ def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | Non
     test = problem.tests[number - 1]
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
-    if len(run.wire) > _VALUE_BYTES + _MOST_TIMES_LONGER * len(test.output.encode("utf-8", "surrogatepass")):
+    if len(run.wire) > _VALUE_BYTES + _MOST_TIMES_LONGER * len(
+        test.output.encode("utf-8", "surrogatepass")
+    ):
         return _result(run, Outcome.WRONG_ANSWER, f"the returned value takes {len(run.wire)} bytes")
     try:
         value = decode_value(run.wire)
@@ -231,7 +300,9 @@ def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | Non
         return _result(run, Outcome.RUNTIME_ERROR, str(error))
     if checking is not None:
         return _ask(checking, run, write_json(value).encode(), problem, number)
-    return _compared(run, compare_value(value, read_test(problem, number, find_call(problem)), problem.checker))
+    return _compared(
+        run, compare_value(value, read_test(problem, number, find_call(problem)), problem.checker)
+    )
 
 
 def _ask(checking: _Ready, run: Run, output: bytes, problem: Problem, number: int) -> TestResult:
@@ -242,28 +313,55 @@ def _ask(checking: _Ready, run: Run, output: bytes, problem: Problem, number: in
     if isinstance(found, Comparison):
         return _compared(run, found)
     if isinstance(_run_checker(checking, checker, given, answer, answer), Comparison):
-        return _result(run, Outcome.WRONG_ANSWER, f"the checker crashed on this output: it {found}", CHECKER_CRASHED)
+        return _result(
+            run,
+            Outcome.WRONG_ANSWER,
+            f"the checker crashed on this output: it {found}",
+            CHECKER_CRASHED,
+        )
     return _result(run, Outcome.SANDBOX_FAULT, CHECKER_FAULT + found)
 
 
-def _run_checker(checking: _Ready, checker: Checker, given: bytes, output: bytes, answer: bytes) -> Comparison | str:
+def _run_checker(
+    checking: _Ready, checker: Checker, given: bytes, output: bytes, answer: bytes
+) -> Comparison | str:
     """Return what a checker program decides, or how it broke."""
     files: Mapping[str, bytes | None]
     if checker.protocol == "testlib":
-        stdin, files, right, wrong = b"", {"input": given, "output": output, "answer": answer}, (0,), (1, 2)
+        stdin, files, right, wrong = (
+            b"",
+            {"input": given, "output": output, "answer": answer},
+            (0,),
+            (1, 2),
+        )
     else:
-        stdin, files, right, wrong = output, {"input": given, "answer": answer, "feedback/": None}, (42,), (43,)
-    task = checking.loaded.task(stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0)
+        stdin, files, right, wrong = (
+            output,
+            {"input": given, "answer": answer, "feedback/": None},
+            (42,),
+            (43,),
+        )
+    task = checking.loaded.task(
+        stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0
+    )
     run = checking.sandbox.run(task, checking.limits)
     said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
     if rejection := checking.loaded.rejection():
         return f"does not compile: {rejection}"
     code, has_raised = run.result.exit_code, "Traceback (most recent call last)" in run.stderr
-    if run.result.signal or run.result.expired in (CPU_EXPIRED, WALL_EXPIRED) or (code == 1 and has_raised):
+    if (
+        run.result.signal
+        or run.result.expired in (CPU_EXPIRED, WALL_EXPIRED)
+        or (code == 1 and has_raised)
+    ):
         return f"failed: {said[-150:]}"
     if code in right:
         return Comparison(True, "program", "")
-    return Comparison(False, "", f"the checker refused it: {said}") if code in wrong else f"failed (exit code {code})"
+    return (
+        Comparison(False, "", f"the checker refused it: {said}")
+        if code in wrong
+        else f"failed (exit code {code})"
+    )
 
 
 def _compared(run: Run, comparison: Comparison) -> TestResult:

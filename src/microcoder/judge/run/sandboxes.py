@@ -20,7 +20,13 @@ from microcoder.judge.run.builds import find_room, find_toolchain
 from microcoder.judge.run.counts import WorkerRecord
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.sharing import Loss, Series
-from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Sandbox, SandboxDied, TestTask
+from microcoder.judge.run.supervisor import (
+    LoadedProgram,
+    RoomLacked,
+    Sandbox,
+    SandboxDied,
+    TestTask,
+)
 from microcoder.judge.run.timing import Limits, Pace, limits_for
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.verdicts import OUTPUT_MIB, PreparedProblem, Run
@@ -148,16 +154,25 @@ class Sandboxes:
         self.record.reasons.clear()
         run, slowdown = self._run_with_room(kind, task, prepared, series)
         if timing.is_close(run.result, prepared.limits):
-            self._repeat(f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, so it was timed again alone")
+            self._repeat(
+                f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, so it was timed again alone"
+            )
             with self.turn.alone():
                 again = self._run(kind, task, prepared.limits, slowdown)
                 cpu_us = int(again.result.cpu_us / self._measure_slowdown(again))
                 again = replace(again, result=again.result._replace(cpu_us=cpu_us))
             self.losses.append(Loss(Repeat.NEAR_LIMIT, 0.0))
-            ends = {(one.result.exit_code, one.result.signal, one.stdout, one.wire) for one in (run, again)}
+            ends = {
+                (one.result.exit_code, one.result.signal, one.stdout, one.wire)
+                for one in (run, again)
+            }
             # Another output would be another try.
             return min(run, again, key=lambda run: run.cpu_seconds) if len(ends) == 1 else run
-        failure = prepared.find_failure(run) if run.result.signal == signal.SIGKILL and not is_only_try else None
+        failure = (
+            prepared.find_failure(run)
+            if run.result.signal == signal.SIGKILL and not is_only_try
+            else None
+        )
         # By none of its limits: by itself, or by the machine, as when memory ran out.
         if failure is not None and failure[0] is Outcome.RUNTIME_ERROR:
             self.record.retries += 1
@@ -197,7 +212,10 @@ class Sandboxes:
         slowdown = self._pace.measure(timing.PROGRAM, lambda: self._time(timing.PROGRAM))
         if run.result.memory_kib < timing.LARGE_KIB:
             return slowdown
-        return max(slowdown, self._pace.measure(timing.MEMORY_PROGRAM, lambda: self._time(timing.MEMORY_PROGRAM)))
+        return max(
+            slowdown,
+            self._pace.measure(timing.MEMORY_PROGRAM, lambda: self._time(timing.MEMORY_PROGRAM)),
+        )
 
     def _run_with_room(
         self, kind: SandboxKind, task: TestTask, prepared: PreparedProblem, series: Series | None
@@ -217,7 +235,9 @@ class Sandboxes:
                 measured = self._measure_slowdown(run)
                 if timing.explains_expiry(measured, limits, run.cpu_seconds):
                     self.has_rerun = True
-                    self._repeat(f"stopped after {run.cpu_seconds:.2f} s, and neighbours slow it {measured:.2f} times")
+                    self._repeat(
+                        f"stopped after {run.cpu_seconds:.2f} s, and neighbours slow it {measured:.2f} times"
+                    )
                     again = self._run(kind, task, limits, measured)
                     is_as_slow = again.cpu_seconds >= run.cpu_seconds
                     self.losses.append(Loss(Repeat.NEIGHBOURS, 0.0 if is_as_slow else math.inf))
@@ -225,7 +245,12 @@ class Sandboxes:
             return run, slowdown
 
     def _run(
-        self, kind: SandboxKind, task: TestTask, limits: Limits, slowdown: float, series: Series | None = None
+        self,
+        kind: SandboxKind,
+        task: TestTask,
+        limits: Limits,
+        slowdown: float,
+        series: Series | None = None,
     ) -> Run:
         generous = timing.give_room(limits, slowdown)
 

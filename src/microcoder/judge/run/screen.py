@@ -43,7 +43,9 @@ from microcoder.judge.sandbox.runner import FILE_NAME
 
 _MOST_SOURCE_CHARACTERS = 1 << 16
 """Longest source that is screened; contest programs are shorter, and parsing costs more than a batch saves."""
-_ACTS_WHEN_THROWN_AWAY = re.compile(r"__del__|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
+_ACTS_WHEN_THROWN_AWAY = re.compile(
+    r"__del__|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack"
+)
 """Names of what may run code when it is freed, so that an object left by one test could act in the next."""
 _TELLING_ADDRESSES = frozenset(("hash", "repr", "ascii", "object"))
 """Builtins that show the address of an object, or make one that is nothing but its address."""
@@ -108,7 +110,9 @@ def screen(code: str, *, is_function: bool) -> Screened:
         return Screened(str(obstacle))
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
         return Screened("it cannot be read")
-    may_format = _TEXTS.search(plain) or (("%" in plain or "mod" in plain) and _PERCENT.search(plain))
+    may_format = _TEXTS.search(plain) or (
+        ("%" in plain or "mod" in plain) and _PERCENT.search(plain)
+    )
     return Screened("", walk.may_tell or bool(may_format))
 
 
@@ -151,12 +155,17 @@ def _call_in_place_of_thread(tree: ast.Module) -> None:
     found = _THREAD.fullmatch(ast.unparse(block[-1])) if block else None
     imports = [node for node in tree.body if isinstance(node, ast.Import)]
     threading = [
-        (node, alias) for node in imports for alias in node.names if (alias.name, alias.asname) == ("threading", None)
+        (node, alias)
+        for node in imports
+        for alias in node.names
+        if (alias.name, alias.asname) == ("threading", None)
     ]
     if found is None or not threading or iskeyword(target := found[1]):
         return
     for place in (tree.body, block):
-        calls = [one for one in place if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)]
+        calls = [
+            one for one in place if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
+        ]
         settings = [one for one in calls if _STACK_SIZE.fullmatch(ast.unparse(one))]
         place[:] = [one for one in place if one not in settings]
     block[-1:] = [ast.Expr(ast.Call(ast.Name(target, ast.Load()), [], []))]
@@ -177,7 +186,9 @@ def _names_in(node: ast.AST) -> list[str]:
     """Return the names in a node's own fields, without a variable that is read; for `import *` what it binds."""
     if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
         return [*_PUBLIC(node.module or "")] if node.module in MODULES else ["threading"]
-    is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != "threading"
+    is_read = (
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != "threading"
+    )
     fields = [] if is_read else [value for _, value in ast.iter_fields(node)]
     words = [word for value in fields for word in (value if isinstance(value, list) else [value])]
     return [word.partition(".")[0] for word in words if isinstance(word, str)]
@@ -224,7 +235,9 @@ class _Screen(ast.NodeVisitor):
                 self._import_modules(inner)
             elif isinstance(inner, ast.ImportFrom):
                 self._import_names(inner)
-            elif isinstance(inner, _ENDING) and any(isinstance(one, _YIELDS) for one in ast.walk(inner)):
+            elif isinstance(inner, _ENDING) and any(
+                isinstance(one, _YIELDS) for one in ast.walk(inner)
+            ):
                 raise Obstacle("it has a generator that acts when it is thrown away")
             else:
                 for name in _bound_names(inner):
@@ -326,7 +339,11 @@ class _Screen(ast.NodeVisitor):
                 raise Obstacle(f"it shows {one.id}, which has an address for a name")
             if isinstance(one, (ast.Lambda, ast.GeneratorExp)):
                 raise Obstacle("it shows an address")
-            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in self._plain_classes:
+            if (
+                isinstance(one, ast.Call)
+                and isinstance(one.func, ast.Name)
+                and one.func.id in self._plain_classes
+            ):
                 raise Obstacle(f"it shows an object of {one.func.id}")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -358,7 +375,8 @@ class _Screen(ast.NodeVisitor):
         """Check calls of `deepcopy` and `seed`, which only certain arguments make safe."""
         callee = self._callee(node)
         if callee == ("copy", "deepcopy") and (
-            len(node.args) + len(node.keywords) > 1 or any(isinstance(one, ast.Starred) for one in node.args)
+            len(node.args) + len(node.keywords) > 1
+            or any(isinstance(one, ast.Starred) for one in node.args)
         ):
             # What it takes besides is a table by addresses.
             raise Obstacle("it calls deepcopy with a memo")
@@ -370,7 +388,9 @@ class _Screen(ast.NodeVisitor):
             if isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
                 self._refuse_nameless(node.args)
                 # Among them may be a file of its own, which is given texts.
-                self.may_tell = self.may_tell or any(keyword.arg is None for keyword in node.keywords)
+                self.may_tell = self.may_tell or any(
+                    keyword.arg is None for keyword in node.keywords
+                )
             self.visit(node.func)
         for argument in (*node.args, *node.keywords):
             self.visit(argument)
@@ -406,7 +426,9 @@ class _Screen(ast.NodeVisitor):
 
     def _import_modules(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name not in (*MODULES, *PACKAGES, "sys") or ("." in alias.name and not alias.asname):
+            if alias.name not in (*MODULES, *PACKAGES, "sys") or (
+                "." in alias.name and not alias.asname
+            ):
                 raise Obstacle(f"it imports {alias.name}")
             self._add(alias.asname or alias.name, (alias.name, ""))
 
@@ -467,7 +489,13 @@ def _scope_of(node: Function | ast.ClassDef) -> _Scope:
         # What a class binds is looked up outside by the functions in it, and in the module before it is bound.
         return _Scope(frozenset(), frozenset(elsewhere | bound))
     arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    every = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
     bound |= {argument.arg for argument in every if argument}
     return _Scope(frozenset(bound - elsewhere - outer), frozenset(elsewhere))
 
@@ -486,11 +514,20 @@ def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
 
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NAMING_FIELDS: dict[type, str] = {
-    **dict.fromkeys((ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+    **dict.fromkeys(
+        (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"
+    ),
     **dict.fromkeys((ast.arg, ast.keyword), "arg"),
     ast.MatchMapping: "rest",
 }
-_BINDING = (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
+_BINDING = (
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.ExceptHandler,
+    ast.MatchAs,
+    ast.MatchStar,
+    ast.MatchMapping,
+)
 
 
 def _bound_names(node: ast.AST) -> list[str]:
@@ -509,7 +546,15 @@ def _bound_names(node: ast.AST) -> list[str]:
     return [name] if name else []
 
 
-_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context)
+_CONSTANT = (
+    ast.Constant,
+    ast.Tuple,
+    ast.UnaryOp,
+    ast.BinOp,
+    ast.unaryop,
+    ast.operator,
+    ast.expr_context,
+)
 _TARGET = (ast.Name, ast.Tuple, ast.expr_context)
 _ANNOTATION = (*_CONSTANT, ast.Name, ast.Attribute, ast.Subscript, ast.List)
 _SIGNATURE = (*_ANNOTATION, ast.arguments, ast.arg)
@@ -529,7 +574,9 @@ def _is_fixed(statement: ast.stmt) -> bool:
             return True
         case ast.FunctionDef(args=args, returns=returns, decorator_list=[]):
             defaults = filter(None, (*args.defaults, *args.kw_defaults))
-            return _consist_of(_CONSTANT, defaults) and _consist_of(_SIGNATURE, filter(None, (args, returns)))
+            return _consist_of(_CONSTANT, defaults) and _consist_of(
+                _SIGNATURE, filter(None, (args, returns))
+            )
         case ast.ClassDef(decorator_list=[], bases=bases, body=body):
             return all(isinstance(base, ast.Name) for base in bases) and all(map(_is_fixed, body))
         case ast.Assign(targets=targets, value=value):

@@ -34,7 +34,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.types import CHECKER_FAULT, Outcome, Program, Repeat, TestResult, UncountedRun, Verdict
+from microcoder.judge.core.types import (
+    CHECKER_FAULT,
+    Outcome,
+    Program,
+    Repeat,
+    TestResult,
+    UncountedRun,
+    Verdict,
+)
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
@@ -49,7 +57,13 @@ from microcoder.judge.run.timing import CHECKER_MIB
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
 from microcoder.judge.sandbox.protocol import STDIN_FILE
 
-_LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT, Outcome.SANDBOX_FAULT)
+_LIMITS = (
+    Outcome.TIME_LIMIT,
+    Outcome.MEMORY_LIMIT,
+    Outcome.OUTPUT_LIMIT,
+    Outcome.PROCESS_LIMIT,
+    Outcome.SANDBOX_FAULT,
+)
 NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
 NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 """Programs that may open their standard streams by name (`/dev/stdin`, `/proc/self/fd/0`). A private root has no
@@ -110,7 +124,11 @@ class Tries:
     def add(self, result: TestResult) -> None:
         """Add the next test's result; doubtful if accepted in less CPU time than its lost run (`Loss`) calls for."""
         loss = self.losses.pop(self.next_test, None)
-        if loss is not None and result.verdict is Outcome.ACCEPTED and result.cpu_seconds < loss.cpu_seconds:
+        if (
+            loss is not None
+            and result.verdict is Outcome.ACCEPTED
+            and result.cpu_seconds < loss.cpu_seconds
+        ):
             self.is_doubtful = True
         self.results.append(result)
 
@@ -132,7 +150,9 @@ def _anew(num_tests: int) -> Iterable[UncountedRun]:
     return (UncountedRun(number, Repeat.JUDGED_ANEW) for number in range(1, num_tests + 1))
 
 
-def _choose_probed(code: str, tests: Sequence[PreparedTest], *, may_tell: bool, is_shared: bool) -> list[int]:
+def _choose_probed(
+    code: str, tests: Sequence[PreparedTest], *, may_tell: bool, is_shared: bool
+) -> list[int]:
     """Return the indices of the tests that an accepted program is run on again, each alone; for 1 % of programs some.
 
     A program that `may_tell` its first test from the others, by addresses in memory, always has the first and, if tests
@@ -143,7 +163,9 @@ def _choose_probed(code: str, tests: Sequence[PreparedTest], *, may_tell: bool, 
     draw, places = random.Random(digest), set[int]()
     if int.from_bytes(digest[:4]) < _PROBED_SHARE * (1 << 32):
         places.update(draw.sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
-    if others := [place for place, test in enumerate(tests) if may_tell and test.expected != tests[0].expected]:
+    if others := [
+        place for place, test in enumerate(tests) if may_tell and test.expected != tests[0].expected
+    ]:
         places |= {0, draw.choice(others)} if is_shared else {0}
     return sorted(places)
 
@@ -189,7 +211,10 @@ class Session:
         return self.sandboxes.use(SandboxKind(), lambda sandbox: sandbox.isolation)
 
     def judge(
-        self, program: Program, prepared: PreparedProblem, is_wanted: Callable[[], bool] = lambda: True
+        self,
+        program: Program,
+        prepared: PreparedProblem,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Verdict:
         """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
         total = len(prepared.tests)
@@ -207,10 +232,14 @@ class Session:
                     tries = self._judge_program(trial, is_wanted, tries)
                     level = self.sandboxes.level
         except (EvaluatorFault, OSError) as fault:
-            tries = Tries([verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))], tries.uncounted)
+            tries = Tries(
+                [verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))], tries.uncounted
+            )
         return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
 
-    def _prepare(self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem) -> _Trial | TestResult:
+    def _prepare(
+        self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem
+    ) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
         problem, code = prepared.problem, prepared.submit(answer)
         checking = None
@@ -218,20 +247,31 @@ class Session:
             written = find_language(problem.checker.language)
             checker = self.load(opened, written, str(problem.checker.code), CHECKER_MIB)
             if isinstance(checker, str):
-                return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checker}")
+                return verdicts.without_run(
+                    Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checker}"
+                )
             kind = self.kind_of(written, "", is_large=True)
-            checking = CheckerProgram(checker, partial(self.sandboxes.run_once, kind, limits=prepared.checker_limits))
+            checking = CheckerProgram(
+                checker, partial(self.sandboxes.run_once, kind, limits=prepared.checker_limits)
+            )
         language = language_of(problem)
         is_function = problem.fn_name is not None
         memory_mib = problem.memory_limit_mib
-        loaded = self.load(opened, language, code, memory_mib, is_function=is_function, answer=answer)
+        loaded = self.load(
+            opened, language, code, memory_mib, is_function=is_function, answer=answer
+        )
         if isinstance(loaded, str):
             return verdicts.without_run(Outcome.COMPILE_ERROR, loaded)
         # The same parse serves the screen of programs whose tests may share a process.
-        is_screened = not language.is_built and self._options.batch_tests and len(prepared.tests) > 1
+        is_screened = (
+            not language.is_built and self._options.batch_tests and len(prepared.tests) > 1
+        )
         if is_screened and (message := find_syntax_error(code)):
             return verdicts.without_run(Outcome.COMPILE_ERROR, message)
-        reads_by_name, writes_by_name = bool(NAMES_INPUT.search(code)), bool(NAMES_OUTPUT.search(code))
+        reads_by_name, writes_by_name = (
+            bool(NAMES_INPUT.search(code)),
+            bool(NAMES_OUTPUT.search(code)),
+        )
         kind = self.kind_of(language, code, is_large=reads_by_name or writes_by_name)
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
@@ -246,10 +286,17 @@ class Session:
         first = self._judge_tests(trial, is_wanted, Tries(), is_only_try=True)
         if self._options.stop == "first_failure" and not first.is_accepted:
             return tries.replaced_by(first, None)
-        return tries.replaced_by(first, self._judge_tests(trial, is_wanted, Tries(), is_only_try=True))
+        return tries.replaced_by(
+            first, self._judge_tests(trial, is_wanted, Tries(), is_only_try=True)
+        )
 
     def _judge_tests(
-        self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries, *, is_only_try: bool = False
+        self,
+        trial: _Trial,
+        is_wanted: Callable[[], bool],
+        tries: Tries,
+        *,
+        is_only_try: bool = False,
     ) -> Tries:
         """Add the results of a program's tests to `tries`, in order, until the stop rule or a doubt; return `tries`."""
         tests = trial.problem.tests
@@ -268,20 +315,29 @@ class Session:
 
     def _choose_together(self, trial: _Trial, tries: Tries) -> Sequence[PreparedTest]:
         """Return the next tests if they are to share a process; empty to run the next one by itself."""
-        is_odd = trial.reads_by_name or trial.writes_by_name or not isinstance(trial.loaded, LoadedProgram)
+        is_odd = (
+            trial.reads_by_name
+            or trial.writes_by_name
+            or not isinstance(trial.loaded, LoadedProgram)
+        )
         num_done = len(tries.results)
         has_failed = num_done > 0 and tries.results[-1].verdict is not Outcome.ACCEPTED
         if is_odd or has_failed or tries.is_apart or not self._options.batch_tests:
             return ()
         # A test that was lost before is not to cost those before it their process again.
-        end = min((test - 1 for test in tries.losses if test > num_done + 1), default=len(trial.problem.tests))
+        end = min(
+            (test - 1 for test in tries.losses if test > num_done + 1),
+            default=len(trial.problem.tests),
+        )
         return choose_together(trial.code, trial.problem, num_done, end)
 
     def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
         """Judge tests in one process; add the first's result and those accepted next. One that is not is run again."""
         together = Together(trial.code, trial.problem, tests)
         try:
-            run = self.sandboxes.run(trial.kind, trial.task(tests[0].stdin), trial.problem, together)
+            run = self.sandboxes.run(
+                trial.kind, trial.task(tests[0].stdin), trial.problem, together
+            )
             if together.is_over(run):
                 self._lose(tries)
                 tries.lose(Loss(Repeat.SHARED_OVER))
@@ -328,10 +384,15 @@ class Session:
     def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
         """Run some tests of an accepted program again, each alone; if one fails, mark `tries` doubtful."""
         # Alone, a program may name what shows an address.
-        is_function, may_tell = trial.problem.problem.fn_name is not None, isinstance(trial.loaded, LoadedProgram)
+        is_function, may_tell = (
+            trial.problem.problem.fn_name is not None,
+            isinstance(trial.loaded, LoadedProgram),
+        )
         if tries.is_shared:
             may_tell = screen(trial.code, is_function=is_function).may_tell
-        probed = _choose_probed(trial.code, trial.problem.tests, may_tell=may_tell, is_shared=tries.is_shared)
+        probed = _choose_probed(
+            trial.code, trial.problem.tests, may_tell=may_tell, is_shared=tries.is_shared
+        )
         self.record.probed += bool(probed)
         for place in probed:
             if not is_wanted():
@@ -348,7 +409,9 @@ class Session:
                 _LOG.warning(_ANEW, said, trial.code[:2000])
                 return
 
-    def _judge_test(self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False) -> TestResult:
+    def _judge_test(
+        self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False
+    ) -> TestResult:
         task = trial.task(test.stdin)
         try:
             run = self.sandboxes.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
@@ -392,14 +455,18 @@ class Session:
         build = self._builds.get(language, code, lambda: self._build(language, code))
         if not build.is_built:
             return build.message
-        return opened.enter_context(contextlib.closing(load_built(language, build.binary, memory_mib)))
+        return opened.enter_context(
+            contextlib.closing(load_built(language, build.binary, memory_mib))
+        )
 
     def _build(self, language: Language, code: str) -> Build:
         build = SandboxKind(builds=language.name)
         with self.sandboxes.turn.shared():
             limited = self._builds.limit(language)
             headers = self._builds.provide(limited, code)
-            return self.sandboxes.use(build, lambda sandbox: build_program(sandbox, limited, code, headers))
+            return self.sandboxes.use(
+                build, lambda sandbox: build_program(sandbox, limited, code, headers)
+            )
 
     def kind_of(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
         """Return the kind of sandbox that a program needs; `is_large`: it gets files, or opens streams by name."""

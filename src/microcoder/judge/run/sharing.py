@@ -11,7 +11,14 @@ from typing import NamedTuple
 from microcoder.judge.core.types import Outcome, Repeat, TestResult
 from microcoder.judge.run.screen import binds_constants, find_obstacle
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
-from microcoder.judge.sandbox.batch import CLEAN, ENDED, GO_ON, HEAD_BYTES, pack_inputs, unpack_frames
+from microcoder.judge.sandbox.batch import (
+    CLEAN,
+    ENDED,
+    GO_ON,
+    HEAD_BYTES,
+    pack_inputs,
+    unpack_frames,
+)
 from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, PLAIN, Result
 
 
@@ -29,7 +36,9 @@ _MOST_CPU_SECONDS = 0.5
 """CPU time of all later tests of a process together: an endless one among them costs at most this."""
 
 
-def choose_together(code: str, problem: PreparedProblem, num_done: int, end: int) -> Sequence[PreparedTest]:
+def choose_together(
+    code: str, problem: PreparedProblem, num_done: int, end: int
+) -> Sequence[PreparedTest]:
     """Return the next tests that are to share a process; none if they may not, or if that does not pay."""
     chosen = num_bytes = 0
     for test in problem.tests[num_done : min(end, num_done + _MOST_TESTS)]:
@@ -124,7 +133,9 @@ class Series:
         self._begin()
         self._asked, theirs = socket.socketpair()
         self._stdout = stdout
-        self._files = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "inputs", "frames")]
+        self._files = [
+            os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "inputs", "frames")
+        ]
         self._files.append(theirs.detach())
         return self._files
 
@@ -227,12 +238,16 @@ class Together(Series):
         """Whether the process exceeded one test's limit on memory or stderr, in a test that is not known."""
         memory_kib = 0 if self.result is None else self.result.memory_kib
         is_over = memory_kib > self._problem.problem.memory_limit_mib << 10
-        return self.num_ended > 1 and (is_over or run.stderr_bytes > self._problem.limits.output_bytes)
+        return self.num_ended > 1 and (
+            is_over or run.stderr_bytes > self._problem.limits.output_bytes
+        )
 
     def accepted_after(self, run: Run) -> list[TestResult]:
         """Return the results of accepted tests behind the first that count; `run` is that of the first."""
         measured = run.cpu_seconds, run.result.wall_us / 1e6, round(run.result.memory_kib / 1024, 3)
-        accepted = [one for one in self._judged[1 : self.num_counting] if one.verdict is Outcome.ACCEPTED]
+        accepted = [
+            one for one in self._judged[1 : self.num_counting] if one.verdict is Outcome.ACCEPTED
+        ]
         # One for all that are alike: making them takes as long as judging them.
         alike = {
             (method, detail): TestResult(Outcome.ACCEPTED, *measured, method, detail)
@@ -246,7 +261,9 @@ class Together(Series):
             self._judged[number:] = [_RIGHT_VALUE if is_function else _RIGHT_TEXT]
             return True
         run = Run(
-            result=Result(exit_code=status, signal=0, cpu_us=0, wall_us=0, memory_kib=0, expired=FINISHED),
+            result=Result(
+                exit_code=status, signal=0, cpu_us=0, wall_us=0, memory_kib=0, expired=FINISHED
+            ),
             stdout=b"" if is_function else output,
             stdout_bytes=0 if is_function else len(output),
             stderr="",

@@ -46,7 +46,9 @@ _FORBIDDEN_MEMBERS_TEXT = {
     "string": "Formatter",
     "re": "RegexFlag",
 }
-_FORBIDDEN_MEMBERS = {module: frozenset(text.split()) for module, text in _FORBIDDEN_MEMBERS_TEXT.items()}
+_FORBIDDEN_MEMBERS = {
+    module: frozenset(text.split()) for module, text in _FORBIDDEN_MEMBERS_TEXT.items()
+}
 _ONLY_MEMBERS = {
     "sys": _SYS,
     "io": _IO,
@@ -73,7 +75,9 @@ METHODS = frozenset(_METHODS_TEXT.split())
 
 def check_name(name: str) -> None:
     """Raise Obstacle for a name that a program must not use for anything."""
-    if name in FORBIDDEN or (name.startswith("__") and name not in _NAMES_WITH_UNDERSCORES | METHODS):
+    if name in FORBIDDEN or (
+        name.startswith("__") and name not in _NAMES_WITH_UNDERSCORES | METHODS
+    ):
         raise Obstacle(f"it uses {name}")
 
 
@@ -110,7 +114,9 @@ def _is_plain_member(module: str, name: str) -> bool:
     if isinstance(value, type):
         has_members = issubclass(value, Enum) and len(value) > 0
         return not issubclass(value, type) and not has_members
-    return type(value) in (*_PLAIN_TYPES, *_CONSTANT_TYPES) or (module == "re" and isinstance(value, int))
+    return type(value) in (*_PLAIN_TYPES, *_CONSTANT_TYPES) or (
+        module == "re" and isinstance(value, int)
+    )
 
 
 _OF_NAMED_TUPLES = frozenset(("_replace", "_asdict", "_make", "_fields"))
@@ -124,7 +130,11 @@ def _internal_names() -> frozenset[str]:
     for module in (*MODULES, "_io", "builtins"):
         for member in vars(importlib.import_module(module)).values():
             if not isinstance(member, ModuleType):
-                found.update(name for name in dir(member) if name.startswith("_") and not name.startswith("__"))
+                found.update(
+                    name
+                    for name in dir(member)
+                    if name.startswith("_") and not name.startswith("__")
+                )
     return frozenset(found) - _OF_NAMED_TUPLES
 
 
@@ -143,13 +153,18 @@ def names_slots(statement: ast.stmt) -> bool:
     """Whether a statement assigns constants to `__slots__`."""
     match statement:
         case ast.Assign(targets=[ast.Name(id="__slots__")], value=value):
-            return all(isinstance(one, (ast.Constant, ast.Tuple, ast.List, ast.Load)) for one in ast.walk(value))
+            return all(
+                isinstance(one, (ast.Constant, ast.Tuple, ast.List, ast.Load))
+                for one in ast.walk(value)
+            )
     return False
 
 
 def runs_nothing(statement: ast.stmt) -> bool:
     """Whether a statement is an import, a constant, or an assignment of a constant to names."""
     if isinstance(statement, ast.Assign):
-        return isinstance(statement.value, ast.Constant) and all(isinstance(t, ast.Name) for t in statement.targets)
+        return isinstance(statement.value, ast.Constant) and all(
+            isinstance(t, ast.Name) for t in statement.targets
+        )
     is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return is_text or isinstance(statement, (ast.Import, ast.ImportFrom))

@@ -67,7 +67,9 @@ class VerdictFile:
         try:
             lock_file(self._file)
         except BlockingIOError:
-            raise DataError(f"another process is judging into {self.path}; wait for it or choose another -o") from None
+            raise DataError(
+                f"another process is judging into {self.path}; wait for it or choose another -o"
+            ) from None
         rows = read_rows(self._partial)
         if rows:
             self._check_origin(rows[0].get("origin"), self._partial)
@@ -119,8 +121,14 @@ class VerdictFile:
             for key, value in self._origin.items()
             if recorded.get(key) != value
         ]
-        why = f"made with another {' and '.join(changed)}" if origin is not None else "not written by this command"
-        raise DataError(f"{path} exists and was {why}; choose another -o, delete it, or pass --overwrite")
+        why = (
+            f"made with another {' and '.join(changed)}"
+            if origin is not None
+            else "not written by this command"
+        )
+        raise DataError(
+            f"{path} exists and was {why}; choose another -o, delete it, or pass --overwrite"
+        )
 
     def _append(self, row: Row) -> None:
         assert self._file is not None
@@ -142,7 +150,9 @@ class Submission(Problem):
     @property
     def program(self) -> Program:
         """The program as the judge takes it."""
-        return Program(self.code, self.language, reason="" if self.code is not None else "no_code_given")
+        return Program(
+            self.code, self.language, reason="" if self.code is not None else "no_code_given"
+        )
 
 
 def read_submissions(path: Path) -> list[Submission]:

@@ -31,7 +31,14 @@ from microcoder.judge.run.timing import Limits
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.verdicts import Run
 from microcoder.judge.sandbox import protocol
-from microcoder.judge.sandbox.protocol import NO_RUNTIME, Layer, Request, Result, pack_seconds, unpack_seconds
+from microcoder.judge.sandbox.protocol import (
+    NO_RUNTIME,
+    Layer,
+    Request,
+    Result,
+    pack_seconds,
+    unpack_seconds,
+)
 
 QUESTIONS = (protocol.STILL, protocol.SLICE)
 _START_SECONDS = 60.0
@@ -78,7 +85,11 @@ class Loaded:
     """A program ready to be run; it owns its descriptors."""
 
     def __init__(
-        self, source: int, cache: int, command: tuple[str, ...] = (), files: Mapping[str, bytes] | None = None
+        self,
+        source: int,
+        cache: int,
+        command: tuple[str, ...] = (),
+        files: Mapping[str, bytes] | None = None,
     ) -> None:
         """Take over two descriptors; `command` starts a binary, `files` are added to those of each run."""
         self.source, self.cache = source, cache
@@ -161,15 +172,22 @@ class Sandbox:
         interpreter = current_interpreter()
         self._folder, self._scratch_mib = isolation.reserve_name(), scratch_mib
         where = os.path.dirname(self._folder)
-        self._full_disk = f"the file system of {where} was full before a test had written what it may"
+        self._full_disk = (
+            f"the file system of {where} was full before a test had written what it may"
+        )
         try:
-            self._process, self._socket = isolation.start_fork_server(interpreter.executable, self._log)
+            self._process, self._socket = isolation.start_fork_server(
+                interpreter.executable, self._log
+            )
         except OSError as error:
             os.close(self._log)
             raise SandboxDied(f"cannot start {interpreter.executable}: {error}") from error
         config = {
             "layers": [layer for layer in protocol.LAYERS if layer in layers],
-            "libraries": [*interpreter.libraries, *filter(os.path.exists, (*(toolchain or ()), *runtime["readable"]))],
+            "libraries": [
+                *interpreter.libraries,
+                *filter(os.path.exists, (*(toolchain or ()), *runtime["readable"])),
+            ],
             "hidden": interpreter.hidden,
             "packages": packages,
             "stdlib": interpreter.stdlib,
@@ -184,13 +202,21 @@ class Sandbox:
             self._send(protocol.CONFIG + json.dumps(config).encode())
             answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
-            said = _read_all(self._log, os.fstat(self._log).st_size).decode("utf-8", "replace").strip()[-500:]
-            message = f"the sandbox did not start: {died}; it said{f': {said}' if said else ' nothing'}"
+            said = (
+                _read_all(self._log, os.fstat(self._log).st_size)
+                .decode("utf-8", "replace")
+                .strip()[-500:]
+            )
+            message = (
+                f"the sandbox did not start: {died}; it said{f': {said}' if said else ' nothing'}"
+            )
             self.close()
             raise SandboxDied(message) from None
         if answer[:1] == protocol.FAILED:
             self.close()
-            raise EvaluatorFault(f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}")
+            raise EvaluatorFault(
+                f"the sandbox could not be set up: {answer[1:].decode('utf-8', 'replace')}"
+            )
         report = json.loads(answer.removeprefix(protocol.READY))
         missing = report["missing"]
         enforced = tuple(layer for layer in protocol.LAYERS if layer not in missing)
@@ -223,7 +249,9 @@ class Sandbox:
                 opened.append(os.memfd_create(name, os.MFD_CLOEXEC))
             stdout, stderr, wire = opened[1], opened[2], opened[3] if has_wire else None
             given = [] if series is None else series.open(-1 if is_function else stdout)
-            files = [make_memory_file(content) for content in task.files.values() if content is not None]
+            files = [
+                make_memory_file(content) for content in task.files.values() if content is not None
+            ]
             request = Request(
                 limits.cpu_seconds,
                 limits.wall_seconds,
@@ -252,7 +280,9 @@ class Sandbox:
                 result=result,
                 stdout=output,
                 stdout_bytes=stdout_bytes,
-                stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode("utf-8", "replace"),
+                stderr=os.pread(stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL)).decode(
+                    "utf-8", "replace"
+                ),
                 stderr_bytes=stderr_bytes,
                 wire=value,
             )
@@ -265,11 +295,18 @@ class Sandbox:
     def check_room(self) -> None:
         """Raise RoomLacked if the sandbox writes to the machine's disk and that has less free space than it may use."""
         is_on_disk = Layer.MOUNT_NAMESPACE in self.isolation.missing
-        if is_on_disk and shutil.disk_usage(os.path.dirname(self._folder)).free < self._scratch_mib << 20:
+        if (
+            is_on_disk
+            and shutil.disk_usage(os.path.dirname(self._folder)).free < self._scratch_mib << 20
+        ):
             raise RoomLacked(self._full_disk)
 
     def _exchange(
-        self, request: Request, descriptors: Sequence[int], attendance: Attendance, series: Series | None
+        self,
+        request: Request,
+        descriptors: Sequence[int],
+        attendance: Attendance,
+        series: Series | None,
     ) -> Result:
         try:
             self._send(request.pack(), descriptors)
@@ -307,7 +344,11 @@ class Sandbox:
         isolation.remove(self._folder)
 
     def _send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        rights = (
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+            if descriptors
+            else []
+        )
         try:
             self._socket.sendmsg([message], rights)
         except OSError as error:
@@ -320,7 +361,9 @@ class Sandbox:
         self._socket.settimeout(seconds)
         try:
             # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
-            answer, descriptors, _, _ = socket.recv_fds(self._socket, protocol.MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            answer, descriptors, _, _ = socket.recv_fds(
+                self._socket, protocol.MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
+            )
         except TimeoutError:
             raise SandboxDied(f"no answer within {seconds:.0f} s") from None
         except OSError as error:
@@ -363,7 +406,9 @@ class Attendance:
         """Return the test's result, as a CPU time-out if it hit the wall limit but had used up its CPU time."""
         if result.expired == protocol.WALL_EXPIRED and self._cpu_seconds > self._limits.cpu_seconds:
             # A compiler's own children count: the watch sees the CPU time of one process.
-            return result._replace(expired=protocol.CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6))
+            return result._replace(
+                expired=protocol.CPU_EXPIRED, cpu_us=int(self._cpu_seconds * 1e6)
+            )
         return result
 
     def _extend(self, pid: int, counted: float, real: float) -> float:
@@ -372,7 +417,9 @@ class Attendance:
             return timing.SHORTEST_EXTENSION_SECONDS
         reading = read_process(pid) if pid else None
         limit = self._limits.wall_seconds
-        more, why = timing.extend(reading, limit_seconds=limit, counted_seconds=counted, real_seconds=real)
+        more, why = timing.extend(
+            reading, limit_seconds=limit, counted_seconds=counted, real_seconds=real
+        )
         if reading is not None:
             self._cpu_seconds = reading.cpu_seconds
             if self._cpu_seconds > self._limits.cpu_seconds:
@@ -380,5 +427,7 @@ class Attendance:
         if more > 0:
             self._record.extended += reading is not None
             self._record.blind += reading is None
-            self._record.reasons.append(f"wall time was spent after {counted:.2f} s, and it went on: {why}")
+            self._record.reasons.append(
+                f"wall time was spent after {counted:.2f} s, and it went on: {why}"
+            )
         return more

@@ -221,7 +221,11 @@ def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
     cpu_seconds = result.cpu_us / 1e6
     if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
-    return f"wall {result.wall_us / 1e6:.2f} s, cpu {cpu_seconds:.2f} s" if result.expired == WALL_EXPIRED else ""
+    return (
+        f"wall {result.wall_us / 1e6:.2f} s, cpu {cpu_seconds:.2f} s"
+        if result.expired == WALL_EXPIRED
+        else ""
+    )
 
 
 _MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
@@ -247,10 +251,15 @@ def extend(
         real_seconds: its wall time so far.
     """
     if real_seconds > _STUCK_FACTOR * limit_seconds:
-        raise EvaluatorFault(f"the machine is stuck: a test did not end within {real_seconds:.0f} s")
+        raise EvaluatorFault(
+            f"the machine is stuck: a test did not end within {real_seconds:.0f} s"
+        )
     if reading is None:
         more = max(0.0, _BLIND_FACTOR * limit_seconds - counted_seconds)
-        return more, f"the kernel does not say how long it waited: {_BLIND_FACTOR:g} times its wall limit"
+        return (
+            more,
+            f"the kernel does not say how long it waited: {_BLIND_FACTOR:g} times its wall limit",
+        )
     is_short = reading.run_seconds < _SHORT_TURN_SECONDS * reading.turns
     most = _MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN
     most *= max(reading.cpu_seconds, reading.run_seconds)
@@ -262,5 +271,9 @@ def extend(
             raise EvaluatorFault(
                 f"the machine is stuck: a test got {reading.cpu_seconds:.2f} s of CPU time in {real_seconds:.0f} s"
             )
-        more, why = (_IN_THE_QUEUE_SECONDS, "it runs or waits just now") if reading.is_in_the_queue else (0.0, why)
+        more, why = (
+            (_IN_THE_QUEUE_SECONDS, "it runs or waits just now")
+            if reading.is_in_the_queue
+            else (0.0, why)
+        )
     return more, why

@@ -61,7 +61,9 @@ def _lock(file: int, operation: int) -> None:
 class Places:
     """Gives free places to new programs and to paused ones."""
 
-    def __init__(self, size: int = 1, start: Callable[[SimpleQueue[Job | None]], None] = lambda post: None) -> None:
+    def __init__(
+        self, size: int = 1, start: Callable[[SimpleQueue[Job | None]], None] = lambda post: None
+    ) -> None:
         """Make `size` places; `start` starts a thread, which receives its first work through the queue it is given."""
         self._start = start
         self._lock = threading.Lock()
@@ -110,14 +112,20 @@ class Places:
             self._admit()
 
     def _can_begin(self) -> bool:
-        return bool(self._new) and not self._is_closed and (bool(self._resting) or self._num_startable > 0)
+        return (
+            bool(self._new)
+            and not self._is_closed
+            and (bool(self._resting) or self._num_startable > 0)
+        )
 
     def _admit(self) -> None:
         """Give free places to the programs that are next; with the lock held."""
         while self._is_closed and self._resting:
             self._resting.pop().put(None)
         while self._num_free > 0:
-            is_overdue = bool(self._aside) and time.monotonic() - self._aside[0][1] > _PATIENCE_SECONDS
+            is_overdue = (
+                bool(self._aside) and time.monotonic() - self._aside[0][1] > _PATIENCE_SECONDS
+            )
             if self._can_begin() and not is_overdue:
                 if not self._resting:
                     post: SimpleQueue[Job | None] = SimpleQueue()
@@ -202,7 +210,11 @@ class Turn:
     def _open_locks(self) -> list[int]:
         if not self._locks:
             shared, flags = self._lock_files, os.O_RDONLY | os.O_CLOEXEC
-            self._locks = [os.open(f"/proc/self/fd/{file}", flags) for file in shared] if shared else make_lock_files()
+            self._locks = (
+                [os.open(f"/proc/self/fd/{file}", flags) for file in shared]
+                if shared
+                else make_lock_files()
+            )
         return self._locks
 
     def _enter(self) -> None:

@@ -22,15 +22,30 @@ from dataclasses import dataclass
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import Outcome, Problem, TestCase, TestResult, UncountedRun, Verdict
+from microcoder.judge.core.types import (
+    Outcome,
+    Problem,
+    TestCase,
+    TestResult,
+    UncountedRun,
+    Verdict,
+)
 from microcoder.judge.languages import language_of
 from microcoder.judge.run import timing
 from microcoder.judge.run.checks import check_settings, read_tests
-from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS, WALL_FACTOR_OF_TESTS, Limits, limits_for
+from microcoder.judge.run.timing import (
+    CHECKER_MIB,
+    CHECKER_SECONDS,
+    WALL_FACTOR_OF_TESTS,
+    Limits,
+    limits_for,
+)
 from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED, Result
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
-_NO_MORE_PROCESSES = re.compile(r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]")
+_NO_MORE_PROCESSES = re.compile(
+    r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]"
+)
 _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 """Signals by which runtimes end if they cannot go on."""
 _NEARLY_ALL = 0.9
@@ -82,24 +97,36 @@ class PreparedTest:
 class PreparedProblem:
     """A problem that was checked, with its tests in the form they are run in."""
 
-    def __init__(self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CHECKER_SECONDS) -> None:
+    def __init__(
+        self, problem: Problem, *, time_scale: float = 1.0, checker_seconds: float = CHECKER_SECONDS
+    ) -> None:
         """Check the problem and prepare its tests; raises DataError as `check_problem` does."""
         check_settings(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
-        self.problem = problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
+        self.problem = (
+            problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
+        )
         call = find_call(problem)
-        self.call_message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
+        self.call_message = (
+            None if call is None else call.model_dump(mode="json", exclude_defaults=True)
+        )
         """The call as sent to the sandbox; None if all is plain JSON."""
         is_function = self.problem.fn_name is not None
-        expected = read_tests(problem, call) if is_function else [test.output for test in problem.tests]
-        self.tests = [self._prepare(test, value) for test, value in zip(problem.tests, expected, strict=True)]
+        expected = (
+            read_tests(problem, call) if is_function else [test.output for test in problem.tests]
+        )
+        self.tests = [
+            self._prepare(test, value) for test, value in zip(problem.tests, expected, strict=True)
+        ]
         longest = max(test.expected_bytes for test in self.tests)
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         language = language_of(problem)
         self._out_of_memory = language.out_of_memory
         cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
-        self.limits = limits_for(cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS)
+        self.limits = limits_for(
+            cpu_seconds, self._memory_limit_mib, output_mib, wall_factor=WALL_FACTOR_OF_TESTS
+        )
         self.checker_limits = limits_for(checker_seconds * time_scale, CHECKER_MIB, OUTPUT_MIB)
         self.checker_works: dict[int, bool] = {}
         """Test's `id()` -> whether the checker program can judge the problem's own answer; filled on demand."""
@@ -114,14 +141,18 @@ class PreparedProblem:
 
     def note_seconds(self, seconds: float) -> None:
         """Update the moving average of the programs' wall seconds."""
-        self._seen_seconds = seconds if self._seen_seconds is None else (self._seen_seconds + seconds) / 2
+        self._seen_seconds = (
+            seconds if self._seen_seconds is None else (self._seen_seconds + seconds) / 2
+        )
 
     @property
     def num_bytes(self) -> int:
         """Bytes of its tests, which are held twice: as text, and as input or values."""
         per_character = 2 if self.problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
         tests = self.problem.tests
-        return sum(2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in tests)
+        return sum(
+            2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in tests
+        )
 
     def submit(self, code: str) -> str:
         """Return the source that is run for an answer's code: the code itself, or the harness called with it."""
@@ -166,7 +197,9 @@ class PreparedProblem:
         if self.problem.fn_name is None:
             return None
         if not run.wire:
-            return result_of(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+            return result_of(
+                run, Outcome.RUNTIME_ERROR, "the program ended before its function returned"
+            )
         if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * test.expected_bytes:
             detail = f"the returned value takes {len(run.wire)} bytes, the expected one {test.expected_bytes}"
             return result_of(run, Outcome.WRONG_ANSWER, detail)
@@ -184,7 +217,11 @@ def _is_plain(value: object) -> bool:
     """Whether the sandbox encodes a value as plain JSON."""
     if type(value) is list:
         return all(map(_is_plain, value))
-    return value is None or type(value) in (bool, str) or (type(value) is int and abs(value) < _EXACT_IN_JSON)
+    return (
+        value is None
+        or type(value) in (bool, str)
+        or (type(value) is int and abs(value) < _EXACT_IN_JSON)
+    )
 
 
 def find_failure(
@@ -193,7 +230,11 @@ def find_failure(
     """Return outcome and reason of a test that failed whatever its output, or None; `out_of_memory`: sign on stderr."""
     result = run.result
     wire_bytes = len(run.wire or b"")
-    for name, size in (("stdout", run.stdout_bytes), ("stderr", run.stderr_bytes), ("returned value", wire_bytes)):
+    for name, size in (
+        ("stdout", run.stdout_bytes),
+        ("stderr", run.stderr_bytes),
+        ("returned value", wire_bytes),
+    ):
         if size > limits.output_bytes:
             return Outcome.OUTPUT_LIMIT, f"{name} exceeds {limits.output_bytes >> 20} MiB"
     if result.signal == signal.SIGXFSZ:
@@ -204,10 +245,14 @@ def find_failure(
     last_line = lines[-1].strip() if lines else ""
     memory_mib = result.memory_kib / 1024
     is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (
-        (result.signal in _ABORTED or result.exit_code > 0) and out_of_memory and out_of_memory in run.stderr
+        (result.signal in _ABORTED or result.exit_code > 0)
+        and out_of_memory
+        and out_of_memory in run.stderr
     )
     is_killed_when_full = (
-        result.signal == signal.SIGKILL and not result.expired and memory_mib >= _NEARLY_ALL * memory_limit_mib
+        result.signal == signal.SIGKILL
+        and not result.expired
+        and memory_mib >= _NEARLY_ALL * memory_limit_mib
     )
     if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
         return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {memory_limit_mib} MiB"
@@ -228,7 +273,11 @@ def without_run(outcome: Outcome, detail: str) -> TestResult:
 
 
 def conclude(
-    results: Sequence[TestResult], num_tests: int, *, isolation: str = "", uncounted: Sequence[UncountedRun] = ()
+    results: Sequence[TestResult],
+    num_tests: int,
+    *,
+    isolation: str = "",
+    uncounted: Sequence[UncountedRun] = (),
 ) -> Verdict:
     """Return the verdict on a program by the results of its tests: the first one that failed decides."""
     outcome, detail = Outcome.ACCEPTED, ""
@@ -261,8 +310,13 @@ def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> Test
 def _beginning(run: Run) -> str | None:
     """Return the beginning of an output, or a returned value as JSON if possible; None for no or a long value."""
     if run.wire is None:
-        text, num_more = run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace"), run.stdout_bytes
-        return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {num_more} bytes]"
+        text, num_more = (
+            run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace"),
+            run.stdout_bytes,
+        )
+        return (
+            text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {num_more} bytes]"
+        )
     if not run.wire or len(run.wire) > _LONGEST_VALUE_KEPT_BYTES:
         return None
     try:
@@ -274,7 +328,11 @@ def _beginning(run: Run) -> str | None:
     except ValueError:  # No value, or a number of more digits than Python writes.
         return None
     text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {len(text)} characters]"
+    return (
+        text
+        if len(text) <= _MAX_OUTPUT
+        else f"{text[:_MAX_OUTPUT]}\n[... of {len(text)} characters]"
+    )
 
 
 def signal_name(number: int) -> str:

@@ -142,7 +142,12 @@ class Workers:
     """A pool of threads that judge and run programs, each with sandboxes of its own."""
 
     def __init__(
-        self, size: int, options: JudgeOptions, *, lock_files: Sequence[int] = (), pace: Pace | None = None
+        self,
+        size: int,
+        options: JudgeOptions,
+        *,
+        lock_files: Sequence[int] = (),
+        pace: Pace | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -161,9 +166,12 @@ class Workers:
         self._places = Places(size, self._start)
         self._builds = Builds(options)
         packages = provide_packages(load_profile(options.packages))
-        turns = [Turn(self._places, lock_files or self._own_files) for _ in range(most_workers(size))]
+        turns = [
+            Turn(self._places, lock_files or self._own_files) for _ in range(most_workers(size))
+        ]
         self.sessions = [
-            Session(Sandboxes(options, packages=packages, turn=turn, pace=self.pace), self._builds) for turn in turns
+            Session(Sandboxes(options, packages=packages, turn=turn, pace=self.pace), self._builds)
+            for turn in turns
         ]
         """One for each thread: those whose programs run, and those whose programs pause."""
         self._threads: list[threading.Thread] = []
@@ -208,7 +216,9 @@ class Workers:
 
     def _start(self, post: SimpleQueue[Job | None]) -> None:
         number = len(self._threads)
-        thread = threading.Thread(target=self._serve, args=(number, post), name=f"judge-{number}", daemon=True)
+        thread = threading.Thread(
+            target=self._serve, args=(number, post), name=f"judge-{number}", daemon=True
+        )
         thread.start()
         self._threads.append(thread)
 

@@ -139,7 +139,9 @@ class Library:
         self._containers: list[Any] = []
         self._seen: set[int] = set()
         # They fill as programs run, and what they hold is lost if nothing refers to it but they.
-        self._caches = [one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper]
+        self._caches = [
+            one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper
+        ]
         regular = sys.modules["re"]
         filling = (getattr(regular, name, None) for name in ("_cache", "_cache2"))
         self._seen.update(id(one) for one in filling if one is not None)
@@ -149,12 +151,16 @@ class Library:
         packages = [sys.modules[name] for name in PACKAGES if name in sys.modules]
         for module in [*map(importlib.import_module, MODULES), *packages, nodes, builtins]:
             for name in getattr(module, "__all__", ()):
-                getattr(module, name)  # Some are made when they are first asked for, as `typing.Match` since 3.13.
+                getattr(
+                    module, name
+                )  # Some are made when they are first asked for, as `typing.Match` since 3.13.
             self._spaces.append(vars(module))
             self._note_all(vars(module))
         self._spaces.append(prelude)
         # The lists and dictionaries of `sys` among these are not for programs that share a process.
-        self._note_all({name: member for name, member in prelude.items() if type(member) not in (dict, list)})
+        self._note_all(
+            {name: member for name, member in prelude.items() if type(member) not in (dict, list)}
+        )
         # A name may also stand for something of the program; then it is only looked at more often.
         self._suspicious = {*MODULES, *PACKAGES, *prelude} - {*vars(builtins), *_RARELY_CHECKED}
         self._by_name: dict[str, list[tuple[Mapping[str, Any], str, Any]]] = {}
@@ -163,7 +169,9 @@ class Library:
                 self._by_name.setdefault(name, []).append((space, name, value))
         self._filled = _pack([_contents_of(cached) for cached in self._caches])
         self._views = [
-            view for one in self._containers for view in ((one.keys(), one.values()) if type(one) is dict else (one,))
+            view
+            for one in self._containers
+            for view in ((one.keys(), one.values()) if type(one) is dict else (one,))
         ]
         self._sized = [*_pack(self._spaces), *self._lists, *self._views]
         self._lengths = [*map(len, self._sized)]
@@ -188,7 +196,11 @@ class Library:
         if isinstance(member, type):
             if not member.__flags__ & _IMMUTABLE_CLASS:
                 self._spaces.append(vars(member))
-            return {**vars(member), "type": type(member), **{base.__qualname__: base for base in member.__bases__}}
+            return {
+                **vars(member),
+                "type": type(member),
+                **{base.__qualname__: base for base in member.__bases__},
+            }
         if type(member) in (dict, list, set, frozenset, tuple):
             if is_public and type(member) in (dict, list):
                 self._containers.append(member)
@@ -263,7 +275,9 @@ def _pack(spaces: Sequence[Mapping[Any, Any]]) -> list[KeysView[Any]]:
 def _contents_of(cached: Any) -> dict[Any, Any]:
     """Return the emptied dictionary behind a function's cache; a non-empty one if it cannot be found."""
     cached.cache_clear()
-    found = [one for one in gc.get_referents(cached) if type(one) is dict and one is not cached.__dict__]
+    found = [
+        one for one in gc.get_referents(cached) if type(one) is dict and one is not cached.__dict__
+    ]
     return found[0] if len(found) == 1 else {None: None}
 
 
@@ -286,7 +300,12 @@ class Batch:
     """
 
     def __init__(
-        self, files: Files, library: Library, request: Request, packed: bytes, renew_modules: Callable[[], None]
+        self,
+        files: Files,
+        library: Library,
+        request: Request,
+        packed: bytes,
+        renew_modules: Callable[[], None],
     ) -> None:
         """Begin with the first test's streams and modules in place; later tests get new ones as far as needed.
 
@@ -329,7 +348,9 @@ class Batch:
             for content in self._inputs():
                 is_clean = self._is_clean(is_last=False)
                 # What left something changed is the last of its process, as is what wrote too much.
-                if not is_clean or (not self._reach.is_silent and os.fstat(2).st_size > _MOST_STDERR_BYTES):
+                if not is_clean or (
+                    not self._reach.is_silent and os.fstat(2).st_size > _MOST_STDERR_BYTES
+                ):
                     break
                 self._make_new(content)
                 yield (None if self._is_defined_once else marshal.loads(self._packed)), content
@@ -342,7 +363,11 @@ class Batch:
     def _is_clean(self, *, is_last: bool) -> bool:
         """Discard what a test left; return whether the library is unchanged, or True if no check is due."""
         self._throw_away()
-        if self._reach.is_rare and not is_last and not (self._num_done >= _FIRST_LOOK and self._is_fourfold()):
+        if (
+            self._reach.is_rare
+            and not is_last
+            and not (self._num_done >= _FIRST_LOOK and self._is_fourfold())
+        ):
             return True
         self._found = 0 if self._library.is_changed(self._reach) else CLEAN
         return bool(self._found)
@@ -387,7 +412,9 @@ class Batch:
     def _throw_away(self) -> None:
         """Discard all that a test left, which may run code when it is freed."""
         if not self._reach.is_silent:
-            sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
+            sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = (
+                sys.__stderr__
+            ) = None
         if not self._is_defined_once:
             for name in ("__main__", "solution"):
                 sys.modules.pop(name, None)

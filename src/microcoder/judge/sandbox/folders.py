@@ -57,7 +57,9 @@ def measure_folder(folder: str) -> tuple[int, int]:
     for parent, name, is_folder in _everything_below(folder):
         num_entries += 1
         if not is_folder:
-            num_bytes += _BLOCK_BYTES * os.stat(name, dir_fd=parent, follow_symlinks=False).st_blocks
+            num_bytes += (
+                _BLOCK_BYTES * os.stat(name, dir_fd=parent, follow_symlinks=False).st_blocks
+            )
     return num_entries, num_bytes
 
 
@@ -66,7 +68,9 @@ def open_files(folder: str) -> list[int]:
     opened: list[int] = []
     try:
         for parent, name, is_folder in _everything_below(folder):
-            if not is_folder and stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            if not is_folder and stat.S_ISREG(
+                os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+            ):
                 opened.append(_open_file(name, parent))
     except OSError:
         close_all(opened)
@@ -214,8 +218,15 @@ def redirect_to(folder: str) -> None:
             setattr(os, name, wrap(getattr(os, name), num_paths))
     builtins.open = io.open = wrap(open, 1)
     find_folder = os.getcwd
-    os.getcwd = lambda: USUAL + here[len(folder) :] if (here := find_folder()).startswith(folder) else here
+    os.getcwd = lambda: (
+        USUAL + here[len(folder) :] if (here := find_folder()).startswith(folder) else here
+    )
 
 
 def _is_below(path: Any, folder: Any) -> bool:
-    return path[: len(folder)] == folder and path[len(folder) : len(folder) + 1] in ("", b"", "/", b"/")
+    return path[: len(folder)] == folder and path[len(folder) : len(folder) + 1] in (
+        "",
+        b"",
+        "/",
+        b"/",
+    )

@@ -31,7 +31,15 @@ _MAX_DEPTH = 200
 _MOST_ITEMS = 1 << 22
 """Most items taken from an iterator; a list may be longer."""
 
-_SEQUENCES = (list, range, collections.deque, array.array, type({}.keys()), type({}.values()), type({}.items()))
+_SEQUENCES = (
+    list,
+    range,
+    collections.deque,
+    array.array,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+)
 _NOT_LISTS = (bytes, bytearray, memoryview)
 
 Encoded = bool | int | str | list[Any] | dict[str, Any] | None
@@ -64,7 +72,9 @@ def encode(value: Any, depth: int = 0) -> Encoded:
         base = set if issubclass(kind, set) else frozenset
         return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}
     if issubclass(kind, (decimal.Decimal, fractions.Fraction)):
-        return _encode_rational(value, decimal.Decimal if issubclass(kind, decimal.Decimal) else fractions.Fraction)
+        return _encode_rational(
+            value, decimal.Decimal if issubclass(kind, decimal.Decimal) else fractions.Fraction
+        )
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(kind, numpy.ndarray):
         return encode(numpy.ndarray.tolist(value), depth + 1)
@@ -124,7 +134,9 @@ def build_prelude() -> dict[str, Any]:
             names[name] = getattr(loaded, public) if public else loaded
     with contextlib.suppress(ImportError):
         sorted_ones = importlib.import_module("sortedcontainers")
-        names.update({name: getattr(sorted_ones, name) for name in ("SortedList", "SortedDict", "SortedSet")})
+        names.update(
+            {name: getattr(sorted_ones, name) for name in ("SortedList", "SortedDict", "SortedSet")}
+        )
     return {**names, **nodes.GIVEN_NAMES, **vars(builtins)}
 
 
@@ -140,7 +152,9 @@ def prelude_names() -> dict[str, tuple[str, str]]:
 def public_names(module: str) -> list[str]:
     """Return the names that `from module import *` binds."""
     loaded = importlib.import_module(module)
-    return getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+    return getattr(loaded, "__all__", None) or [
+        name for name in vars(loaded) if not name.startswith("_")
+    ]
 
 
 def send_result(wire: bytes, descriptor: int) -> None:
@@ -211,11 +225,17 @@ def _run(
 ) -> None:
     if program is not None:
         exec(program[0], namespace)
-    result = (_operate if call.get("style") == "design" else _call)(namespace, fn_name, call, arguments)
-    returned.append(int.__repr__(result).encode() if type(result) is int else _encode_json(result).encode())
+    result = (_operate if call.get("style") == "design" else _call)(
+        namespace, fn_name, call, arguments
+    )
+    returned.append(
+        int.__repr__(result).encode() if type(result) is int else _encode_json(result).encode()
+    )
 
 
-def _call(namespace: dict[str, Any], fn_name: str, call: Signature, arguments: list[Any]) -> Encoded:
+def _call(
+    namespace: dict[str, Any], fn_name: str, call: Signature, arguments: list[Any]
+) -> Encoded:
     solution = namespace.get("Solution")
     if solution is not None and hasattr(solution, fn_name):
         function = getattr(solution(), fn_name)

@@ -21,7 +21,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcoder.judge.sandbox import folders, kernel, limits, protocol, quota, runner, seccomp, warmup
+from microcoder.judge.sandbox import (
+    folders,
+    kernel,
+    limits,
+    protocol,
+    quota,
+    runner,
+    seccomp,
+    warmup,
+)
 from microcoder.judge.sandbox.kernel import SeccompFilter, prctl
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE, Layer
 
@@ -32,7 +41,13 @@ _NAMESPACES = {
     Layer.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
     Layer.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
 }
-_CAPABILITIES = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
+_CAPABILITIES = {
+    "CAP_CHOWN": 0,
+    "CAP_DAC_OVERRIDE": 1,
+    "CAP_KILL": 5,
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
+}
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
 """Ranges of user ids (first id, number); the first that the user namespace maps is used: far from real users."""
 
@@ -69,7 +84,11 @@ def _enter_user_namespace() -> None:
     kernel.unshare(kernel.CLONE_NEWUSER)
     # The kernel takes a gid_map from an unprivileged user only after setgroups is denied: dropping a group would open
     # files whose mode shuts out its members.
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
@@ -98,7 +117,16 @@ def is_readable_by_others(path: str) -> bool:
         path = os.path.dirname(path)
 
 
-_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = (
+    1,
+    2,
+    4,
+    8,
+    32,
+    4096,
+    16384,
+    1 << 18,
+)
 _STAGES = ("/mnt", "/media", "/srv", "/proc")
 
 SCRATCH_MODE = 0o1777
@@ -112,7 +140,9 @@ def scratch_folder(libraries: Iterable[str]) -> str:
     return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
 
 
-def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages: str, scratch_mib: int) -> None:
+def enter_private_root(
+    libraries: Iterable[str], hidden: Iterable[str], packages: str, scratch_mib: int
+) -> None:
     """Build the private root in a mount namespace of our own and move into it.
 
     Args:
@@ -127,7 +157,9 @@ def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages
     kernel.mount("none", "/", None, _REC | _PRIVATE)
     # Not above anything that is to be shown: clusters keep shared folders below /mnt.
     shown = (*libraries, packages)
-    stage = next(s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in shown))
+    stage = next(
+        s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in shown)
+    )
     kernel.mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
     os.mkdir(stage + scratch)
     size = f"size={scratch_mib}m,nr_inodes=256,mode={SCRATCH_MODE:o}"
@@ -158,7 +190,9 @@ def enter_private_root(libraries: Iterable[str], hidden: Iterable[str], packages
 def _name_streams(stage: str, scratch: str) -> None:
     """Link the usual names of the standard streams to the files that a test has if its program names them."""
     of_streams = {"/proc/self/fd": "/dev/fd"}
-    for number, (name, file) in enumerate((("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))):
+    for number, (name, file) in enumerate(
+        (("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))
+    ):
         of_streams[f"/dev/{name}"] = of_streams[f"/dev/fd/{number}"] = f"{scratch}/{file}"
     for name, target in of_streams.items():
         os.makedirs(os.path.dirname(stage + name), exist_ok=True)
@@ -175,7 +209,9 @@ def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
     kernel.mount(source, target, None, _BIND | _REC)
     # Before the tree becomes read-only, which then holds for these too.
     for path in hidden:
-        kernel.mount("tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755")
+        kernel.mount(
+            "tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755"
+        )
     _make_read_only(target)
 
 
@@ -186,7 +222,12 @@ def _make_read_only(target: str, *, has_devices: bool = False) -> None:
         if error.errno != errno.ENOSYS:
             raise
         # Kernels before 5.12: reaches this mount, not those below it, which keep the rights that they had.
-        kernel.mount("none", target, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV))
+        kernel.mount(
+            "none",
+            target,
+            None,
+            _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV),
+        )
 
 
 @dataclass
@@ -232,7 +273,11 @@ class Setup:
 
     def report(self) -> dict[str, str]:
         """Return the layers that are not in force, with the reason."""
-        return {layer: self.missing.get(layer, "switched off") for layer in protocol.LAYERS if not self.has(layer)}
+        return {
+            layer: self.missing.get(layer, "switched off")
+            for layer in protocol.LAYERS
+            if not self.has(layer)
+        }
 
     def attempt(self, layer: str, action: Callable[[], object]) -> None:
         """Apply a layer of isolation, or record why it could not be."""
@@ -262,12 +307,15 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         # In the session that programs will run in.
         limits.stand_back(config["nice"])
     except OSError as error:
-        raise RuntimeError(f"its scheduler group cannot be made nice ({error}); start without nice") from None
+        raise RuntimeError(
+            f"its scheduler group cannot be made nice ({error}); start without nice"
+        ) from None
     libraries, packages = config["libraries"], config["packages"]
     # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
-        Layer.MOUNT_NAMESPACE, lambda: enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"])
+        Layer.MOUNT_NAMESPACE,
+        lambda: enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"]),
     )
     if setup.has(Layer.MOUNT_NAMESPACE):
         setup.scratch, setup.scratch_mode = scratch_folder(libraries), SCRATCH_MODE
@@ -358,7 +406,11 @@ def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
         setup.missing[Layer.UNPRIVILEGED_USER] = "the user namespace maps no other user"
     elif unreadable:
         setup.missing[Layer.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
-    elif problem := "" if setup.has(Layer.MOUNT_NAMESPACE) else _find_problem_with_giving(setup.scratch):
+    elif (
+        problem := ""
+        if setup.has(Layer.MOUNT_NAMESPACE)
+        else _find_problem_with_giving(setup.scratch)
+    ):
         setup.missing[Layer.UNPRIVILEGED_USER] = problem
     else:
         setup.attempt(Layer.UNPRIVILEGED_USER, lambda: _become(setup, user))

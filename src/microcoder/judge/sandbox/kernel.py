@@ -79,7 +79,9 @@ def unshare(flags: int) -> None:
         raise _fail("unshare")
 
 
-def mount(source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None) -> None:
+def mount(
+    source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None
+) -> None:
     """Call mount(2)."""
     encoded = [None if text is None else text.encode() for text in (source, target, kind, options)]
     if _libc.mount(*encoded[:3], ctypes.c_ulong(flags), encoded[3]) < 0:
@@ -91,7 +93,9 @@ def make_mount_read_only(path: str, *, has_devices: bool = False) -> None:
     read_only_nosuid, nodev, at_recursive, at_fdcwd = 1 | 2, 4, 0x8000, -100
     flags = read_only_nosuid if has_devices else read_only_nosuid | nodev
     attributes = ctypes.create_string_buffer(struct.pack("QQQQ", flags, 0, 0, 0))
-    syscall(_NR_MOUNT_SETATTR, at_fdcwd, ctypes.c_char_p(path.encode()), at_recursive, attributes, 32)
+    syscall(
+        _NR_MOUNT_SETATTR, at_fdcwd, ctypes.c_char_p(path.encode()), at_recursive, attributes, 32
+    )
 
 
 def pivot_into(root: str) -> None:
@@ -113,7 +117,10 @@ def drop_bounding_capabilities() -> None:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:
             break
-    for operation, value in ((PR_SET_SECUREBITS, _NO_ROOT_LOCKED), (PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)):
+    for operation, value in (
+        (PR_SET_SECUREBITS, _NO_ROOT_LOCKED),
+        (PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL),
+    ):
         try:
             prctl(operation, value)
         except OSError:
@@ -139,7 +146,13 @@ class SeccompFilter:
         self._program = _FilterProgram(len(instructions) // 8, ctypes.addressof(self._buffer))
         # Made here, because a test's own process pays for every object that it makes or touches.
         self._call, program = _libc.prctl, ctypes.byref(self._program)
-        self._arguments = (ctypes.c_int(operation), ctypes.c_ulong(SECCOMP_MODE_FILTER), program, _ZERO, _ZERO)
+        self._arguments = (
+            ctypes.c_int(operation),
+            ctypes.c_ulong(SECCOMP_MODE_FILTER),
+            program,
+            _ZERO,
+            _ZERO,
+        )
 
     @classmethod
     def harmless(cls) -> SeccompFilter:
@@ -285,7 +298,13 @@ def _allow(ruleset: int, path: str, rights: int, handled: int) -> None:
         os.close(descriptor)
 
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC0", "TMPDIR": ".", "MALLOC_ARENA_MAX": "4"}
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC0",
+    "TMPDIR": ".",
+    "MALLOC_ARENA_MAX": "4",
+}
 """Environment variables of binaries and compilers; without the last, libc reserves 64 MiB for 8 heaps per core."""
 _NR_EXECVEAT = 322 if IS_X86 else 281
 AT_EMPTY_PATH = 0x1000
@@ -294,7 +313,10 @@ AT_EMPTY_PATH = 0x1000
 def run_binary(descriptor: int, arguments: Sequence[str], further: Mapping[str, str]) -> NoReturn:
     """Replace this process by the binary behind `descriptor`, which is closed; `further` are environment variables."""
     variables = {**ENVIRONMENT, **further}
-    argv, environment = _strings(arguments), _strings([f"{name}={value}" for name, value in variables.items()])
+    argv, environment = (
+        _strings(arguments),
+        _strings([f"{name}={value}" for name, value in variables.items()]),
+    )
     syscall(_NR_EXECVEAT, descriptor, ctypes.c_char_p(b""), argv, environment, AT_EMPTY_PATH)
     raise OSError("execveat returned")
 

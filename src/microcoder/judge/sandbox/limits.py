@@ -25,7 +25,19 @@ _MAX_PENDING_SIGNALS = 256
 _UNLIMITED = (1 << 63) - 1
 
 
-_RLIMITS = ("AS", "DATA", "FSIZE", "NOFILE", "STACK", "CORE", "MEMLOCK", "MSGQUEUE", "SIGPENDING", "CPU", "NPROC")
+_RLIMITS = (
+    "AS",
+    "DATA",
+    "FSIZE",
+    "NOFILE",
+    "STACK",
+    "CORE",
+    "MEMLOCK",
+    "MSGQUEUE",
+    "SIGPENDING",
+    "CPU",
+    "NPROC",
+)
 _CPU = resource.RLIMIT_CPU
 
 
@@ -36,7 +48,9 @@ class LimitSetter:
     its children inherit and that the filter of system calls keeps them from raising.
     """
 
-    def __init__(self, *, owns_uid: bool, address_space_bytes: int = 0, reserved_bytes: int = 0) -> None:
+    def __init__(
+        self, *, owns_uid: bool, address_space_bytes: int = 0, reserved_bytes: int = 0
+    ) -> None:
         """Set what is the same for every test.
 
         Args:
@@ -50,8 +64,12 @@ class LimitSetter:
         self._base_bytes = 0
         self._owns_uid = owns_uid
         self._is_raising_filtered = True
-        hard = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] for name in _RLIMITS}
-        self._ceilings = {name: _UNLIMITED if at == resource.RLIM_INFINITY else at for name, at in hard.items()}
+        hard = {
+            name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] for name in _RLIMITS
+        }
+        self._ceilings = {
+            name: _UNLIMITED if at == resource.RLIM_INFINITY else at for name, at in hard.items()
+        }
         self._in_force: Request | None = None
         self._cpu = resource.getrlimit(_CPU)
 

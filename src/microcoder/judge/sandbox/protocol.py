@@ -117,7 +117,9 @@ class Request(NamedTuple):
         """Return the request that a message holds."""
         end = 1 + _REQUEST.size
         cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
-        return cls(cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ()))
+        return cls(
+            cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ())
+        )
 
 
 NO_LIMITS = Request(0, 0, 0, 0)

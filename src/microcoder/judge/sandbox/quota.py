@@ -153,7 +153,9 @@ class Quota:
     def _send(self, identity: int, error: int) -> None:
         # The thread that asked may be gone by now.
         with contextlib.suppress(OSError):
-            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, 0 if error else _GO_ON))
+            fcntl.ioctl(
+                self._listener, _SEND, _ANSWER.pack(identity, 0, -error, 0 if error else _GO_ON)
+            )
 
     def _answer_change(self, identity: int, *, is_removal: bool) -> None:
         """Answer a call that changes names, and wait for its end; files that lose their name are kept open."""
@@ -203,7 +205,10 @@ class Quota:
 
     def _refuse_entry(self) -> int:
         self._num_unseen += 1
-        if self._measured[0] + self._num_unseen >= MAX_ENTRIES or self._seconds_since_look() > _FEW_SECONDS:
+        if (
+            self._measured[0] + self._num_unseen >= MAX_ENTRIES
+            or self._seconds_since_look() > _FEW_SECONDS
+        ):
             self._look()
         return errno.ENOSPC if self._is_full() else 0
 

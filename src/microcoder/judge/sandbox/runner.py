@@ -74,7 +74,11 @@ class CallStack:
         sys.setrecursionlimit(_UNUSUAL_LIMIT)
         # The limit is set to a number that nothing else has, and stands right behind the calls that are left. Found
         # twice is not found: a write to the wrong word would break the interpreter.
-        found = [n for n, number in enumerate(self._numbers) if number == _UNUSUAL_LIMIT > self._numbers[n - 1] > 0]
+        found = [
+            n
+            for n, number in enumerate(self._numbers)
+            if number == _UNUSUAL_LIMIT > self._numbers[n - 1] > 0
+        ]
         sys.setrecursionlimit(usual)
         if len(found) != 1:
             raise _Unknown("its recursion limit")
@@ -83,7 +87,9 @@ class CallStack:
         self._own_calls = 0
         names: dict[str, Any] = {"numbers": self._numbers, "place": self._calls_left}
         # Tried here, in the fork server, where a crash is a sandbox that does not start and not a wrong verdict.
-        look = compile("import sys\nleft, below = numbers[place], sys._getframe().f_back", "", "exec")
+        look = compile(
+            "import sys\nleft, below = numbers[place], sys._getframe().f_back", "", "exec"
+        )
         self._execute_at_the_bottom(look, names)
         if names["below"] is not None or not 0 <= usual - 1 - names["left"] <= 2:
             raise _Unknown("its frames")
@@ -165,7 +171,9 @@ FILE_NAME = "main.py"
 _FLUSH_FAILED = 120
 
 _NAMES_ITSELF = re.compile(rb"__file__|argv|inspect|traceback|linecache|doctest|numba")
-_NEEDS_TEARDOWN = re.compile(rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack")
+_NEEDS_TEARDOWN = re.compile(
+    rb"__del__|open|Wrapper|Buffered|FileIO|IOBase|detach|finally|contextmanager|ExitStack"
+)
 _BUFFERED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 
 
@@ -185,12 +193,17 @@ def pack_code(source: int, cache: int) -> bytes:
         # Nothing that a program does reaches the cache: each test's process closes it before it runs the program.
         return os.pread(cache, os.lseek(cache, 0, os.SEEK_END), 1)
     text = _read_all(source)
-    names_itself, needs_teardown = bool(_NAMES_ITSELF.search(text)), bool(_NEEDS_TEARDOWN.search(text))
+    names_itself, needs_teardown = (
+        bool(_NAMES_ITSELF.search(text)),
+        bool(_NEEDS_TEARDOWN.search(text)),
+    )
     try:
         # As text: programs are text here, so a coding cookie names an encoding that is gone.
         code = compile(text.decode("utf-8-sig"), FILE_NAME, "exec", dont_inherit=True)
     except BaseException as error:
-        _store(cache, REJECTED, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000])
+        _store(
+            cache, REJECTED, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000]
+        )
         os._exit(1)
     packed = marshal.dumps((code, needs_teardown, names_itself))
     with contextlib.suppress(OSError):
@@ -232,7 +245,9 @@ def restore_signals() -> None:
 def new_main_module(name: str, builtins: object) -> ModuleType:
     """Return a fresh module for a program, with these builtins."""
     module = ModuleType(name)
-    module.__dict__.update(__annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None)
+    module.__dict__.update(
+        __annotations__={}, __builtins__=builtins, __file__=FILE_NAME, __cached__=None
+    )
     return module
 
 
@@ -269,7 +284,9 @@ def run_program(
     del namespace
     while is_shared and _has_threads():
         # As the interpreter does at its end, which daemons do not hold up.
-        if not (waited_for := [thread for thread in threading.enumerate()[1:] if not thread.daemon]):
+        if not (
+            waited_for := [thread for thread in threading.enumerate()[1:] if not thread.daemon]
+        ):
             break
         for thread in waited_for:
             thread.join()

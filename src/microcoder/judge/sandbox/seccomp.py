@@ -16,7 +16,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from microcoder.judge.sandbox import quota
-from microcoder.judge.sandbox.kernel import AT_EMPTY_PATH, AUDIT_ARCH, FIRST_UNKNOWN, IS_X86, NUMBERS
+from microcoder.judge.sandbox.kernel import (
+    AT_EMPTY_PATH,
+    AUDIT_ARCH,
+    FIRST_UNKNOWN,
+    IS_X86,
+    NUMBERS,
+)
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
@@ -46,10 +52,20 @@ _ATTRIBUTE_NAMES = "chmod fchmod fchmodat utimensat"
 """Calls that Landlock does not restrict: without a private root they reach every file of the same user."""
 _ASKED_NAMES = f"mkdir mkdirat symlink symlinkat fallocate {quota.REMOVING_NAMES}"
 
-_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)  # TCGETS WINSZ FIONREAD FIONCLEX FIOCLEX FIONBIO
+_IOCTLS = (
+    0x5401,
+    0x5413,
+    0x541B,
+    0x5450,
+    0x5451,
+    0x5421,
+)  # TCGETS WINSZ FIONREAD FIONCLEX FIOCLEX FIONBIO
 _FCNTLS_REFUSED = (8, 10, 15, 1026)  # SETOWN SETSIG SETOWN_EX NOTIFY: signals to other processes
 _FCNTLS_OF_ZYGOTE = (1024,)  # SETLEASE: signals, too
-_LOCK_QUESTIONS = (5, 36)  # GETLK OFD_GETLK: with read locks, which any readable file takes, programs could talk
+_LOCK_QUESTIONS = (
+    5,
+    36,
+)  # GETLK OFD_GETLK: with read locks, which any readable file takes, programs could talk
 _SET_PIPE_SIZE = 1031
 _PRCTLS = (3, 15, 16, 0x53564D41)  # GET_DUMPABLE SET_NAME GET_NAME SET_VMA
 _PRCTLS_OF_ZYGOTE = (1, 22)  # SET_PDEATHSIG SET_SECCOMP
@@ -90,13 +106,20 @@ _Instructions = list[tuple[int, int, int, int]]
 def _start() -> _Instructions:
     """Return the start of a filter: kill on a foreign architecture, then load the call's number."""
     # `int 0x80` makes 32-bit calls from a 64-bit program, in which the same number is another call.
-    return [(_LOAD, _ARCH, 0, 0), (_IF_EQUAL, AUDIT_ARCH, 1, 0), (_RETURN, _KILL, 0, 0), (_LOAD, _NUMBER, 0, 0)]
+    return [
+        (_LOAD, _ARCH, 0, 0),
+        (_IF_EQUAL, AUDIT_ARCH, 1, 0),
+        (_RETURN, _KILL, 0, 0),
+        (_LOAD, _NUMBER, 0, 0),
+    ]
 
 
 def _rules(names: str, action: int) -> _Instructions:
     """Return the rules that answer calls of these names by an action."""
     numbers = [NUMBERS[name] for name in names.split() if name in NUMBERS]
-    return [step for number in numbers for step in ((_IF_EQUAL, number, 0, 1), (_RETURN, action, 0, 0))]
+    return [
+        step for number in numbers for step in ((_IF_EQUAL, number, 0, 1), (_RETURN, action, 0, 0))
+    ]
 
 
 def _rule_by(name: str, body: _Instructions) -> _Instructions:
@@ -122,7 +145,9 @@ def _look_for(index: int, values: Iterable[int], found: int, otherwise: int) -> 
 
 
 def _pack(program: _Instructions) -> bytes:
-    packed = (struct.pack("HBBI", code, yes, no, value & 0xFFFFFFFF) for code, value, yes, no in program)
+    packed = (
+        struct.pack("HBBI", code, yes, no, value & 0xFFFFFFFF) for code, value, yes, no in program
+    )
     return b"".join(packed)
 
 
@@ -146,14 +171,23 @@ def allow_list(*, can_execute: bool = False, can_ask: bool = False) -> bytes:
     program += _rule_by("execveat", _look_for(4, (AT_EMPTY_PATH,), _ALLOW, _error(errno.EACCES)))
     ioctls = (*_IOCTLS, *(quota.IOCTLS if can_ask else ()))
     program += _rule_by("ioctl", _look_for(1, ioctls, _ALLOW, _error(errno.ENOTTY)))
-    fcntls = (*_FCNTLS_REFUSED, *_LOCK_QUESTIONS, _SET_PIPE_SIZE, *(() if can_ask else _FCNTLS_OF_ZYGOTE))
+    fcntls = (
+        *_FCNTLS_REFUSED,
+        *_LOCK_QUESTIONS,
+        _SET_PIPE_SIZE,
+        *(() if can_ask else _FCNTLS_OF_ZYGOTE),
+    )
     program += _rule_by("fcntl", _look_for(1, fcntls, _error(errno.EPERM), _ALLOW))
-    program += _rule_by("prctl", _look_for(0, (*_PRCTLS, *_PRCTLS_OF_ZYGOTE), _ALLOW, _error(errno.EPERM)))
+    program += _rule_by(
+        "prctl", _look_for(0, (*_PRCTLS, *_PRCTLS_OF_ZYGOTE), _ALLOW, _error(errno.EPERM))
+    )
     program += _rule_by("socketpair", _look_for(0, (1,), _ALLOW, _error(errno.EACCES)))
     # The caller's own limits: without a pid namespace the fork server's could be set as well.
     program += _rule_by("prlimit64", _look_for(0, (0,), _ALLOW, _error(errno.EPERM)))
     if can_ask:
-        program += _rule_by("seccomp", _look_for(0, (_SET_MODE_FILTER,), _ALLOW, _error(errno.EPERM)))
+        program += _rule_by(
+            "seccomp", _look_for(0, (_SET_MODE_FILTER,), _ALLOW, _error(errno.EPERM))
+        )
     program += _rules(_BASE_NAMES + _WRITING_NAMES, _ALLOW)
     return _pack([*program, (_RETURN, _error(errno.EPERM), 0, 0)])
 
@@ -181,7 +215,9 @@ def per_test(
     program += _rule_by("prlimit64", _READ_LIMITS)
     if not is_binary:
         program += _rules("execveat", _error(errno.EACCES))
-    program += _rule_by("clone", _clone(fork=_error(errno.EAGAIN), thread=_ASK if asks_about_threads else _ALLOW))
+    program += _rule_by(
+        "clone", _clone(fork=_error(errno.EAGAIN), thread=_ASK if asks_about_threads else _ALLOW)
+    )
     program += _rule_by("prctl", _look_for(0, _PRCTLS, _ALLOW, _error(errno.EPERM)))
     if only_pid is not None:
         # A thread's id alone does not say which process it is of; 0, -1 and negative ids, which mean many, do not

@@ -90,7 +90,9 @@ class ForkServer:
             # After the heap was settled: what is in a program's module must be seen by the garbage collector.
             self._renew_modules()
             self._has_filter, self._first_own = self._setup.has(Layer.SECCOMP), WIRE_FD
-            self._limits.settle(base_bytes, is_raising_filtered=self._has_filter and not self._builds)
+            self._limits.settle(
+                base_bytes, is_raising_filtered=self._has_filter and not self._builds
+            )
         except Exception as error:
             self._control.send(protocol.FAILED + f"{type(error).__name__}: {error}".encode()[:2000])
             os._exit(1)
@@ -123,7 +125,9 @@ class ForkServer:
             named = self._name_streams() if request.has_named_streams else []
             quota = None
             if self._setup.asks:
-                quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
+                quota = Quota(
+                    self._setup.scratch, self._scratch_bytes, has_files=bool(request.files)
+                )
             streams = [standard[0], *named] if named else standard
             test = Test(request, source, cache, streams, wire, shared, quota)
             # All of a test happens in this child; limits, accounting and the answer to the supervisor stay in the
@@ -137,7 +141,13 @@ class ForkServer:
             is_shared = not (self._builds and request.command)
             frames = shared[2] if shared else -1
             result = wait_with_limits(
-                pid, request, self._control, inherited_kib, quota, is_shared=is_shared, frames=frames
+                pid,
+                request,
+                self._control,
+                inherited_kib,
+                quota,
+                is_shared=is_shared,
+                frames=frames,
             )
             has_left_processes = self._clear_processes()
             if self._builds and request.command:
@@ -172,7 +182,9 @@ class ForkServer:
                     content = next(contents)
                     file.write(os.pread(content, os.fstat(content).st_size, 0))
         except (OSError, StopIteration) as error:
-            self._control.send(protocol.FAILED + f"a file for a test could not be written: {error}".encode()[:2000])
+            self._control.send(
+                protocol.FAILED + f"a file for a test could not be written: {error}".encode()[:2000]
+            )
             os._exit(1)
 
     def _name_streams(self) -> list[int]:
@@ -216,12 +228,18 @@ class ForkServer:
         if int_digits is not None:
             sys.set_int_max_str_digits(int_digits)
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of the program.
-        packed, code = (runner.pack_code(source, cache), None) if shared else (b"", runner.load_code(source, cache))
+        packed, code = (
+            (runner.pack_code(source, cache), None)
+            if shared
+            else (b"", runner.load_code(source, cache))
+        )
         names = None if dialect == PLAIN else self._dialect_names
         first_own = self._first_own
         if shared:
             # Moved out of each other's way first: one may have the number that another is to have.
-            for number, moved in enumerate([os.dup(descriptor) for descriptor in shared], first_own):
+            for number, moved in enumerate(
+                [os.dup(descriptor) for descriptor in shared], first_own
+            ):
                 os.dup2(moved, number)
                 os.close(moved)
             self._close_in(request, quota, first_own + len(shared))
@@ -238,7 +256,9 @@ class ForkServer:
             return self._run_function(code, request, names)
         return runner.run_program(code, self._stack, arguments, names)
 
-    def _rehearse(self, source: int, cache: int, wire: int, fn_name: str, series: Sequence[int]) -> None:
+    def _rehearse(
+        self, source: int, cache: int, wire: int, fn_name: str, series: Sequence[int]
+    ) -> None:
         """Run a test in the fork server itself, on descriptors that nothing else uses."""
         self._renew_modules()
         request = NO_LIMITS._replace(fn_name=fn_name)
@@ -253,9 +273,13 @@ class ForkServer:
         sys.modules.pop(functions.MODULE_NAME, None)
         self._solution = runner.new_main_module(functions.MODULE_NAME, self._prelude)
 
-    def _run_function(self, code: runner.Loaded, request: Request, names: dict[str, object] | None) -> int:
+    def _run_function(
+        self, code: runner.Loaded, request: Request, names: dict[str, object] | None
+    ) -> int:
         """Run a function's only test, at the call depth of a batch: a program must not tell the two apart."""
-        status, returned = functions.run_function(code, request.fn_name, request.call, self._solution, names)
+        status, returned = functions.run_function(
+            code, request.fn_name, request.call, self._solution, names
+        )
         functions.send_result(returned, self._first_own)
         return status
 
@@ -266,7 +290,9 @@ class ForkServer:
         tests = batch.Batch(files, self._library, request, packed, self._renew_modules)
         for program, given in tests:
             if program is None or request.fn_name:
-                done = functions.run_function(program, request.fn_name, request.call, self._solution, names, given)
+                done = functions.run_function(
+                    program, request.fn_name, request.call, self._solution, names, given
+                )
             else:
                 status = runner.run_program(program, self._stack, (), names, is_shared=True)
                 done = status, tests.read_stdout()
@@ -283,7 +309,9 @@ class ForkServer:
             os.closerange(WIRE_FD, _HIGHEST_FD)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if self._has_filter:
-                rules = seccomp.per_build(has_own_processes=self._setup.is_init, files=self._setup.file_rules)
+                rules = seccomp.per_build(
+                    has_own_processes=self._setup.is_init, files=self._setup.file_rules
+                )
                 SeccompFilter(rules).install()
             run_compiler(test.request.command)
         os.dup2(test.source, WIRE_FD, inheritable=False)
@@ -405,7 +433,9 @@ def wait_with_limits(
 class _Watch:
     """Waits for one test, and watches its CPU time, wall time and quota."""
 
-    def __init__(self, pid: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int) -> None:
+    def __init__(
+        self, pid: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int
+    ) -> None:
         self.started = time.monotonic()
         self.descriptor = os.pidfd_open(pid)
         self._pid, self._request, self._control = pid, request, control
@@ -459,7 +489,9 @@ class _Watch:
                 return protocol.CPU_EXPIRED
             cpu_left = max(cpu_left, _SHORTEST_SECONDS)
             if self._wall_left <= 0:
-                self._wall_left = self._ask(protocol.STILL, time.monotonic() - self.started - self._lost)
+                self._wall_left = self._ask(
+                    protocol.STILL, time.monotonic() - self.started - self._lost
+                )
                 if self._wall_left <= 0:
                     return protocol.WALL_EXPIRED
 

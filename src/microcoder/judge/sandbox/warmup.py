@@ -57,7 +57,9 @@ def rehearse(run_test: RunTest) -> None:
     # What packages do at the end of a process is not to be done yet; this takes its place at the same cost.
     end_of_process, atexit._run_exitfuncs = atexit._run_exitfuncs, atexit._ncallbacks  # pyrefly: ignore
     for text, fn_name, stdin in ((_PROGRAM, "", b"1 2\nx\n"), (_FUNCTION, "f", b'1\n["ab", "c"]')):
-        source, cache, wire = (os.memfd_create(name, os.MFD_CLOEXEC) for name in ("source", "cache", "wire"))
+        source, cache, wire = (
+            os.memfd_create(name, os.MFD_CLOEXEC) for name in ("source", "cache", "wire")
+        )
         os.write(source, text.encode())
         for number in range(_ROUNDS):
             _renew_streams(stdin)
@@ -93,8 +95,12 @@ def _open_series(stdin: bytes) -> list[int]:
 def _renew_streams(stdin: bytes) -> None:
     _clear_streams()
     os.pwrite(0, stdin, 0)
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding="utf-8")
+    sys.stdin = io.TextIOWrapper(
+        io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8"
+    )
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding="utf-8"
+    )
 
 
 def _clear_streams() -> None:

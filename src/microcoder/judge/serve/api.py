@@ -18,9 +18,17 @@ from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeRes
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.serve.service import Refused, Service, explain, refusal_of
 
-_JSON, _LINES, _PROMETHEUS = "application/json", "application/x-ndjson", "text/plain; version=0.0.4; charset=utf-8"
+_JSON, _LINES, _PROMETHEUS = (
+    "application/json",
+    "application/x-ndjson",
+    "text/plain; version=0.0.4; charset=utf-8",
+)
 _STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"model": Landed | Load | Failure, "description": "One of these a line", "content": {_LINES: {}}}
+    200: {
+        "model": Landed | Load | Failure,
+        "description": "One of these a line",
+        "content": {_LINES: {}},
+    }
 }
 _LOG = logging.getLogger(__name__)
 
@@ -30,7 +38,10 @@ def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
     num_problems = len(request.problems)
     for number, program in enumerate(request.programs):
         if program.problem >= num_problems:
-            raise Refused(422, f"program {number} names problem {program.problem} of {num_problems}; count from 0")
+            raise Refused(
+                422,
+                f"program {number} names problem {program.problem} of {num_problems}; count from 0",
+            )
     if unnamed := set(range(num_problems)) - {program.problem for program in request.programs}:
         raise Refused(422, f"problem {min(unnamed)} is named by no program; leave it out")
     problems = [request.problems[program.problem] for program in request.programs]
@@ -41,17 +52,25 @@ def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
     return programs, problems
 
 
-async def _write_lines(service: Service, landing: AsyncGenerator[tuple[int, Verdict] | None]) -> AsyncGenerator[str]:
+async def _write_lines(
+    service: Service, landing: AsyncGenerator[tuple[int, Verdict] | None]
+) -> AsyncGenerator[str]:
     """Yield a line of JSON for each verdict or load; a failure is the last line, since the status was sent before."""
     try:
         yield service.load.model_dump_json() + "\n"
         async for landed in landing:
-            line = service.load if landed is None else Landed.model_construct(index=landed[0], verdict=landed[1])
+            line = (
+                service.load
+                if landed is None
+                else Landed.model_construct(index=landed[0], verdict=landed[1])
+            )
             yield line.model_dump_json() + "\n"
     except Exception as error:
         refused = refusal_of(error)
         failure = Failure(
-            status=refused.status, detail=refused.message, retry_after_seconds=refused.retry_after_seconds
+            status=refused.status,
+            detail=refused.message,
+            retry_after_seconds=refused.retry_after_seconds,
         )
         yield failure.model_dump_json() + "\n"
     finally:
@@ -66,7 +85,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         answer = JudgeResponse.model_construct(verdicts=tuple(verdicts))
         return Response(answer.model_dump_json(), media_type=_JSON)
 
-    @app.post("/v1/judge/stream", response_class=StreamingResponse, responses=_STREAM, tags=["judge"])
+    @app.post(
+        "/v1/judge/stream", response_class=StreamingResponse, responses=_STREAM, tags=["judge"]
+    )
     async def judge_stream(request: JudgeRequest) -> Response:
         """Judge programs; answers with a line of JSON for each as soon as it is judged, in any order."""
         landing = service.judge_each(*_pair(request))
@@ -81,7 +102,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             version=microcoder.__version__,
             isolation=service.judge.isolation.as_record(),
             environment=service.judge.environment.as_record(),
-            languages=tuple(name for name, language in LANGUAGES.items() if not language.find_problem()),
+            languages=tuple(
+                name for name, language in LANGUAGES.items() if not language.find_problem()
+            ),
             workers=service.judge.workers,
             time_scale=service.judge.time_scale,
             stop=service.judge.stop,
@@ -123,7 +146,9 @@ class _ReadRoute(APIRoute):
                     return model.validate_json(content) if model else None
                 except ValidationError as error:
                     # FastAPI puts words of its own in the place of any other exception.
-                    raise HTTPException(422, explain(error.errors(include_url=False, include_input=False))) from None
+                    raise HTTPException(
+                        422, explain(error.errors(include_url=False, include_input=False))
+                    ) from None
 
         async def read_and_handle(request: Request) -> Response:
             return await handle(Read(request.scope, request.receive))
@@ -142,7 +167,14 @@ def build_app(service: Service) -> FastAPI:
     )
     app.router.route_class = _ReadRoute
     _add_routes(app, service)
-    for kind in (Exception, Refused, DataError, EvaluatorFault, RequestValidationError, HTTPException):
+    for kind in (
+        Exception,
+        Refused,
+        DataError,
+        EvaluatorFault,
+        RequestValidationError,
+        HTTPException,
+    ):
         app.add_exception_handler(kind, _answer_error)
     return app
 

@@ -72,7 +72,9 @@ class _Connection(H11Protocol):
             self.transport.abort()
         elif not self.transport.is_closing():
             is_answered = self.cycle is not None and self.cycle.response_complete
-            self.loop.call_later(_IDLE_SECONDS, self._end_idle, self.cycle if is_answered else False)
+            self.loop.call_later(
+                _IDLE_SECONDS, self._end_idle, self.cycle if is_answered else False
+            )
 
 
 _OPEN = ("/healthz", "/readyz")
@@ -162,7 +164,9 @@ class Guard:
             return
         peer = scope["client"][0] if scope["client"] else ""
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        shown = hashlib.sha256(token.strip().encode() if scheme.lower() == "bearer" else b"").digest()
+        shown = hashlib.sha256(
+            token.strip().encode() if scheme.lower() == "bearer" else b""
+        ).digest()
         if (peer, shown) in self._welcome:
             return
         since, num_failures = self._failures.get(peer, (0.0, 0))
@@ -175,7 +179,9 @@ class Guard:
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
             _remember(self._welcome, (peer, shown), None)
             return
-        _remember(self._failures, peer, (since, num_failures + 1) if left > 0 else (time.monotonic(), 1))
+        _remember(
+            self._failures, peer, (since, num_failures + 1) if left > 0 else (time.monotonic(), 1)
+        )
         raise Refused(401, "no valid token; send it as `Authorization: Bearer TOKEN`")
 
     def _hold(self, body: _Body, num_bytes: int) -> None:
@@ -227,7 +233,9 @@ class ValueCounter:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
-        self._most = _PER_TEST * settings.max_total_tests + _PER_PROGRAM * settings.max_batch + _FURTHER
+        self._most = (
+            _PER_TEST * settings.max_total_tests + _PER_PROGRAM * settings.max_batch + _FURTHER
+        )
         self._is_in_string = False
         self._begun = b""
         self.num_values = 0
@@ -285,8 +293,13 @@ def _check_framing(scope: Scope) -> None:
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(505, "use HTTP/1.1")
     names = [name for name, _ in scope["headers"]]
-    if b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0"):
-        raise Refused(400, "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1")
+    if b"transfer-encoding" in names and (
+        b"content-length" in names or scope["http_version"] == "1.0"
+    ):
+        raise Refused(
+            400,
+            "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1",
+        )
 
 
 class JudgeServer(uvicorn.Server):

@@ -41,7 +41,9 @@ _MAX_FAULTS_SHOWN = 5
 class Refused(Exception):
     """A request that is not served, and why."""
 
-    def __init__(self, status: int, message: str, *, retry_after_seconds: float | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, *, retry_after_seconds: float | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         """The HTTP status: 4xx for what the client must change, 429, 503 and 504 for what may be sent again."""
@@ -54,7 +56,9 @@ class Refused(Exception):
             headers["WWW-Authenticate"] = 'Bearer realm="microcoder"'
         if self.retry_after_seconds is not None:
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_seconds)))
-        return Response(json.dumps({"detail": self.message}), self.status, headers, "application/json")
+        return Response(
+            json.dumps({"detail": self.message}), self.status, headers, "application/json"
+        )
 
 
 def refusal_of(error: Exception) -> Refused:
@@ -63,9 +67,14 @@ def refusal_of(error: Exception) -> Refused:
         case Refused():
             return error
         case RequestValidationError(body=bytes()):
-            return Refused(415, "a body is read as JSON only with the header Content-Type: application/json; add it")
+            return Refused(
+                415,
+                "a body is read as JSON only with the header Content-Type: application/json; add it",
+            )
         case RequestValidationError():
-            return Refused(422, explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
+            return Refused(
+                422, explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()])
+            )
         case HTTPException():
             return Refused(error.status_code, str(error.detail))
         case DataError():
@@ -93,8 +102,13 @@ class ServiceMetrics(Collector):
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self.registry = CollectorRegistry()
-        count, show = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
-        self.requests = count("microcoder_requests", "Requests by route and status", ("route", "status"))
+        count, show = (
+            partial(Counter, registry=self.registry),
+            partial(Gauge, registry=self.registry),
+        )
+        self.requests = count(
+            "microcoder_requests", "Requests by route and status", ("route", "status")
+        )
         self.outcomes = count("microcoder_outcomes", "Verdicts by outcome", ("outcome",))
         self.queued = show("microcoder_queued_programs", "Programs on their way")
         self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
@@ -104,7 +118,9 @@ class ServiceMetrics(Collector):
         """Yield the judge's own counts, read at each request of Prometheus."""
         statistics = self._judge.statistics
         for name, text in attribute_docstrings(Statistics).items():
-            yield CounterMetricFamily(f"microcoder_judge_{name}", text.rstrip("."), value=getattr(statistics, name))
+            yield CounterMetricFamily(
+                f"microcoder_judge_{name}", text.rstrip("."), value=getattr(statistics, name)
+            )
 
     def render(self) -> bytes:
         """Return the page that Prometheus reads."""
@@ -132,7 +148,9 @@ class Service:
         """Accept nothing more; answer 503 to what is left after the grace period. Any thread or signal may call it."""
         self.is_draining = True
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.call_later, self.settings.grace_seconds, self._over.set)
+            self._loop.call_soon_threadsafe(
+                self._loop.call_later, self.settings.grace_seconds, self._over.set
+            )
 
     @property
     def load(self) -> Load:
@@ -153,9 +171,13 @@ class Service:
             return f"{self._num_queued} programs are on their way, as many as are taken"
         return self.find_failure()
 
-    async def judge_all(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
+    async def judge_all(
+        self, programs: Sequence[Program], problems: Sequence[Problem]
+    ) -> list[Verdict]:
         """Judge a request's programs, all of them or none; raises what `judge_each` does."""
-        found = [landed async for landed in self.judge_each(programs, problems) if landed is not None]
+        found = [
+            landed async for landed in self.judge_each(programs, problems) if landed is not None
+        ]
         return [verdict for _, verdict in sorted(found, key=lambda landed: landed[0])]
 
     async def judge_each(
@@ -172,8 +194,16 @@ class Service:
         for what, number, most in (
             ("programs", len(programs), self.settings.max_batch),
             ("tests", sum(len(problem.tests) for problem in each), self.settings.max_total_tests),
-            ("values in a function's test", max(map(_count_values, called), default=0), _MOST_VALUES),
-            ("lists in functions' tests", sum(_count_values(test, "[{") for test in called), _MOST_LISTS),
+            (
+                "values in a function's test",
+                max(map(_count_values, called), default=0),
+                _MOST_VALUES,
+            ),
+            (
+                "lists in functions' tests",
+                sum(_count_values(test, "[{") for test in called),
+                _MOST_LISTS,
+            ),
         ):
             if number > most:
                 raise Refused(413, f"{number} {what} in one request; send at most {most}")
@@ -186,17 +216,22 @@ class Service:
             over = asyncio.ensure_future(self._over.wait())
             pairs = zip(programs, problems, strict=True)
             numbers: dict[asyncio.Future[Any], int] = {
-                asyncio.ensure_future(self._judge(*pair)): number for number, pair in enumerate(pairs)
+                asyncio.ensure_future(self._judge(*pair)): number
+                for number, pair in enumerate(pairs)
             }
             for task in (*numbers, over):
-                task.add_done_callback(lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done)))
+                task.add_done_callback(
+                    lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done))
+                )
             give_up = time.monotonic() + self.settings.request_seconds
             try:
                 yield None
                 num_left = len(numbers)
                 while num_left:
                     try:
-                        done = await asyncio.wait_for(landed.get(), min(BEAT_SECONDS, give_up - time.monotonic()))
+                        done = await asyncio.wait_for(
+                            landed.get(), min(BEAT_SECONDS, give_up - time.monotonic())
+                        )
                     except TimeoutError:
                         if time.monotonic() >= give_up:
                             why = f"not done within {self.settings.request_seconds:g} s; send it again later"
@@ -229,9 +264,14 @@ class Service:
     def _check_problem(self, problem: Problem) -> None:
         most_seconds, most_mib = self.settings.max_cpu_seconds, self.settings.max_memory_mib
         if problem.time_limit_seconds > most_seconds:
-            raise Refused(422, f"a time limit of {problem.time_limit_seconds:g} s; use at most {most_seconds:g}")
+            raise Refused(
+                422,
+                f"a time limit of {problem.time_limit_seconds:g} s; use at most {most_seconds:g}",
+            )
         if problem.memory_limit_mib > most_mib:
-            raise Refused(422, f"a memory limit of {problem.memory_limit_mib} MiB; use at most {most_mib}")
+            raise Refused(
+                422, f"a memory limit of {problem.memory_limit_mib} MiB; use at most {most_mib}"
+            )
         for name in (problem.language, problem.checker.language):
             if trouble := find_language(name).find_problem():
                 raise Refused(422, trouble)

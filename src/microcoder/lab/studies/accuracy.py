@@ -56,7 +56,9 @@ def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
         return 0.0, 1.0
     share = hits / asked
     centre = share + _NORMAL * _NORMAL / (2 * asked)
-    half = _NORMAL * math.sqrt(share * (1 - share) / asked + _NORMAL * _NORMAL / (4 * asked * asked))
+    half = _NORMAL * math.sqrt(
+        share * (1 - share) / asked + _NORMAL * _NORMAL / (4 * asked * asked)
+    )
     scale = 1 + _NORMAL * _NORMAL / asked
     return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
@@ -76,7 +78,11 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
 def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
     """Return pass@k of each problem that has k scored samples."""
     scored = {name: [bool(s) for s in samples if s is not None] for name, samples in solved.items()}
-    return {name: pass_at_k(len(samples), sum(samples), k) for name, samples in scored.items() if len(samples) >= k}
+    return {
+        name: pass_at_k(len(samples), sum(samples), k)
+        for name, samples in scored.items()
+        if len(samples) >= k
+    }
 
 
 # A run that is followed is drawn anew at each step, and its evaluations do not change.
@@ -87,7 +93,9 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     mean = math.fsum(values) / len(values)
     if min(values) == max(values):
         # The bootstrap would claim certainty from 0 of 5 solved.
-        return Estimate(values[0], *ends_without_spread(values[0], len(values), lowest, 1.0), len(values))
+        return Estimate(
+            values[0], *ends_without_spread(values[0], len(values), lowest, 1.0), len(values)
+        )
     try:
         import numpy as np
     except ImportError:  # The same, slower, by other draws: a second for five hundred problems.
@@ -98,12 +106,16 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     generator, array = np.random.default_rng(0), np.asarray(values)
     size = (_RESAMPLES_AT_ONCE, len(array))
     rounds = range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE)
-    means = np.concatenate([array[generator.integers(len(array), size=size)].mean(axis=1) for _ in rounds])
+    means = np.concatenate(
+        [array[generator.integers(len(array), size=size)].mean(axis=1) for _ in rounds]
+    )
     low, high = (float(quantile) for quantile in np.quantile(means, [TAIL, 1 - TAIL]))
     return Estimate(mean, min(low, mean), max(high, mean), len(values))
 
 
-def ends_without_spread(value: float, num_draws: int, lowest: float, highest: float) -> tuple[float, float]:
+def ends_without_spread(
+    value: float, num_draws: int, lowest: float, highest: float
+) -> tuple[float, float]:
     """Return the ends of a 95 % interval of a mean of which `num_draws` draws all have one value, given its bounds.
 
     The largest share of draws that could be otherwise and still, with probability 2.5 %, never be seen, is put at each

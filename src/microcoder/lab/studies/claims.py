@@ -33,7 +33,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study
-from microcoder.lab.studies.effects import ALPHA, Effect, draw_weightings, estimate_effect, estimate_rows
+from microcoder.lab.studies.effects import (
+    ALPHA,
+    Effect,
+    draw_weightings,
+    estimate_effect,
+    estimate_rows,
+)
 from microcoder.lab.studies.features import MetricSeries, measure, read_series
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
 from microcoder.train.runs import History, read_history
@@ -102,10 +108,14 @@ def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
     return _judge(contrast, effect, min(1.0, 2 * p_sign), min(1.0, 2 * p_size))
 
 
-def adjust_verdicts(results: Mapping[str, ContrastResult], *, num_claims: int) -> dict[str, ContrastResult]:
+def adjust_verdicts(
+    results: Mapping[str, ContrastResult], *, num_claims: int
+) -> dict[str, ContrastResult]:
     """Return the results, by the same keys, with verdicts corrected for `num_claims` claims, tested or not."""
     p_sign, p_size = (
-        adjust_p_values({name: getattr(part, field) for name, part in results.items()}, num_tests=num_claims)
+        adjust_p_values(
+            {name: getattr(part, field) for name, part in results.items()}, num_tests=num_claims
+        )
         for field in ("p_sign", "p_size")
     )
     return {
@@ -122,9 +132,15 @@ def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> 
         is_for, is_against, is_small = has_sign, has_size, False
     else:
         # The ends of the interval, turned so that up is as claimed.
-        low, high = (-effect.high, -effect.low) if contrast.direction == "lower" else (effect.low, effect.high)
+        low, high = (
+            (-effect.high, -effect.low)
+            if contrast.direction == "lower"
+            else (effect.low, effect.high)
+        )
         is_for, is_small = low > 0 and has_sign, has_size
-        is_against = low <= 0 and ((has_size and not contrast.is_above_paper) or (has_sign and high < 0))
+        is_against = low <= 0 and (
+            (has_size and not contrast.is_above_paper) or (has_sign and high < 0)
+        )
     verdict = ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
     if is_for:
         verdict = ClaimFinding.SMALLER if is_small else ClaimFinding.SUPPORTED
@@ -185,21 +201,35 @@ class JudgedStudy:
     def accuracies(self, level: str) -> dict[str, list[float]]:
         """Return a level's held-out accuracy `before` and `after` training, a value per run."""
         runs = self.histories[level].values()
-        return {side: [one.accuracy for run in runs if (one := getattr(run, side))] for side in ("before", "after")}
+        return {
+            side: [one.accuracy for run in runs if (one := getattr(run, side))]
+            for side in ("before", "after")
+        }
 
 
 def judge_studies(
-    studies: Sequence[Study], *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+    studies: Sequence[Study],
+    *,
+    scale: str,
+    root: Path,
+    code: str | None = None,
+    seeds_from: int = 0,
 ) -> list[JudgedStudy]:
     """Return studies with verdicts, corrected for all claims of the catalogue, and for each study's own (X1, X2 ...).
 
     The other arguments are those of `plan_work`.
     """
     judged = [
-        judge_work(study, plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from), scale=scale)
+        judge_work(
+            study,
+            plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from),
+            scale=scale,
+        )
         for study in studies
     ]
-    catalogued = _adjust([result for one in judged for result in one.claims if result.claim.is_catalogued], INSIGHTS)
+    catalogued = _adjust(
+        [result for one in judged for result in one.claims if result.claim.is_catalogued], INSIGHTS
+    )
     corrected = []
     for one in judged:
         own = [result for result in one.claims if not result.claim.is_catalogued]
@@ -222,7 +252,9 @@ def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[st
 def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:
     """Read the finished part of a study's planned work; return it with an uncorrected verdict on each claim."""
     histories: dict[str, dict[int, History]] = {level: {} for level in study.levels}
-    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {name: {} for name in study.measurements}
+    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {
+        name: {} for name in study.measurements
+    }
     done = [work for work in works if work.is_finished]
     summaries = []
     for work in done:
@@ -231,23 +263,39 @@ def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStud
         else:
             measured[work.name][work.seed], summary = read_measured(work.folder)
             summaries.append(summary)
-    contrasts = [one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))]
-    found = {one: measure_contrast(one, study, histories, measured) for one in dict.fromkeys(contrasts)}
+    contrasts = [
+        one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))
+    ]
+    found = {
+        one: measure_contrast(one, study, histories, measured) for one in dict.fromkeys(contrasts)
+    }
     effects = {contrast: effect for contrast, effect in found.items() if effect}
     claims = [judge_claim(claim, study, effects) for claim in study.claims]
     seeds = sorted({work.seed for work in done})
-    made = _describe_origin(seeds, [run for runs in histories.values() for run in runs.values()], summaries, done)
+    made = _describe_origin(
+        seeds, [run for runs in histories.values() for run in runs.values()], summaries, done
+    )
     return JudgedStudy(study, scale, works, seeds, histories, effects, claims, made)
 
 
 def _describe_origin(
-    seeds: Sequence[int], runs: Sequence[History], summaries: Sequence[Mapping[str, Any]], works: Sequence[Work]
+    seeds: Sequence[int],
+    runs: Sequence[History],
+    summaries: Sequence[Mapping[str, Any]],
+    works: Sequence[Work],
 ) -> str:
     commits = set()
     for record in [*(history.manifest for history in runs), *summaries]:
         git = record.get("git") or {}
-        commits.add(str(git.get("commit") or "unknown")[:12] + (" with changes" if git.get("is_dirty") else ""))
-    machines = {f"{m.get('num_cpus')} cores, {m.get('platform')}" for h in runs if (m := h.manifest.get("machine"))}
+        commits.add(
+            str(git.get("commit") or "unknown")[:12]
+            + (" with changes" if git.get("is_dirty") else "")
+        )
+    machines = {
+        f"{m.get('num_cpus')} cores, {m.get('platform')}"
+        for h in runs
+        if (m := h.manifest.get("machine"))
+    }
     codes = sorted({work.folder.parent.name for work in works})
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in runs)
     seconds += sum(summary.get("cpu_seconds", 0.0) for summary in summaries)
@@ -262,7 +310,9 @@ def _checks(claim: Claim, study: Study) -> list[Contrast]:
     checks = [claim.check] if claim.check else []
     if claim.primary and claim.family == "training":
         # The baseline must have learnt.
-        checks.append(Contrast(metric="accuracy", feature="growth", of=(study.reference,), least=LEAST_GAIN))
+        checks.append(
+            Contrast(metric="accuracy", feature="growth", of=(study.reference,), least=LEAST_GAIN)
+        )
     return checks
 
 
@@ -278,7 +328,12 @@ def judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) 
     primary, checks = find(claim.primary), tuple(find(check) for check in _checks(claim, study))
     verdict, effect = primary.verdict, primary.effect
     # Whole runs that differ nowhere are the same run: the setting changed nothing.
-    is_same = not claim.primary.measurement and bool(claim.primary.against) and effect is not None and effect.is_nothing
+    is_same = (
+        not claim.primary.measurement
+        and bool(claim.primary.against)
+        and effect is not None
+        and effect.is_nothing
+    )
     is_missed = any(check.effect is not None and not check.is_reached for check in checks)
     if verdict is not ClaimFinding.NOT_RUN and (is_same or is_missed):
         verdict = ClaimFinding.CANNOT_APPEAR
@@ -311,14 +366,18 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     pairs = {}
     for unit, levels in values.items():
         if len(levels) == len(contrast.levels):
-            of, against = ([fmean(levels[level]) for level in side] for side in (contrast.of, contrast.against))
+            of, against = (
+                [fmean(levels[level]) for level in side] for side in (contrast.of, contrast.against)
+            )
             pairs[unit] = fmean(of) - (fmean(against) if against else 0.0)
     return pairs
 
 
 def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
     """Return seed -> series of a metric for a level's runs, seeds ascending; leaves out runs that did not record it."""
-    found = {seed: read_series(history, metric) for seed, history in sorted(histories[level].items())}
+    found = {
+        seed: read_series(history, metric) for seed, history in sorted(histories[level].items())
+    }
     return {seed: series for seed, series in found.items() if series is not None}
 
 
@@ -326,13 +385,20 @@ def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) 
     import numpy as np
 
     curves = {level: read_level(histories, level, contrast.metric) for level in contrast.levels}
-    doses = {level: read_level(histories, level, contrast.dose or contrast.metric) for level in contrast.levels}
-    common = set.intersection(*(set(found[level]) for found in (curves, doses) for level in contrast.levels))
+    doses = {
+        level: read_level(histories, level, contrast.dose or contrast.metric)
+        for level in contrast.levels
+    }
+    common = set.intersection(
+        *(set(found[level]) for found in (curves, doses) for level in contrast.levels)
+    )
 
     def read_side(levels: Sequence[str], feature: str, seed: int) -> Array:
         """Return the levels' mean, or slope over the dose, under each weighting of the problems (B,)."""
         series = [curves[level][seed] for level in levels]
-        values_L_B = np.asarray([measure(one, feature, draw_weightings(one.num_problems)) for one in series])
+        values_L_B = np.asarray(
+            [measure(one, feature, draw_weightings(one.num_problems)) for one in series]
+        )
         if not contrast.dose:
             return values_L_B.mean(axis=0)
         over = feature.replace("at", "up to", 1)
@@ -346,13 +412,17 @@ def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) 
     for seed in sorted(common):
         sides = [read_side(contrast.of, contrast.feature, seed)]
         if contrast.against:
-            sides.append(-read_side(contrast.against, contrast.against_feature or contrast.feature, seed))
+            sides.append(
+                -read_side(contrast.against, contrast.against_feature or contrast.feature, seed)
+            )
         if all(np.isfinite(side[0]) for side in sides):
             rows.append(sum(sides))
     if not rows:
         return None
     num_problems = next(iter(curves[contrast.of[0]].values())).num_problems
-    return estimate_effect(np.stack(rows), num_problems=num_problems if num_problems > 1 else 0, span=span)
+    return estimate_effect(
+        np.stack(rows), num_problems=num_problems if num_problems > 1 else 0, span=span
+    )
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
@@ -365,7 +435,10 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
         "studies": {
             one.study.name: {
                 "seeds": one.seeds,
-                "effects": {one.study.describe(contrast): asdict(effect) for contrast, effect in one.effects.items()},
+                "effects": {
+                    one.study.describe(contrast): asdict(effect)
+                    for contrast, effect in one.effects.items()
+                },
                 "levels": {level: one.accuracies(level) for level in one.study.levels},
                 "made": one.made,
             }
@@ -376,7 +449,9 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
                 "id": result.claim.id,
                 "study": one.study.name,
                 "short": result.claim.short,
-                "primary": one.study.describe(result.claim.primary) if result.claim.primary else None,
+                "primary": one.study.describe(result.claim.primary)
+                if result.claim.primary
+                else None,
                 "verdict": result.verdict.value,
                 "verdict_alone": result.raw.value,
                 "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
@@ -387,5 +462,7 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
         ],
     }
     return json.loads(
-        json.dumps(records), parse_float=lambda text: float(f"{float(text):.9g}"), parse_constant=lambda _: None
+        json.dumps(records),
+        parse_float=lambda text: float(f"{float(text):.9g}"),
+        parse_constant=lambda _: None,
     )

@@ -246,7 +246,9 @@ class Study(Config):
         if name == MICRO:
             return Scale(baseline=self.baseline, seeds=self.seeds)
         if name not in self.scales:
-            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}")
+            raise ConfigError(
+                f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}"
+            )
         return self.scales[name]
 
     def unit_of(self, contrast: Contrast) -> Unit:
@@ -259,9 +261,12 @@ class Study(Config):
     def describe(self, contrast: Contrast) -> str:
         """Return a contrast in words: metric, levels, and what they are compared with."""
         feature, other, dose = (
-            text.replace("_", " ") for text in (contrast.feature, contrast.against_feature, contrast.dose)
+            text.replace("_", " ")
+            for text in (contrast.feature, contrast.against_feature, contrast.dose)
         )
-        metric = contrast.metric.replace("_", " ").replace("heldout", "held-out") + (f", {feature}" if feature else "")
+        metric = contrast.metric.replace("_", " ").replace("heldout", "held-out") + (
+            f", {feature}" if feature else ""
+        )
         if contrast.measurement:
             metric = self.measurements[contrast.measurement].metrics[contrast.metric].says
         text = f"{metric}: {' and '.join(contrast.of)}"
@@ -283,10 +288,19 @@ class Study(Config):
         for name, measurement in self.measurements.items():
             if unknown := [level for level in measurement.uses if level not in self.levels]:
                 yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
-        metrics = [metric.says for measurement in self.measurements.values() for metric in measurement.metrics.values()]
+        metrics = [
+            metric.says
+            for measurement in self.measurements.values()
+            for metric in measurement.metrics.values()
+        ]
         if twice := sorted({said for said in metrics if metrics.count(said) > 1}):
             yield f"two metrics of measurements say {twice[0]!r}; records name effects by these words"
-        named = [(claim.id, one) for claim in self.claims for one in (*claim.contrasts, claim.check) if one]
+        named = [
+            (claim.id, one)
+            for claim in self.claims
+            for one in (*claim.contrasts, claim.check)
+            if one
+        ]
         for where, one in named:
             known = tuple(self.levels)
             if one.measurement:
@@ -296,18 +310,24 @@ class Study(Config):
                 known = self.measurements[one.measurement].levels
             if unknown := [level for level in one.levels if level not in known]:
                 yield f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}"
-            if one.measurement and one.metric not in (metrics := self.measurements[one.measurement].metrics):
+            if one.measurement and one.metric not in (
+                metrics := self.measurements[one.measurement].metrics
+            ):
                 yield f"{where}: no metric {one.metric!r}; use one of {', '.join(metrics)}"
 
 
 def load_study(path: Path) -> Study:
     """Read a study file; raises ConfigError if it is missing, not TOML, or not a valid study."""
     try:
-        return Study.model_validate({**tomllib.loads(path.read_text(encoding="utf-8")), "path": path})
+        return Study.model_validate(
+            {**tomllib.loads(path.read_text(encoding="utf-8")), "path": path}
+        )
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"study {path} cannot be read: {error}") from None
     except ValidationError as error:
-        faults = "; ".join(explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors())
+        faults = "; ".join(
+            explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors()
+        )
         raise ConfigError(f"study {path}: {faults}") from None
 
 
@@ -322,7 +342,9 @@ def find_studies(name: str | None) -> list[Study]:
         raise ConfigError(f"no studies in {folder.absolute()}; pass a file")
     if name is None:
         return [load_study(path) for path in paths]
-    found = [path for path in paths if name == path.stem] or [path for path in paths if name in path.stem]
+    found = [path for path in paths if name == path.stem] or [
+        path for path in paths if name in path.stem
+    ]
     if len(found) != 1:
         raise ConfigError(
             f"{'no' if not found else 'more than one'} study is called {name!r}; "

@@ -110,7 +110,9 @@ def draw_weightings(num_problems: int) -> Array:
     return np.hstack([equal, counts.T / num_problems])
 
 
-def estimate_effect(differences_S_B: Array, *, num_problems: int = 0, span: float | None = None) -> Effect:
+def estimate_effect(
+    differences_S_B: Array, *, num_problems: int = 0, span: float | None = None
+) -> Effect:
     """Estimate an effect from the differences of the seeds.
 
     Args:
@@ -136,7 +138,9 @@ def estimate_effect(differences_S_B: Array, *, num_problems: int = 0, span: floa
     return _interval(by_seed, num_problems, of_seeds=of_seeds, of_units=of_problems, span=span)
 
 
-def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | None = None) -> Effect:
+def estimate_rows(
+    by_seed: Mapping[int, Mapping[str, float]], *, span: float | None = None
+) -> Effect:
     """Estimate an effect from a measurement's paired rows.
 
     Units that occur in several seeds are crossed with them, as problems with runs: both variances count. Units of
@@ -148,14 +152,20 @@ def estimate_rows(by_seed: Mapping[int, Mapping[str, float]], *, span: float | N
     """
     import numpy as np
 
-    distinct = {tuple(sorted(units.items())): seed for seed, units in reversed(list(by_seed.items()))}
+    distinct = {
+        tuple(sorted(units.items())): seed for seed, units in reversed(list(by_seed.items()))
+    }
     rows = [by_seed[seed] for seed in sorted(distinct.values())]
     means = np.asarray([float(np.mean(list(units.values()))) for units in rows])
     num_units = len({name for units in rows for name in units})
     is_crossed = num_units < sum(map(len, rows)) or len(rows) == 1
     values = np.asarray([value for units in rows for value in units.values()])
     # Differences of single yes-or-no draws, few of which differ.
-    if span is not None and np.isin(values, (-span, 0.0, span)).all() and 0 < np.count_nonzero(values) <= _FEW:
+    if (
+        span is not None
+        and np.isin(values, (-span, 0.0, span)).all()
+        and 0 < np.count_nonzero(values) <= _FEW
+    ):
         return _interval_of_pairs(values, means, num_units, span=span)
     of_seeds = float(np.var(means, ddof=1)) / len(means) if len(means) > 1 else 0.0
     of_units = 0.0
@@ -179,10 +189,14 @@ def _interval_of_pairs(values: Array, by_seed: Array, num_units: int, *, span: f
     half = span * student_quantile(1 - ALPHA / 2, math.inf) * error
     value = float(np.mean(values))
     low, high = min(value, span * centre - half), max(value, span * centre + half)
-    return Effect(value, max(low, -span), min(high, span), len(by_seed), num_units, tuple(map(float, by_seed)))
+    return Effect(
+        value, max(low, -span), min(high, span), len(by_seed), num_units, tuple(map(float, by_seed))
+    )
 
 
-def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: float, span: float | None) -> Effect:
+def _interval(
+    by_seed: Array, num_units: int, *, of_seeds: float, of_units: float, span: float | None
+) -> Effect:
     import numpy as np
 
     num_seeds, value, each = len(by_seed), float(np.mean(by_seed)), tuple(map(float, by_seed))
@@ -191,6 +205,8 @@ def _interval(by_seed: Array, num_units: int, *, of_seeds: float, of_units: floa
         if span is not None:
             low, high = ends_without_spread(value, max(num_seeds, num_units), -span, span)
         return Effect(value, low, high, num_seeds, num_units, each)
-    freedom = (of_seeds + of_units) ** 2 / (of_seeds**2 / max(1, num_seeds - 1) + of_units**2 / max(1, num_units - 1))
+    freedom = (of_seeds + of_units) ** 2 / (
+        of_seeds**2 / max(1, num_seeds - 1) + of_units**2 / max(1, num_units - 1)
+    )
     half = student_quantile(1 - ALPHA / 2, freedom) * math.sqrt(of_seeds + of_units)
     return Effect(value, value - half, value + half, num_seeds, num_units, each, freedom)

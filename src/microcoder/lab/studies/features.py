@@ -33,12 +33,20 @@ if TYPE_CHECKING:
 
 def _drawn(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
     """Return chart name -> metric, for the declared metrics of a row class that have a single value in a row."""
-    return {one.chart: one for one in shown_metrics(row) if one.chart and "{}" not in one.title and not one.label}
+    return {
+        one.chart: one
+        for one in shown_metrics(row)
+        if one.chart and "{}" not in one.title and not one.label
+    }
 
 
 _EFFECTIVE = {one.name: one for one in shown_metrics(StepMetrics)}["masked_effective_share"]
 _OF_STEP = {**_drawn(StepMetrics), "masked_effective": _EFFECTIVE}
-_OF_EVALUATION = {f"heldout_{chart}": one for chart, one in _drawn(EvaluationMetrics).items() if chart != "accuracy"}
+_OF_EVALUATION = {
+    f"heldout_{chart}": one
+    for chart, one in _drawn(EvaluationMetrics).items()
+    if chart != "accuracy"
+}
 LABELS: Mapping[str, str] = MappingProxyType(
     {
         "accuracy": "Accuracy, held out",
@@ -90,7 +98,9 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
     """Return a metric of a run; None if the run did not record it."""
     import numpy as np
 
-    num_steps = max([s.step for s in history.steps] + [e.step for e in history.evaluations], default=0)
+    num_steps = max(
+        [s.step for s in history.steps] + [e.step for e in history.evaluations], default=0
+    )
     if not num_steps:
         return None
     if metric.startswith("accuracy"):
@@ -124,7 +134,9 @@ def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
     import numpy as np
 
     values_E_B = series.weigh(weights_P_B)
-    parts = [sign * _summarise(name, series.time_E, values_E_B) for sign, name in parse_feature(feature)]
+    parts = [
+        sign * _summarise(name, series.time_E, values_E_B) for sign, name in parse_feature(feature)
+    ]
     return np.sum(parts, axis=0)
 
 
@@ -161,4 +173,8 @@ def _mean(values_E_B: Array) -> Array:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return np.nanmean(values_E_B, axis=0) if len(values_E_B) else np.full(values_E_B.shape[1], np.nan)
+        return (
+            np.nanmean(values_E_B, axis=0)
+            if len(values_E_B)
+            else np.full(values_E_B.shape[1], np.nan)
+        )

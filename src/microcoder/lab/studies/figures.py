@@ -83,7 +83,12 @@ _LEGEND_CHARACTERS = 80
 
 
 def draw_curves(
-    study: str, metric: str, by_level: Mapping[str, Sequence[MetricSeries]], *, reference: str, num_steps: int
+    study: str,
+    metric: str,
+    by_level: Mapping[str, Sequence[MetricSeries]],
+    *,
+    reference: str,
+    num_steps: int,
 ) -> Chart:
     """Return a chart of the mean over seeds of each level, with its 95 % interval as a band."""
     import matplotlib as mpl
@@ -102,10 +107,14 @@ def draw_curves(
         rows = [series.means_E for series in by_level[level] if len(series.time_E) == len(time_E)]
         steps, mean = time_E * num_steps, np.mean(rows, axis=0)
         marker = "o" if len(steps) <= 12 else ""
-        axes.plot(steps, mean, color=colour, linewidth=1.8, label=level, marker=marker, markersize=3.5)
+        axes.plot(
+            steps, mean, color=colour, linewidth=1.8, label=level, marker=marker, markersize=3.5
+        )
         if len(rows) > 1:
             half = expected_half_width(1.0, len(rows)) * np.std(rows, axis=0, ddof=1)
-            axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
+            axes.fill_between(
+                steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0
+            )
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
     finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
     columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))

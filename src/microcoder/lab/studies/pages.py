@@ -9,7 +9,14 @@ from statistics import fmean
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
-from microcoder.lab.studies.claims import ClaimFinding, ClaimResult, ContrastResult, JudgedStudy, as_records, read_level
+from microcoder.lab.studies.claims import (
+    ClaimFinding,
+    ClaimResult,
+    ContrastResult,
+    JudgedStudy,
+    as_records,
+    read_level,
+)
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Study, Unit
 from microcoder.lab.studies.effects import ALPHA, expected_half_width
 from microcoder.lab.studies.figures import draw_curves
@@ -19,7 +26,11 @@ _SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " n
 
 
 def write_study_report(
-    judged: Sequence[JudgedStudy], *, output: Path, has_index: bool = True, records: Path | None = None
+    judged: Sequence[JudgedStudy],
+    *,
+    output: Path,
+    has_index: bool = True,
+    records: Path | None = None,
 ) -> Path:
     """Write the pages of some studies, with the records of their runs; return the page to begin with.
 
@@ -53,12 +64,17 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
     study, chosen = judged.study, judged.study.figure
     if chosen is None:
         return []
-    by_level = {level: [*read_level(judged.histories, level, chosen.metric).values()] for level in chosen.levels}
+    by_level = {
+        level: [*read_level(judged.histories, level, chosen.metric).values()]
+        for level in chosen.levels
+    }
     if not any(by_level.values()):
         return []
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
     name = f"{study.name}-figure"
-    chart = draw_curves(name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps)
+    chart = draw_curves(
+        name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps
+    )
     write_text(output / f"{name}.svg", chart.svg)
     return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
 
@@ -110,7 +126,11 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
 
 def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
     found = [(one.study, result) for one in judged for result in one.claims]
-    found.sort(key=lambda pair: INSIGHTS.index(pair[1].claim.id) if pair[1].claim.is_catalogued else len(INSIGHTS))
+    found.sort(
+        key=lambda pair: (
+            INSIGHTS.index(pair[1].claim.id) if pair[1].claim.is_catalogued else len(INSIGHTS)
+        )
+    )
     results = [result for _, result in found if result.claim.is_catalogued]
     num_missing = len(INSIGHTS) - len(results)
     verdicts = Counter(result.verdict for result in results)
@@ -161,7 +181,11 @@ def _numbers(part: ContrastResult | None, study: Study) -> tuple[str, str, str]:
         return "-", "-", "-"
     contrast, unit = part.contrast, study.unit_of(part.contrast)
     least = format_amount(contrast.least, unit)
-    claimed = f"same within {least}" if contrast.direction == "same" else f"{contrast.direction} by {least} or more"
+    claimed = (
+        f"same within {least}"
+        if contrast.direction == "same"
+        else f"{contrast.direction} by {least} or more"
+    )
     paper = "no figure" if contrast.paper is None else format_amount(contrast.paper, unit)
     return format_effect(part, study), claimed, paper
 
@@ -175,14 +199,23 @@ def _remarks(result: ClaimResult, study: Study) -> list[str]:
         remarks.append(f"By construction: {claim.construction}")
     if result.verdict is ClaimFinding.CANNOT_APPEAR:
         if all(check.is_reached for check in result.checks):
-            remarks.append("The runs that are compared are the same in every seed: the setting changed nothing.")
+            remarks.append(
+                "The runs that are compared are the same in every seed: the setting changed nothing."
+            )
     elif part and part.effect:
-        unknown = [study.describe(check.contrast) for check in result.checks if check.effect is None]
+        unknown = [
+            study.describe(check.contrast) for check in result.checks if check.effect is None
+        ]
         remarks += [f"Not on record for these runs: {', '.join(unknown)}."] if unknown else []
     if result.raw is not result.verdict:
-        remarks.append(f"By itself it would be {result.raw}; corrected for all claims that does not stand.")
+        remarks.append(
+            f"By itself it would be {result.raw}; corrected for all claims that does not stand."
+        )
     if part and part.effect and part.contrast.is_above_paper:
-        least, excluded = format_amount(part.contrast.least, study.unit_of(part.contrast)), part.p_size <= ALPHA
+        least, excluded = (
+            format_amount(part.contrast.least, study.unit_of(part.contrast)),
+            part.p_size <= ALPHA,
+        )
         remarks.append(
             f"The paper's effect, {_numbers(part, study)[2]}, is smaller than the {least} asked for"
             f"{': that these are excluded does not contradict it' if excluded else ''}."
@@ -216,7 +249,9 @@ def _levels(judged: JudgedStudy) -> list[str]:
         before, after = judged.accuracies(name).values()
         mark = "**" if name == study.reference else ""
         keys = level_keys(judged.study, scale=judged.scale, level=name)
-        said = ", ".join(f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items())
+        said = ", ".join(
+            f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items()
+        )
         rows.append(
             _row(
                 f"{mark}{name}{mark}",
@@ -224,7 +259,9 @@ def _levels(judged: JudgedStudy) -> list[str]:
                 said or "the baseline",
                 f"{len(after)} of at most {num_seeds}",
                 f"{fmean(before):.1%}" if before else "-",
-                f"{fmean(after):.0%} ({', '.join(f'{100 * x:.0f}' for x in after)})" if after else "-",
+                f"{fmean(after):.0%} ({', '.join(f'{100 * x:.0f}' for x in after)})"
+                if after
+                else "-",
             )
         )
     return [*rows, ""]
@@ -282,9 +319,15 @@ def format_check(found: ContrastResult, study: Study) -> str:
 
 def describe_claim(result: ClaimResult, study: Study) -> str:
     """Return a claim's verdict, effect and words, and the check that it missed, if it did."""
-    effect = f", {format_effect(result.primary, study)}" if result.primary and result.primary.effect else ""
+    effect = (
+        f", {format_effect(result.primary, study)}"
+        if result.primary and result.primary.effect
+        else ""
+    )
     missed = [format_check(check, study) for check in result.checks if not check.is_reached]
-    why = f" ({'; '.join(missed)})" if result.verdict is ClaimFinding.CANNOT_APPEAR and missed else ""
+    why = (
+        f" ({'; '.join(missed)})" if result.verdict is ClaimFinding.CANNOT_APPEAR and missed else ""
+    )
     return f"{result.verdict}{effect}: {result.claim.short}{why}"
 
 
@@ -297,7 +340,8 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
         return ""
     num_seeds, unit = len(study.at_scale(scale).seeds), study.unit_of(primary)
     sd, half, least = (
-        format_amount(x, unit) for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
+        format_amount(x, unit)
+        for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
     )
     return (
         f"A spread between seeds of {sd} ({spread.where}) lets {num_seeds} seeds give a half width of {half}; the "
@@ -307,7 +351,10 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
 
 def _seen(results: Sequence[ClaimResult]) -> str:
     """Return a sentence that lists, for each verdict, the claims that got it."""
-    by_verdict = {verdict: [one.claim for one in results if one.verdict is verdict] for verdict in ClaimFinding}
+    by_verdict = {
+        verdict: [one.claim for one in results if one.verdict is verdict]
+        for verdict in ClaimFinding
+    }
     clauses = [
         f"{verdict}: {', '.join(f'{claim.short} ({claim.id})' for claim in claims)}"
         for verdict, claims in by_verdict.items()

@@ -40,7 +40,9 @@ class BeforeAfter(NamedTuple):
 
 def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
     """Compare pass@k (k = 1: accuracy) before and after training, on one tier or (empty) on all problems."""
-    before, after = (history.of_tier(one.solved if one else {}, tier) for one in (history.before, history.after))
+    before, after = (
+        history.of_tier(one.solved if one else {}, tier) for one in (history.before, history.after)
+    )
     at_first, in_the_end = (estimate_accuracy(solved, k=k) for solved in (before, after))
     return BeforeAfter(at_first, in_the_end, estimate_difference(before, after, k=k))
 
@@ -60,7 +62,11 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
         f"run {history.name}" if subject else "",
         f"{num_steps} training step{'' if num_steps == 1 else 's'}",
         f"started {manifest['started']}" if manifest.get("started") else "",
-        *(f"{summary[key] / 60:.1f} {what}" for key, what in times if isinstance(summary.get(key), int | float)),
+        *(
+            f"{summary[key] / 60:.1f} {what}"
+            for key, what in times
+            if isinstance(summary.get(key), int | float)
+        ),
         "" if manifest.get("seed") is None else f"seed {manifest['seed']}",
     ]
     reproduce = [f"git checkout {git['commit']}"] if git.get("commit") else []
@@ -80,7 +86,9 @@ def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
     before, after, step = row.before, row.after, history.after.step if history.after else 0
     samples = _samples_per_problem(history)
     asked = f"{row.num_problems} problems, {samples} sample{'' if samples == 1 else 's'} each"
-    trained = f"after {step} step{'' if step == 1 else 's'}{'' if history.is_finished else ' so far'}"
+    trained = (
+        f"after {step} step{'' if step == 1 else 's'}{'' if history.is_finished else ' so far'}"
+    )
     figures = [_percent(one.value) for one in (before, after) if one]
     if before and after:
         text = (
@@ -89,36 +97,65 @@ def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
         )
         is_shown = row.difference is None or row.difference.excludes_zero
         finding = "" if is_shown else "The interval includes zero: no change is shown."
-        return {"figures": figures, "difference": _difference(row.difference), "text": text, "finding": finding}
+        return {
+            "figures": figures,
+            "difference": _difference(row.difference),
+            "text": text,
+            "finding": finding,
+        }
     if not figures:
-        return {"figures": ["No accuracy yet"], "text": "No scored held-out evaluation was recorded."}
+        return {
+            "figures": ["No accuracy yet"],
+            "text": "No scored held-out evaluation was recorded.",
+        }
     asked = f"{'before training' if before else trained}: {asked}"
-    return {"figures": figures, "text": f"Held-out accuracy {asked}. There is nothing to compare it with yet."}
+    return {
+        "figures": figures,
+        "text": f"Held-out accuracy {asked}. There is nothing to compare it with yet.",
+    }
 
 
 def _story(history: History) -> list[tuple[str, str, dict[str, str]]]:
     """Return sentences on what happened in training, each with the text of a link and the view that it opens."""
-    steps = [(step.step, step.reward_mean) for step in history.steps if step.reward_mean is not None]
+    steps = [
+        (step.step, step.reward_mean) for step in history.steps if step.reward_mean is not None
+    ]
     num = max(1, len(steps) // 10)
     # Means of a tenth of the run, so that the noise of one step is no jump.
-    means = [fmean(reward for _, reward in steps[end - num : end]) for end in range(num, len(steps) + 1)]
+    means = [
+        fmean(reward for _, reward in steps[end - num : end]) for end in range(num, len(steps) + 1)
+    ]
     links = []
     if rises := [after - before for before, after in zip(means, means[num:], strict=False)]:
         place = rises.index(max(rises))
         first, last = steps[place][0], steps[place + 2 * num - 1][0]
         text = f"Mean reward: {means[0]:.3f} at first, {means[-1]:.3f} in the end"
         text += f", the largest rise {max(rises):+.3f} from step {first} to {last}."
-        links.append((text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"}))
+        links.append(
+            (text, "rollouts of these steps", {"step": f"{first}-{last}", "order": "first"})
+        )
     total, truncated, masked = count_masked(history)
     if total:
         shares = [step.truncated_share for step in history.steps]
-        first, last = (fmean(part) for part in (shares[: len(shares) // 10 or 1], shares[-(len(shares) // 10 or 1) :]))
+        first, last = (
+            fmean(part)
+            for part in (shares[: len(shares) // 10 or 1], shares[-(len(shares) // 10 or 1) :])
+        )
         ends = f", {first:.1%} at first, {last:.1%} in the end" if len(shares) > 1 else ""
         text = f"Truncated in training: {truncated / total:.1%} of {total:,} rollouts{ends}."
-        idle = masked - round(sum(s.masked_effective_share * sum(s.outcomes.values()) for s in history.steps))
-        text += f" Of {masked:,} masked, {idle:,} would have had an advantage of 0 anyway." if masked else ""
+        idle = masked - round(
+            sum(s.masked_effective_share * sum(s.outcomes.values()) for s in history.steps)
+        )
+        text += (
+            f" Of {masked:,} masked, {idle:,} would have had an advantage of 0 anyway."
+            if masked
+            else ""
+        )
         links.append((text, "truncated rollouts", {"truncated": "yes"}))
-        links = [(text, name, {"view": "rollouts", "split": "train", **state}) for text, name, state in links]
+        links = [
+            (text, name, {"view": "rollouts", "split": "train", **state})
+            for text, name, state in links
+        ]
         links.append((_doses(history.steps), "all curves", {"view": "curves"}))
     return links
 
@@ -130,7 +167,10 @@ def _doses(steps: Sequence[StepMetrics]) -> str:
         idea = name.partition("_")[0]
         taken[idea] = taken.get(idea, 0.0) + share / len(steps)
     text = ", ".join(f"{idea} {share:.1%}" for idea, share in taken.items()) or "none"
-    clipped = [[share for name, share in step.optimizer.items() if name.startswith("clip_")] for step in steps]
+    clipped = [
+        [share for name, share in step.optimizer.items() if name.startswith("clip_")]
+        for step in steps
+    ]
     left = fmean(map(sum, clipped))
     # TRL means those of micro-batches, verl those of a mini-batch, GSPO those of sequences.
     clip = f"; the clip stopped {left:.2%}, as the engine counts" if any(clipped) else ""
@@ -146,10 +186,15 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
     changed: list[str] = []
     for arm, label in zip(arms, labels, strict=True):
         end = arm.after
-        difference = estimate_difference(after.solved, end.solved) if after and end and arm is not history else None
+        difference = (
+            estimate_difference(after.solved, end.solved)
+            if after and end and arm is not history
+            else None
+        )
         total, truncated, masked = count_masked(arm)
         figures = (
-            _DASH if value is None else f"{value:.3g}" for value in (end and end.length_mean, end and end.diversity)
+            _DASH if value is None else f"{value:.3g}"
+            for value in (end and end.length_mean, end and end.diversity)
         )
         shares = (_percent(num / total if total else 0.0) for num in (truncated, masked))
         accuracy = _percent(estimate_accuracy(end.solved) if end else None)
@@ -157,8 +202,12 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
         if arm is not history:
             ours, theirs = (flatten(one.manifest.get("config") or {}) for one in (history, arm))
             # What only one of them has hangs on a kind, in which they then differ.
-            shared = sorted(key for key in ours.keys() & theirs.keys() if not key.startswith(_NEUTRAL))
-            changed += [f"{key}: {ours[key]} / {theirs[key]}" for key in shared if ours[key] != theirs[key]]
+            shared = sorted(
+                key for key in ours.keys() & theirs.keys() if not key.startswith(_NEUTRAL)
+            )
+            changed += [
+                f"{key}: {ours[key]} / {theirs[key]}" for key in shared if ours[key] != theirs[key]
+            ]
     yield {
         "id": "arms",
         "title": f"Against the other arm{'s' if len(rows) > 2 else ''}",
@@ -174,9 +223,14 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
 
 def _labels(arms: Sequence[History]) -> list[str]:
     """Return a name per run: its algorithm, with position, the run's own name and seed if two would be equal."""
-    names = [algorithm_name((arm.manifest.get("config") or {}).get("algorithm") or {}) or arm.name for arm in arms]
+    names = [
+        algorithm_name((arm.manifest.get("config") or {}).get("algorithm") or {}) or arm.name
+        for arm in arms
+    ]
     return [
-        f"{name} ({place}: {arm.name}, seed {arm.manifest.get('seed')})" if names.count(name) > 1 else name
+        f"{name} ({place}: {arm.name}, seed {arm.manifest.get('seed')})"
+        if names.count(name) > 1
+        else name
         for place, (name, arm) in enumerate(zip(names, arms, strict=True), 1)
     ]
 
@@ -203,7 +257,9 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
     changes: dict[str, Callable[[EvaluationMetrics], str]] = {
         "response length (mean tokens)": lambda e: f"{e.length_mean:,.1f}",
         "truncated": lambda e: _percent(e.truncated_share),
-        "diversity (unique 4-grams)": lambda e: _DASH if e.diversity is None else f"{e.diversity:.3f}",
+        "diversity (unique 4-grams)": lambda e: (
+            _DASH if e.diversity is None else f"{e.diversity:.3f}"
+        ),
         "sampling temperature": lambda e: f"{e.temperature:g}",
     }
     sides = (history.before, history.after)
@@ -215,10 +271,18 @@ def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str,
         "columns": ["held-out accuracy", "problems", "before", "after", "difference, points"],
         "rows": [
             *(
-                [label, str(one.num_problems), *map(_percent, (one.before, one.after)), _difference(one.difference)]
+                [
+                    label,
+                    str(one.num_problems),
+                    *map(_percent, (one.before, one.after)),
+                    _difference(one.difference),
+                ]
                 for label, one in compared.items()
             ),
-            *([label, "", *(read(e) if e else _DASH for e in sides), ""] for label, read in changes.items()),
+            *(
+                [label, "", *(read(e) if e else _DASH for e in sides), ""]
+                for label, read in changes.items()
+            ),
         ],
         "note": "In brackets: 95 % intervals from resampling problems with all their samples; differences are paired "
         "by problem. They cover the choice of problems, not the training seed: one run cannot show that.",
@@ -254,7 +318,11 @@ def _subject(config: Mapping[str, Any]) -> str:
     size = (model.get("warm_start") or {}).get("num_layers")
     tiny = f"a tiny Qwen3 of {size} layers" if size else "a tiny Qwen3"
     name = tiny if model.get("kind") == "micro" else _last_part(model.get("path"))
-    asked = "the micro lab's chains" if problems.get("kind") == "micro" else _last_part(problems.get("train"))
+    asked = (
+        "the micro lab's chains"
+        if problems.get("kind") == "micro"
+        else _last_part(problems.get("train"))
+    )
     return f"{algorithm} on {name}: {asked}" if asked else f"{algorithm} on {name}"
 
 
@@ -265,7 +333,9 @@ def _last_part(path: object) -> str:
 def count_masked(history: History) -> tuple[int, int, int]:
     """Return the numbers of all training rollouts, of the truncated and of the masked ones."""
     nums = [sum(step.outcomes.values()) for step in history.steps]
-    truncated = sum(round(step.truncated_share * num) for step, num in zip(history.steps, nums, strict=True))
+    truncated = sum(
+        round(step.truncated_share * num) for step, num in zip(history.steps, nums, strict=True)
+    )
     return sum(nums), truncated, sum(sum(step.masked.values()) for step in history.steps)
 
 
@@ -288,7 +358,8 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
         f"advantage {advantage}": advantage not in ("grpo", kind),
         f"masking {mask}": mask != "none",
         f"left out of the {out_of}": out_of != "gradient",
-        "symmetric clip": kind == "dapo" and loss.get("clip_low") == loss.get("clip_high") is not None,
+        "symmetric clip": kind == "dapo"
+        and loss.get("clip_low") == loss.get("clip_high") is not None,
         # GRPO's own recipe has a KL term; the others have none.
         "KL" if has_kl else "no KL": has_kl != (kind == "grpo"),
         "dynamic sampling": config.get("group_filtering") == "dynamic",
@@ -314,6 +385,8 @@ def _percent(value: float | Estimate | None) -> str:
 def _difference(difference: Estimate | None) -> Cell:
     if difference is None:
         return _DASH
-    value, low, high = (f"{100 * x:+.1f}" for x in (difference.value, difference.low, difference.high))
+    value, low, high = (
+        f"{100 * x:+.1f}" for x in (difference.value, difference.low, difference.high)
+    )
     direction = "flat" if not difference.excludes_zero else "up" if difference.value > 0 else "down"
     return [f"{value} ({low} to {high})".replace("-", "−"), direction]  # noqa: RUF001

@@ -56,9 +56,13 @@ def digest_code() -> str:
     Reports and commands are left out: they cannot change a result.
     """
     digest = hashlib.sha256()
-    for path in sorted(path for room in _ROOMS for path in (_SOURCE / room).rglob("*") if path.is_file()):
+    for path in sorted(
+        path for room in _ROOMS for path in (_SOURCE / room).rglob("*") if path.is_file()
+    ):
         if path.suffix in (".py", ".toml"):
-            digest.update(f"{path.relative_to(_SOURCE).as_posix()}\0{dump_meaning(path)}\0".encode())
+            digest.update(
+                f"{path.relative_to(_SOURCE).as_posix()}\0{dump_meaning(path)}\0".encode()
+            )
     return digest.hexdigest()[:8]
 
 
@@ -110,7 +114,9 @@ class Work:
 
 def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     """Run one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
-    function = load_extension("measurement", measurement.function, builtins={}, options=measurement.settings)
+    function = load_extension(
+        "measurement", measurement.function, builtins={}, options=measurement.settings
+    )
     started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
     rows = [_check_row(row, measurement) for row in function(work)]
@@ -149,7 +155,9 @@ def read_measured(folder: Path) -> tuple[list[MeasuredValue], dict[str, Any]]:
     try:
         return [MeasuredValue(**row) for row in read_rows(folder / "rows.jsonl")], summary
     except TypeError as error:
-        raise DataError(f"{folder / 'rows.jsonl'} was not written by this version: {error}") from None
+        raise DataError(
+            f"{folder / 'rows.jsonl'} was not written by this version: {error}"
+        ) from None
 
 
 def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
@@ -161,7 +169,9 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
 _SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
-def _resolver(study: Study, scale: str, seeds_from: int) -> Callable[[Mapping[str, Any], int], TrainConfig]:
+def _resolver(
+    study: Study, scale: str, seeds_from: int
+) -> Callable[[Mapping[str, Any], int], TrainConfig]:
     """Return a function that makes the config of a level's or a measurement's keys and a seed."""
     chosen = study.at_scale(scale)
 
@@ -173,23 +183,33 @@ def _resolver(study: Study, scale: str, seeds_from: int) -> Callable[[Mapping[st
         if seeds_from == 0 or not isinstance(config.model, MicroModel):
             return config
         # What is to hold elsewhere must hold of another warm-started model, too.
-        start = config.model.warm_start.model_copy(update={"seed": config.model.warm_start.seed + seeds_from})
-        return config.model_copy(update={"model": config.model.model_copy(update={"warm_start": start})})
+        start = config.model.warm_start.model_copy(
+            update={"seed": config.model.warm_start.seed + seeds_from}
+        )
+        return config.model_copy(
+            update={"model": config.model.model_copy(update={"warm_start": start})}
+        )
 
     def resolve(keys: Mapping[str, Any], seed: int) -> TrainConfig:
-        filled = _SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys))
+        filled = _SEED.sub(
+            lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys)
+        )
         return read(filled).model_copy(update={"seed": seed})
 
     return resolve
 
 
-def _place(study: Study, measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]) -> tuple[str, str]:
+def _place(
+    study: Study, measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]
+) -> tuple[str, str]:
     """Return a measurement's function by its absolute path, and a digest of all that decides its rows."""
     path, _, function = measurement.function.rpartition(":")
     source = (study.path.parent / path).absolute() if path.endswith(".py") else None
     parts = {
         "function": function,
-        "code": hashlib.sha256(source.read_bytes()).hexdigest() if source and source.is_file() else path,
+        "code": hashlib.sha256(source.read_bytes()).hexdigest()
+        if source and source.is_file()
+        else path,
         "settings": measurement.settings,
         "config": digest_config(config),
         "runs": {level: runs[level].name for level in sorted(runs)},
@@ -198,7 +218,9 @@ def _place(study: Study, measurement: Measurement, config: TrainConfig, runs: Ma
     return f"{source or path}:{function}", digest
 
 
-def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0) -> list[Work]:
+def plan_work(
+    study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+) -> list[Work]:
     """Return a study's work, seed by seed, so that a part of it compares all levels, and measurements after runs.
 
     Args:
@@ -216,13 +238,29 @@ def plan_work(study: Study, *, scale: str, root: Path, code: str | None = None, 
             folders[level] = folder / f"seed{seed}-{digest_config(config)}"
             works.append(Work(study.name, level, seed, config, folders[level]))
         for name, measurement in study.measurements.items():
-            config, used = resolve(measurement.set, seed), {level: folders[level] for level in measurement.uses}
+            config, used = (
+                resolve(measurement.set, seed),
+                {level: folders[level] for level in measurement.uses},
+            )
             function, digest = _place(study, measurement, config, used)
             given = measurement.model_copy(update={"function": function})
-            works.append(Work(study.name, name, seed, config, folder / f"{name}-seed{seed}-{digest}", given, used))
+            works.append(
+                Work(
+                    study.name,
+                    name,
+                    seed,
+                    config,
+                    folder / f"{name}-seed{seed}-{digest}",
+                    given,
+                    used,
+                )
+            )
     # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
     named = read_catalogue(folder) if code else {}
-    return [replace(work, folder=folder / named[work.label]) if work.label in named else work for work in works]
+    return [
+        replace(work, folder=folder / named[work.label]) if work.label in named else work
+        for work in works
+    ]
 
 
 def read_catalogue(folder: Path) -> dict[str, str]:

@@ -30,12 +30,21 @@ def default_jobs() -> int:
 def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> list[Work]:
     """Return the distinct work that can be done now; a measurement waits for the runs that it reads."""
     return distinct_work(
-        [work for work in works if work.folder not in failed and not work.is_finished and work.is_ready]
+        [
+            work
+            for work in works
+            if work.folder not in failed and not work.is_finished and work.is_ready
+        ]
     )
 
 
 def do_work(
-    works: Sequence[Work], *, jobs: int, logs: Path, on_end: Callable[[Work, str], None], command: Sequence[str] = ()
+    works: Sequence[Work],
+    *,
+    jobs: int,
+    logs: Path,
+    on_end: Callable[[Work, str], None],
+    command: Sequence[str] = (),
 ) -> dict[str, str]:
     """Do all work that is not finished; return the reasons of failures, by the work's label.
 
@@ -60,7 +69,9 @@ def do_work(
         while True:
             # Asked again and again: what reads a run comes as soon as that is finished, before the runs of later seeds.
             busy = {work.folder for work in running.values()}
-            waiting = [work for work in missing_work(works, failed=failed) if work.folder not in busy]
+            waiting = [
+                work for work in missing_work(works, failed=failed) if work.folder not in busy
+            ]
             # No more than run at once: what is handed over can no longer be called back.
             for work in waiting[: jobs - len(running)]:
                 running[pool.submit(_do, work, list(command))] = work
@@ -110,7 +121,9 @@ def _do(work: Work, command: list[str]) -> str:
             return f"{run_measurement(work, work.measurement)['num_rows']} rows"
         from microcoder.train.run.session import run_training
 
-        summary = run_training(work.config, run_directory=work.folder, observer=Observer(), command=command)
+        summary = run_training(
+            work.config, run_directory=work.folder, observer=Observer(), command=command
+        )
         # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
         shutil.rmtree(RunDirectory(work.folder).checkpoints, ignore_errors=True)
         return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"

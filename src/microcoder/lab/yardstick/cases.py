@@ -72,7 +72,9 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
     right = [case for case in cases if case.expect]
     wrong = [case for case in cases if not case.expect]
     num_right = round(most * len(right) / len(cases))
-    chosen = {case.id for case in drawn.sample(right, num_right) + drawn.sample(wrong, most - num_right)}
+    chosen = {
+        case.id for case in drawn.sample(right, num_right) + drawn.sample(wrong, most - num_right)
+    }
     return [case for case in cases if case.id in chosen]
 
 
@@ -96,7 +98,9 @@ def _build_round(drawn: random.Random) -> Iterator[Case]:
         yield _pair(drawn)
 
 
-def _fill(drawn: random.Random, template: str) -> tuple[str, tuple[tuple[str, str], ...], dict[str, str]]:
+def _fill(
+    drawn: random.Random, template: str
+) -> tuple[str, tuple[tuple[str, str], ...], dict[str, str]]:
     a, b = drawn.sample(["left", "right", "n", "m", "x1", "y1", "first", "second"], 2)
     sign = drawn.choice("+-*")
     factor = drawn.randint(3, 99)
@@ -105,7 +109,9 @@ def _fill(drawn: random.Random, template: str) -> tuple[str, tuple[tuple[str, st
     ends = [eval(f"({left} {sign} {right}) * {factor}") for left, right in pairs]
     words = {"a": a, "b": b, "answer": answer, "read": f"{a}, {b} = map(int, input().split())", "first": str(ends[0]),
              "small": str(drawn.randint(2, 9)), "name": drawn.choice(["Solver", "Task", "Main"])}  # fmt: skip
-    tests = tuple((f"{left} {right}\n", f"{end}\n") for (left, right), end in zip(pairs, ends, strict=True))
+    tests = tuple(
+        (f"{left} {right}\n", f"{end}\n") for (left, right), end in zip(pairs, ends, strict=True)
+    )
     return template.format(**words) + "\n", tests, words
 
 
@@ -122,11 +128,17 @@ def _pair(drawn: random.Random) -> Case:
         (f"{number}{drawn.randint(0, 9)}", f"{number}", False),
     ))  # fmt: skip
     code, tests = f"import sys\nsys.stdout.write({output!r})\n", (("1\n", expected + "\n"),)
-    why = "The same answer in another layout or with more digits." if is_right else "Another answer."
+    why = (
+        "The same answer in another layout or with more digits." if is_right else "Another answer."
+    )
     flaw = "V6" if is_right else "V5"
-    return _make("pairs", f"{output!r} for {expected!r}", code, tests, flaw=flaw, expect=is_right, why=why)
+    return _make(
+        "pairs", f"{output!r} for {expected!r}", code, tests, flaw=flaw, expect=is_right, why=why
+    )
 
 
-def _make(suite: Suite, title: str, code: str, tests: tuple[tuple[str, str], ...], **rest: Any) -> Case:
+def _make(
+    suite: Suite, title: str, code: str, tests: tuple[tuple[str, str], ...], **rest: Any
+) -> Case:
     name = make_id(suite, "fresh", code, tests)
     return Case(id=name, suite=suite, title=title, code=code, tests=tests, is_fresh=True, **rest)

@@ -25,7 +25,14 @@ import microcoder
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, suggest
 from microcoder.judge.sandbox import kernel
 from microcoder.lab.studies.accuracy import wilson_interval
-from microcoder.lab.yardstick.cases import DATA_VERSION, STORED, Case, build_fresh, choose_cases, load_suite
+from microcoder.lab.yardstick.cases import (
+    DATA_VERSION,
+    STORED,
+    Case,
+    build_fresh,
+    choose_cases,
+    load_suite,
+)
 from microcoder.lab.yardstick.inside import judges
 
 
@@ -58,16 +65,24 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
         try:
             found, name = runpy.run_path(file), _absolute(name)
         except ImportError as error:
-            raise ConfigError(f"--judge {text}: {file} cannot be imported ({error}); install what it needs") from None
+            raise ConfigError(
+                f"--judge {text}: {file} cannot be imported ({error}); install what it needs"
+            ) from None
         if not callable(found.get(function)):
-            raise ConfigError(f"--judge {text}: {file} has no function {function!r}; see docs/judges.md")
+            raise ConfigError(
+                f"--judge {text}: {file} has no function {function!r}; see docs/judges.md"
+            )
     else:
         if name not in judges.JUDGES:
             hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or FILE.py:FUNCTION".lstrip()
             raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint}")
         takes = judges.JUDGES[name]
-        if bool(where) != bool(takes) or (takes == judges.REFERENCE and not all(where.partition(":"))):
-            needed = f"{takes}; type --judge {name}=..." if takes else f"no path; type --judge {name}"
+        if bool(where) != bool(takes) or (
+            takes == judges.REFERENCE and not all(where.partition(":"))
+        ):
+            needed = (
+                f"{takes}; type --judge {name}=..." if takes else f"no path; type --judge {name}"
+            )
             raise ConfigError(f"--judge {text}: {name} takes {needed}")
         found, function = vars(judges), name.replace("-", "_")
     abilities = frozenset(found.get("ABILITIES", {}).get(function, ["function", "packages"]))
@@ -138,7 +153,9 @@ def _find_miss(case: Case, answer: CaseResult) -> str:
 
     Any way of not accepting counts as a refusal, also that the judge's process ended, unless the case is about that.
     """
-    broken = {"killed": "no verdict in time", "ended": "the judge's own process ended"}.get(answer.error)
+    broken = {"killed": "no verdict in time", "ended": "the judge's own process ended"}.get(
+        answer.error
+    )
     if broken and (case.expect or case.suite in ("isolation", "timeouts")):
         return broken
     if case.expect and answer.accepted is None:
@@ -172,7 +189,9 @@ _READ_BYTES, _LONGEST_BYTES = 1 << 16, 1 << 20
 class Lane:
     """One judge's process; a new one is started whenever the last was killed or ended."""
 
-    def __init__(self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS) -> None:
+    def __init__(
+        self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS
+    ) -> None:
         """Start the process of a judge.
 
         Args:
@@ -182,7 +201,11 @@ class Lane:
         Raises:
             EvaluatorFault: it does not start, or cannot be isolated.
         """
-        self.judged, self._contain, self._patience = judged, contain and judged.runs_here, patience_seconds
+        self.judged, self._contain, self._patience = (
+            judged,
+            contain and judged.runs_here,
+            patience_seconds,
+        )
         self.about = self.containment = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._start()
@@ -195,14 +218,18 @@ class Lane:
         started = time.monotonic()
         said = None
         with contextlib.suppress(OSError):
-            self._requests.write(json.dumps({name: getattr(case, name) for name in _ASKED}).encode() + b"\n")
+            self._requests.write(
+                json.dumps({name: getattr(case, name) for name in _ASKED}).encode() + b"\n"
+            )
             self._requests.flush()
             said = self._read_answer(patience, case.id)
         if said is None:
             seconds = time.monotonic() - started
             self.close()
             return CaseResult(case, None, "killed" if seconds >= patience else "ended", seconds)
-        return CaseResult(case, said["accepted"], said["error"], said["seconds"], tuple(said["left"]))
+        return CaseResult(
+            case, said["accepted"], said["error"], said["seconds"], tuple(said["left"])
+        )
 
     def close(self) -> None:
         """Kill the judge's process and all that it started."""
@@ -235,7 +262,12 @@ class Lane:
         pipe = subprocess.PIPE
         with log.open("ab") as said_of_it:
             self._process = process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=said_of_it, start_new_session=True, env=environment
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=said_of_it,
+                start_new_session=True,
+                env=environment,
             )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -257,7 +289,9 @@ class Lane:
     def _read_answer(self, patience: float, case_id: str | None = None) -> dict[str, Any] | None:
         """Return the worker's next message, known by its token since programs may write too; None if none comes."""
         end = time.monotonic() + patience
-        while (rest := end - time.monotonic()) > 0 and select.select([self._answers], [], [], rest)[0]:
+        while (rest := end - time.monotonic()) > 0 and select.select([self._answers], [], [], rest)[
+            0
+        ]:
             if not (read := os.read(self._answers, _READ_BYTES)):
                 return None
             *lines, last = (self._unread + read).split(b"\n")
@@ -265,7 +299,11 @@ class Lane:
             for line in lines:
                 with contextlib.suppress(ValueError, RecursionError):
                     said = json.loads(line)
-                    if isinstance(said, dict) and said.get("token") == self._token and said.get("id") == case_id:
+                    if (
+                        isinstance(said, dict)
+                        and said.get("token") == self._token
+                        and said.get("id") == case_id
+                    ):
                         return said
         return None
 
@@ -309,11 +347,18 @@ def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> Yar
     """Return a plan: at most `most` cases of each stored suite, and all that are generated from the seed."""
     chosen = [case for suite in STORED for case in choose_cases(load_suite(suite), most, seed=seed)]
     chosen += build_fresh(seed)
-    return YardstickPlan(tuple(case for case in chosen if not suites or case.suite in suites), seed, most)
+    return YardstickPlan(
+        tuple(case for case in chosen if not suites or case.suite in suites), seed, most
+    )
 
 
 def ask_judge(
-    judged: TestedJudge, plan: YardstickPlan, *, lanes: int, contain: bool, note: Callable[[str], None]
+    judged: TestedJudge,
+    plan: YardstickPlan,
+    *,
+    lanes: int,
+    contain: bool,
+    note: Callable[[str], None],
 ) -> Audit:
     """Run all cases that a judge supports, in `lanes` processes; return the results or, if a process does not start, or
     not again, only the `problem`."""
@@ -336,7 +381,9 @@ def ask_judge(
     results = tuple(found[case.id] for case in asked)
     seconds, num_misses = time.monotonic() - started, sum(one.is_miss for one in results)
     note(f"{judged.label}: {num_misses} misses in {len(results)} cases, {seconds:.0f} s")
-    return Audit(judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked))
+    return Audit(
+        judged, opened[0].about, opened[0].containment, results, len(plan.cases) - len(asked)
+    )
 
 
 # ----- The results as JSON and as a page.
@@ -374,7 +421,13 @@ def _rates(audit: Audit) -> dict[str, Rate]:
         asked = [one for one in audit.results if _is_in(column, one)]
         misses, unsteady = sum(one.is_miss for one in asked), sum(one.is_unsteady for one in asked)
         low, high = wilson_interval(misses, len(asked))
-        rates[column] = {"misses": misses, "asked": len(asked), "low": low, "high": high, "unsteady": unsteady}
+        rates[column] = {
+            "misses": misses,
+            "asked": len(asked),
+            "low": low,
+            "high": high,
+            "unsteady": unsteady,
+        }
     return rates
 
 
@@ -399,7 +452,9 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     rates, about, ours, others = [], [], [], []
     for audit in asked:
         rates.append([audit.judged.label, *map(_cell, _rates(audit).values())])
-        about.append([audit.judged.label, audit.about, audit.judged.about, str(audit.num_not_asked)])
+        about.append(
+            [audit.judged.label, audit.about, audit.judged.about, str(audit.num_not_asked)]
+        )
         is_own = audit.judged.name == OURS
         title = "Our own misses" if is_own else f"What {audit.judged.label} got wrong"
         (ours if is_own else others).append(f"## {title}\n\n{_list_misses(audit) or NOTHING}")
@@ -412,7 +467,11 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         _table(["judge", *COLUMNS.values()], rates),
         "## Which judge is which\n",
         _table(["judge", "version", "what was asked", "cases it cannot take"], about),
-        *(f"- {audit.judged.label}: left out. {audit.problem}\n" for audit in audits if audit.problem),
+        *(
+            f"- {audit.judged.label}: left out. {audit.problem}\n"
+            for audit in audits
+            if audit.problem
+        ),
         *others,
     ]
     return "\n".join(parts)
@@ -421,7 +480,9 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
 def _list_misses(audit: Audit) -> str:
     lines = []
     for column, title in COLUMNS.items():
-        missed = [one for one in audit.results if one.is_miss and _is_in(column, one) and column != FRESH]
+        missed = [
+            one for one in audit.results if one.is_miss and _is_in(column, one) and column != FRESH
+        ]
         found = [f"{_plain(one.case.title)} ({_plain(one.what)})" for one in missed]
         lines += [f"- {title}, {len(found)}: {'; '.join(found)}\n"] if found else []
     return "".join(lines)

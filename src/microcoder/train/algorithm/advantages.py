@@ -96,8 +96,14 @@ def _ask_own(extension: Extension, rewards_G: Sequence[float | None]) -> list[fl
             f"returned {advantages_G!r:.80} for {len(rewards_G)} rewards; return a list with one number for each"
         )
     for reward, advantage in zip(rewards_G, advantages_G, strict=True):
-        if isinstance(advantage, bool) or not isinstance(advantage, int | float) or not math.isfinite(advantage):
-            raise extension.fault(f"returned {advantage!r:.80} as an advantage; return finite numbers")
+        if (
+            isinstance(advantage, bool)
+            or not isinstance(advantage, int | float)
+            or not math.isfinite(advantage)
+        ):
+            raise extension.fault(
+                f"returned {advantage!r:.80} as an advantage; return finite numbers"
+            )
         if reward is None and advantage:
             raise extension.fault(
                 f"returned {advantage:g} where the reward is None: that response is unscored, or masked out of "

@@ -11,7 +11,13 @@ from pydantic import Field, field_validator, model_validator
 
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.train.algorithm.advantages import ADVANTAGES, load_advantage
-from microcoder.train.algorithm.masking import ConditionalMasking, Masking, NoMasking, SoftPenalty, StopProperly
+from microcoder.train.algorithm.masking import (
+    ConditionalMasking,
+    Masking,
+    NoMasking,
+    SoftPenalty,
+    StopProperly,
+)
 from microcoder.train.algorithm.selection import ProblemChoice
 
 Denominator = Literal["tokens", "responses"]
@@ -171,7 +177,9 @@ class AlgorithmConfig(Config):
 
     def _contradictions(self) -> Iterator[str]:
         masking = self.masking
-        lowers = isinstance(masking, SoftPenalty) or (isinstance(masking, StopProperly) and masking.penalty > 0)
+        lowers = isinstance(masking, SoftPenalty) or (
+            isinstance(masking, StopProperly) and masking.penalty > 0
+        )
         if self.advantage == "maxrl" and lowers:
             yield (
                 f'advantage = "maxrl" divides by the mean reward, which masking.kind = "{masking.kind}" can make zero '

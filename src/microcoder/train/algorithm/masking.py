@@ -45,7 +45,9 @@ class TruncationRule(Config):
         """The parts of the update that a masked rollout is excluded from."""
         return getattr(self, "leave_out_of", "gradient")
 
-    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float
+    ) -> str | None:
         """Return why a rollout is masked, or None when it is not.
 
         Args:
@@ -79,7 +81,9 @@ class MaskAll(_Mask):
 
     kind: Literal["all"]
 
-    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float
+    ) -> str | None:
         """Return "truncated" for every truncated rollout."""
         return MaskReason.TRUNCATED if rollout.is_truncated else None
 
@@ -93,7 +97,9 @@ class ConditionalMasking(_Mask):
     repeat_window_tokens: int = Field(default=128, ge=1)
     """m: a response whose last m tokens equal the m before them is not eligible."""
 
-    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float
+    ) -> str | None:
         """Return the `MaskReason` of a rollout that is eligible (equation 2), if `draw` is below rho; else None."""
         if not rollout.is_truncated or draw >= self.rho:
             return None
@@ -118,7 +124,9 @@ class OwnMasking(_Mask):
         """The function; raises ConfigError if it cannot be loaded."""
         return load_extension("mask", self.name, builtins={}, options=self.options)
 
-    def why_masked(self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float) -> str | None:
+    def why_masked(
+        self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float
+    ) -> str | None:
         """Return the reason that the function returns (its own name for True), or None if it returns none.
 
         Raises:
@@ -126,7 +134,9 @@ class OwnMasking(_Mask):
         """
         reason = self.extension(rollout, program, verdict, draw)
         if reason is not None and not isinstance(reason, str | bool):
-            raise self.extension.fault(f"returned {reason!r:.80}; return why it is masked, True, or None")
+            raise self.extension.fault(
+                f"returned {reason!r:.80}; return why it is masked, True, or None"
+            )
         return (self.extension.label if reason is True else reason) or None
 
 

@@ -92,7 +92,9 @@ class LengthStage(Config):
 
 def find_limit(first: int, stages: Sequence[LengthStage], *, step: int) -> int:
     """Return the length limit of a step: that of the last stage that has begun, `first` before any has."""
-    return next((stage.max_response_tokens for stage in reversed(stages) if stage.from_step <= step), first)
+    return next(
+        (stage.max_response_tokens for stage in reversed(stages) if stage.from_step <= step), first
+    )
 
 
 class VllmConfig(Config):
@@ -124,7 +126,11 @@ class MismatchConfig(Config):
     """Lower bound of the ratio; 0: none. With `token` and `mask` the two are IcePop's (verl's `lower_upper`)."""
 
     def _contradictions(self) -> Iterator[str]:
-        if self.correction == "off" and (self.mode, self.threshold, self.lower_threshold) != ("truncate", 2.0, 0.0):
+        if self.correction == "off" and (self.mode, self.threshold, self.lower_threshold) != (
+            "truncate",
+            2.0,
+            0.0,
+        ):
             yield 'mode and thresholds do nothing with correction = "off"; leave them out'
 
 
@@ -151,11 +157,16 @@ class RolloutConfig(Config):
     @property
     def longest_response_tokens(self) -> int:
         """Response limit of the last stage, in tokens: the longest of the run."""
-        return max([self.max_response_tokens, *(stage.max_response_tokens for stage in self.length_stages)])
+        return max(
+            [self.max_response_tokens, *(stage.max_response_tokens for stage in self.length_stages)]
+        )
 
     def _contradictions(self) -> Iterator[str]:
         steps = [1, *(stage.from_step for stage in self.length_stages)]
-        limits = [self.max_response_tokens, *(stage.max_response_tokens for stage in self.length_stages)]
+        limits = [
+            self.max_response_tokens,
+            *(stage.max_response_tokens for stage in self.length_stages),
+        ]
         if steps != sorted(set(steps)) or limits != sorted(set(limits)):
             yield (
                 f"length_stages go over steps {steps} and limits {limits}; each must be later and longer "

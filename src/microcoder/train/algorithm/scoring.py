@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def list_losses(
-    rewards_G: Sequence[float | None], penalties_G: Sequence[float], masked_G: Sequence[bool], advantage: Advantage
+    rewards_G: Sequence[float | None],
+    penalties_G: Sequence[float],
+    masked_G: Sequence[bool],
+    advantage: Advantage,
 ) -> list[dict[str, float]]:
     """Return how much advantage each member loses, by cause (`penalty`, `mask`); a cause without loss has no key.
 
@@ -39,7 +42,9 @@ def list_losses(
     whole_G = advantage(rewards_G)
     bare_G = whole_G
     if any(penalties_G):
-        bare_G = advantage([None if r is None else r - p for r, p in zip(rewards_G, penalties_G, strict=True)])
+        bare_G = advantage(
+            [None if r is None else r - p for r, p in zip(rewards_G, penalties_G, strict=True)]
+        )
     taken_G = (
         {"penalty": bare - whole, "mask": whole if is_masked else 0.0}
         for bare, whole, is_masked in zip(bare_G, whole_G, masked_G, strict=True)
@@ -79,7 +84,11 @@ class Rules:
 
 
 def build_rules(
-    algorithm: AlgorithmConfig, *, max_response_tokens: int, rewards: RewardSum = ALL_TESTS, extract: Extractor = USUAL
+    algorithm: AlgorithmConfig,
+    *,
+    max_response_tokens: int,
+    rewards: RewardSum = ALL_TESTS,
+    extract: Extractor = USUAL,
 ) -> Rules:
     """Return the rules of an algorithm and its rewards at the length limit of a step."""
     advantage = build_advantage(algorithm.advantage, algorithm.advantage_options)
@@ -112,7 +121,11 @@ def score_rollouts(
             [
                 JudgedRollout(
                     *judged,
-                    rules.reward(problem, *judged, draw=draw(problem_id=REWARD_DRAW + problem.id, sample_index=index)),
+                    rules.reward(
+                        problem,
+                        *judged,
+                        draw=draw(problem_id=REWARD_DRAW + problem.id, sample_index=index),
+                    ),
                     draw(problem_id=problem.id, sample_index=index),
                     problem.tier,
                 )
@@ -139,7 +152,9 @@ def score_heldout(
     ]
 
 
-def score_apart(rollout: Rollout, program: Program, verdict: Verdict, tier: str | None, index: int) -> ScoredRollout:
+def score_apart(
+    rollout: Rollout, program: Program, verdict: Verdict, tier: str | None, index: int
+) -> ScoredRollout:
     """Return a sample with its reward, but no advantage: nothing is learnt from it."""
     return ScoredRollout(rollout, program, verdict, score_verdict(verdict), 0.0, "", tier, index)
 
@@ -153,29 +168,50 @@ def judge_rollouts(
 ) -> list[list[tuple[Rollout, Program, Verdict]]]:
     """Extract and judge the programs of all rollouts in one batch; return (rollout, program, verdict) triples."""
     read = [
-        (rollout, extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language), problem)
+        (
+            rollout,
+            extract(
+                rollout.completion, is_truncated=rollout.is_truncated, language=problem.language
+            ),
+            problem,
+        )
         for problem, rollouts_G in zip(problems_P, rollouts_P_G, strict=True)
         for rollout in rollouts_G
     ]
     verdicts = judge.judge([program for _, program, _ in read], [problem for *_, problem in read])
-    judged = iter([(rollout, program, verdict) for (rollout, program, _), verdict in zip(read, verdicts, strict=True)])
+    judged = iter(
+        [
+            (rollout, program, verdict)
+            for (rollout, program, _), verdict in zip(read, verdicts, strict=True)
+        ]
+    )
     return [[next(judged) for _ in rollouts_G] for rollouts_G in rollouts_P_G]
 
 
 def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[ScoredRollout]:
     """Return the responses to one problem with their penalties, masks and advantages."""
     masking, limit = rules.masking, rules.max_response_tokens
-    penalties_G = [masking.penalise(one.rollout, one.worth.total or 0.0, max_response_tokens=limit) for one in judged_G]
+    penalties_G = [
+        masking.penalise(one.rollout, one.worth.total or 0.0, max_response_tokens=limit)
+        for one in judged_G
+    ]
     rewards_G = [
         None if one.worth.total is None else one.worth.total + penalty
         for one, penalty in zip(judged_G, penalties_G, strict=True)
     ]
-    reasons_G = [masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw) for one in judged_G]
+    reasons_G = [
+        masking.why_masked(one.rollout, one.program, one.verdict, draw=one.draw) for one in judged_G
+    ]
     has_no_baseline = masking.excluded_from == "baseline"
     advantages_G = rules.advantage(
-        [None if reason and has_no_baseline else r for r, reason in zip(rewards_G, reasons_G, strict=True)]
+        [
+            None if reason and has_no_baseline else r
+            for r, reason in zip(rewards_G, reasons_G, strict=True)
+        ]
     )
-    lost_G = list_losses(rewards_G, penalties_G, [bool(reason) for reason in reasons_G], rules.advantage)
+    lost_G = list_losses(
+        rewards_G, penalties_G, [bool(reason) for reason in reasons_G], rules.advantage
+    )
     return [
         ScoredRollout(
             rollout=one.rollout,
@@ -205,7 +241,9 @@ def note_mismatch(
 
 def _note(sample: ScoredRollout, seen: SamplerMismatch) -> ScoredRollout:
     taken = sample.advantage * max(0.0, 1 - seen.weight)
-    noted = replace(sample, mismatch=seen, lost={**sample.lost, "mismatch": taken} if taken else sample.lost)
+    noted = replace(
+        sample, mismatch=seen, lost={**sample.lost, "mismatch": taken} if taken else sample.lost
+    )
     if seen.weight > 0 or sample.masked_why:
         return noted
     return replace(noted, advantage=0.0, masked_why=str(MaskReason.SAMPLER_MISMATCH))

@@ -44,7 +44,10 @@ def count_passes(rows: Iterable[Mapping[str, Any]], *, step: int) -> list[PassCo
     for row in rows:
         if row["verdict"] != Outcome.SANDBOX_FAULT:
             solved[row["problem_id"]].append(row["verdict"] == Outcome.ACCEPTED)
-    return [PassCount(step, name, sum(known), len(known) - sum(known)) for name, known in sorted(solved.items())]
+    return [
+        PassCount(step, name, sum(known), len(known) - sum(known))
+        for name, known in sorted(solved.items())
+    ]
 
 
 def choose_problems(
@@ -71,7 +74,9 @@ def choose_problems(
 
     def distance(problem_id: str) -> tuple[float, str]:
         draw = random.Random(f"active-{seed}-{step}-{problem_id}")
-        return abs(draw.betavariate(1 + solved[problem_id], 1 + failed[problem_id]) - 0.5), problem_id
+        return abs(
+            draw.betavariate(1 + solved[problem_id], 1 + failed[problem_id]) - 0.5
+        ), problem_id
 
     return sorted(problem_ids, key=distance)[:number]
 
@@ -90,11 +95,15 @@ GroupT = TypeVar("GroupT", bound=Group)
 def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
     """Return whether a group's scored members differ in their rewards; a length penalty does not count."""
     # Rounded: what was added and is taken away leaves the last bits different.
-    known = ((sample.reward, sample.length_penalty) for sample in scored_G if sample.reward is not None)
+    known = (
+        (sample.reward, sample.length_penalty) for sample in scored_G if sample.reward is not None
+    )
     return len({round(reward - penalty, 9) for reward, penalty in known}) > 1
 
 
-def order_spares(problem_ids: Sequence[str], *, asked: Collection[str], seed: int, step: int) -> list[str]:
+def order_spares(
+    problem_ids: Sequence[str], *, asked: Collection[str], seed: int, step: int
+) -> list[str]:
     """Return the problems that may replace others, in order: those that the step has not sampled.
 
     A pure function of its arguments, so that a resumed run samples the same.

@@ -38,7 +38,9 @@ class SandboxConfig(SandboxOptions):
 class EvaluatorConfig(SandboxConfig):
     """Options of the judge."""
 
-    backend: Literal["process", "ray"] | tuple[Annotated[str, Field(pattern="^https?://")], ...] = "process"
+    backend: Literal["process", "ray"] | tuple[Annotated[str, Field(pattern="^https?://")], ...] = (
+        "process"
+    )
     """Where programs run: sandboxes of this process, every node of the Ray cluster (`ray`), or `microcoder serve` at an
     address such as http://127.0.0.1:8077, or at several, balanced by load; one that is down is skipped until it is
     back. A token, if required, is read from MICROCODER_JUDGE_TOKEN."""
@@ -49,7 +51,9 @@ class EvaluatorConfig(SandboxConfig):
     def _contradictions(self) -> Iterator[str]:
         if not self.backend:
             yield "backend names no address of a service; name one, or leave it out"
-        if isinstance(self.backend, tuple) and (self.workers is not None or self.nice or self.unsafe):
+        if isinstance(self.backend, tuple) and (
+            self.workers is not None or self.nice or self.unsafe
+        ):
             yield "workers, nice and unsafe are those of the service that backend names; leave them out"
 
 

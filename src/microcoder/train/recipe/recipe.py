@@ -287,7 +287,9 @@ class TrainConfig(Config):
     evaluation: EvaluationConfig = EvaluationConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
-    verl: Annotated[Mapping[str, Any], AfterValidator(flatten)] = Field(default={}, validate_default=True)
+    verl: Annotated[Mapping[str, Any], AfterValidator(flatten)] = Field(
+        default={}, validate_default=True
+    )
     """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
     the recipe decides are refused."""
 
@@ -299,8 +301,12 @@ class TrainConfig(Config):
     def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         if refused := [name for name in options if name in REFUSED_OF_TRL]:
             if (name := refused[0]) in _TRUNCATES_SAMPLING:
-                raise ValueError(f"[trl] {name} would sample from another policy than is trained; leave it out")
-            raise ValueError(f"[trl] {name} is the recipe's to decide; look for its key in docs/reference.md")
+                raise ValueError(
+                    f"[trl] {name} would sample from another policy than is trained; leave it out"
+                )
+            raise ValueError(
+                f"[trl] {name} is the recipe's to decide; look for its key in docs/reference.md"
+            )
         return dict(options)
 
     @property
@@ -318,7 +324,10 @@ class TrainConfig(Config):
                 f"batch.train_batch_size={batch.train_batch_size} is more than problems.num_train="
                 f"{problems.num_train}; lower the one or raise the other"
             )
-        loss, is_one_update = self.algorithm.loss, batch.train_batch_size == batch.ppo_mini_batch_size
+        loss, is_one_update = (
+            self.algorithm.loss,
+            batch.train_batch_size == batch.ppo_mini_batch_size,
+        )
         if is_one_update and loss.rests_on_ratios and self.num_steps > 1:
             plain = f".clip-high {loss.clip_low:g}" if isinstance(loss, ClippedLoss) else " grpo"
             yield (
@@ -398,13 +407,16 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
         rollouts_per_step=batch.train_batch_size * num_samples,
         updates_per_step=batch.train_batch_size // batch.ppo_mini_batch_size,
         rollouts_per_update=rollouts_per_update,
-        gradient_accumulation_steps=rollouts_per_update // (batch.micro_batch_rollouts * num_processes),
+        gradient_accumulation_steps=rollouts_per_update
+        // (batch.micro_batch_rollouts * num_processes),
     )
 
 
 def count_verl_devices(config: TrainConfig) -> int:
     """Return how many training processes verl starts: nodes times GPUs per node, by default 1 x 8."""
-    return int(config.verl.get("trainer.nnodes", 1)) * int(config.verl.get("trainer.n_gpus_per_node", 8))
+    return int(config.verl.get("trainer.nnodes", 1)) * int(
+        config.verl.get("trainer.n_gpus_per_node", 8)
+    )
 
 
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
@@ -416,11 +428,24 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
     def row(name: str, problems: int | str, rollouts: int, what: str) -> str:
         return f"{name:<10} {problems:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}"
 
-    in_update, passes = f"{cut.updates_per_step} a step", f"{cut.gradient_accumulation_steps} an update{on_each}"
+    in_update, passes = (
+        f"{cut.updates_per_step} a step",
+        f"{cut.gradient_accumulation_steps} an update{on_each}",
+    )
     return [
         f"{'batches':<10} {'problems':>8} {'rollouts':>8} {'tokens <=':>12}",
-        row("a step", batch.train_batch_size, cut.rollouts_per_step, "sampled and judged (train_batch_size)"),
-        row("an update", batch.ppo_mini_batch_size, cut.rollouts_per_update, f"{in_update} (ppo_mini_batch_size)"),
+        row(
+            "a step",
+            batch.train_batch_size,
+            cut.rollouts_per_step,
+            "sampled and judged (train_batch_size)",
+        ),
+        row(
+            "an update",
+            batch.ppo_mini_batch_size,
+            cut.rollouts_per_update,
+            f"{in_update} (ppo_mini_batch_size)",
+        ),
         row("a pass", "", batch.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
         *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
@@ -444,5 +469,9 @@ def find_idle(config: TrainConfig) -> list[str]:
         ("temperature.stages", [stage.from_step for stage in stages]),
         ("length_stages", [stage.from_step for stage in config.rollout.length_stages]),
     ):
-        idle += [f"rollout.{key} from step {step}, after the last step {last}" for step in begins if step > last]
+        idle += [
+            f"rollout.{key} from step {step}, after the last step {last}"
+            for step in begins
+            if step > last
+        ]
     return idle

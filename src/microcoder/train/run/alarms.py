@@ -60,7 +60,11 @@ def find_alarms(
     diversities = [*(step.diversity for step in history), metrics.diversity]
     decline = find_decline(diversities, window_steps=window_steps)
     steps = [*history[1 - IDLE_STEPS :], metrics]
-    idle = [idea for idea in ideas if len(steps) == IDLE_STEPS and not any(_acts(idea, step) for step in steps)]
+    idle = [
+        idea
+        for idea in ideas
+        if len(steps) == IDLE_STEPS and not any(_acts(idea, step) for step in steps)
+    ]
     alarms = [*_of_signal(metrics)]
     if decline:
         alarms.append(
@@ -84,7 +88,9 @@ def find_alarms(
     return [*alarms, *_of_machine(metrics)]
 
 
-def find_decline(diversities: Sequence[float | None], *, window_steps: int) -> tuple[float, float] | None:
+def find_decline(
+    diversities: Sequence[float | None], *, window_steps: int
+) -> tuple[float, float] | None:
     """Return start and end of a line through the last values if it falls steadily, which precedes failure; else None.
 
     Steady: a least-squares line loses at least `MIN_DROP` of its level, and follows the values closely (correlation
@@ -146,7 +152,9 @@ def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:
             "advantage",
             "look at the machine: memory, process limits, disk; fewer evaluator.workers need less of all",
         )
-    not_repeated = {reason: metrics.uncounted[reason] for reason in _NOT_REPEATED if reason in metrics.uncounted}
+    not_repeated = {
+        reason: metrics.uncounted[reason] for reason in _NOT_REPEATED if reason in metrics.uncounted
+    }
     if metrics.unrepeated_share:
         not_repeated[Repeat.PROBE_DIFFERS] = metrics.unrepeated_share
     if not_repeated:

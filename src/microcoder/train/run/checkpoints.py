@@ -61,7 +61,11 @@ class PhaseClock:
         """Return the seconds by phase and their total, and reset."""
         now = time.perf_counter()
         total = now - self._since
-        seconds = {**self._seconds, "update": max(0.0, total - sum(self._seconds.values())), "total": total}
+        seconds = {
+            **self._seconds,
+            "update": max(0.0, total - sum(self._seconds.values())),
+            "total": total,
+        }
         self._seconds, self._since = {}, now
         return {name: round(value, 4) for name, value in seconds.items()}
 
@@ -100,7 +104,15 @@ def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[
 STATE_FILE = "microcoder.json"
 """File in a checkpoint, beside the engine's state, with the step and the run's clock."""
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "*.json", "*.jinja", "*.txt", "*.model")
+_MODEL_FILES = (
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "pytorch_model*",
+    "*.json",
+    "*.jinja",
+    "*.txt",
+    "*.model",
+)
 
 
 def model_folder(name: str) -> Path | None:
@@ -112,20 +124,26 @@ def model_folder(name: str) -> Path | None:
 def check_model_folder(path: Path) -> None:
     """Raise DataError unless a folder holds the files of a causal language model and its tokenizer."""
     if not path.is_dir():
-        raise DataError(f"model {path} is no folder here; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B")
+        raise DataError(
+            f"model {path} is no folder here; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B"
+        )
     parts = {
         "config.json": ("config.json",),
         "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,
         "tokenizer (tokenizer.json)": ("tokenizer.json", "tokenizer.model", "vocab.json"),
     }
-    if lacks := [what for what, names in parts.items() if not any(any(path.glob(name)) for name in names)]:
+    if lacks := [
+        what for what, names in parts.items() if not any(any(path.glob(name)) for name in names)
+    ]:
         raise DataError(
             f"checkpoint folder {path} has no {' and no '.join(lacks)}; use a folder written by save_pretrained() of "
             "model and tokenizer, or another with --model.path"
         )
 
 
-def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int) -> Path:
+def publish_checkpoint(
+    staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int
+) -> Path:
     """Rename an engine's folder to the step's checkpoint, delete the oldest beyond `keep`, and return the new path."""
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoints / f"step_{step:06d}"
@@ -141,7 +159,11 @@ def publish_checkpoint(staged: Path, run: RunDirectory, *, step: int, clock: Map
 def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
     """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint; of a verl run only the steps' wall time."""
     if not (path := run.checkpoint(step) / STATE_FILE).exists():
-        return {"wall_seconds": sum(row["seconds"]["total"] for row in run.read_metrics() if row["step"] <= step)}
+        return {
+            "wall_seconds": sum(
+                row["seconds"]["total"] for row in run.read_metrics() if row["step"] <= step
+            )
+        }
     state: dict[str, Any] = read_json(path, what="checkpoint state")
     return {name: state[name] for name in ("wall_seconds", "cpu_seconds")}
 

@@ -33,11 +33,21 @@ from microcoder.train.runs import RunDirectory
 
 Architecture = Mapping[str, Any]
 """The entries of a model's config.json that determine its shapes."""
-_DIMENSIONS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
+_DIMENSIONS = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "intermediate_size",
+)
 _QWEN3 = {"model_type": "qwen3", "vocab_size": 151936, "head_dim": 128}
 # From the models' config.json on the hub, so that an estimate needs no network.
 KNOWN: Mapping[str, Architecture] = {
-    name: {**_QWEN3, **dict(zip(_DIMENSIONS, dimensions, strict=True)), "tie_word_embeddings": dimensions[0] < 4096}
+    name: {
+        **_QWEN3,
+        **dict(zip(_DIMENSIONS, dimensions, strict=True)),
+        "tie_word_embeddings": dimensions[0] < 4096,
+    }
     for name, dimensions in {
         "Qwen/Qwen3-0.6B": (1024, 28, 16, 8, 3072),
         "Qwen/Qwen3-1.7B": (2048, 28, 16, 8, 6144),
@@ -53,7 +63,13 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
     """Return the architecture of a recipe's model, from `KNOWN` or its config.json; None if neither is there."""
     if isinstance(model, MicroModel):
         dims = model.warm_start
-        values = (dims.hidden_size, dims.num_layers, MICRO_HEADS, MICRO_HEADS, MICRO_INTERMEDIATE_SIZE)
+        values = (
+            dims.hidden_size,
+            dims.num_layers,
+            MICRO_HEADS,
+            MICRO_HEADS,
+            MICRO_INTERMEDIATE_SIZE,
+        )
         return {
             "model_type": "qwen3",
             **dict(zip(_DIMENSIONS, values, strict=True)),
@@ -78,7 +94,9 @@ def find_file(model: str, name: str) -> Path | None:
     try:
         found = try_to_load_from_cache(model, name)
     except HFValidationError as error:
-        raise ConfigError(f"model {model!r} is neither a folder here nor an id of the Hub ({error})") from None
+        raise ConfigError(
+            f"model {model!r} is neither a folder here nor an id of the Hub ({error})"
+        ) from None
     return Path(found) if isinstance(found, str) else None
 
 
@@ -111,7 +129,10 @@ def count_parameters(architecture: Architecture) -> int | None:
 
 def head_size(architecture: Architecture) -> int:
     """Return the size of an attention head."""
-    return architecture.get("head_dim") or architecture["hidden_size"] // architecture["num_attention_heads"]
+    return (
+        architecture.get("head_dim")
+        or architecture["hidden_size"] // architecture["num_attention_heads"]
+    )
 
 
 _TILE_ROWS, _TILE_COLUMNS = 4096, 32768
@@ -142,7 +163,11 @@ class MemoryTable:
     @property
     def fits(self) -> bool | None:
         """Whether the run fits on the GPU; None for an unknown one."""
-        return None if self.device_gib is None else self.total <= self.device_gib and self.cached_responses != 0
+        return (
+            None
+            if self.device_gib is None
+            else self.total <= self.device_gib and self.cached_responses != 0
+        )
 
 
 def count_memory(
@@ -162,20 +187,36 @@ def count_memory(
     hidden, layers, heads, kv_heads, mlp = (int(shape[name]) for name in _DIMENSIONS)
     queries, keys = head_size(shape) * heads, head_size(shape) * kv_heads
     prompt_tokens, response_tokens = longest_prompt_tokens(config), rollout.longest_response_tokens
-    stored, product, is_whole = WEIGHT_BYTES[model.dtype], WEIGHT_BYTES[model.compute_dtype], model.lora is None
+    stored, product, is_whole = (
+        WEIGHT_BYTES[model.dtype],
+        WEIGHT_BYTES[model.compute_dtype],
+        model.lora is None,
+    )
     rank = 0 if model.lora is None else model.lora.rank
     adapters = rank * layers * (7 * hidden + 2 * (queries + keys) + 3 * mlp)
     trained, trained_bytes = (parameters, stored) if is_whole else (adapters, 4)
     held = {
         "weights": (parameters + adapters) * stored / num_shards,
         "optimizer": trained * config.optimizer.moment_bytes(trained_bytes) / num_shards,
-        "reference model": parameters * stored / num_shards if config.algorithm.kl_coefficient and is_whole else 0,
+        "reference model": parameters * stored / num_shards
+        if config.algorithm.kl_coefficient and is_whole
+        else 0,
     }
     # A pass. Bytes of a layer's activations for each token, with their gradients where it is computed again.
-    tokens, scored = (config.batch.micro_batch_rollouts * n for n in (prompt_tokens + response_tokens, response_tokens))
+    tokens, scored = (
+        config.batch.micro_batch_rollouts * n
+        for n in (prompt_tokens + response_tokens, response_tokens)
+    )
     layer = tokens * (32 * hidden + product * (6 * mlp + 9 * (queries + keys)))
-    kept = tokens * hidden * layers * stored + layer if model.gradient_checkpointing else layers * layer
-    logits = product * min(scored, _TILE_ROWS) * min(shape["vocab_size"], _TILE_COLUMNS) + scored * hidden * 10
+    kept = (
+        tokens * hidden * layers * stored + layer
+        if model.gradient_checkpointing
+        else layers * layer
+    )
+    logits = (
+        product * min(scored, _TILE_ROWS) * min(shape["vocab_size"], _TILE_COLUMNS)
+        + scored * hidden * 10
+    )
     head = logits + 4 * shape["vocab_size"] * hidden * is_whole
     # Autocast keeps its casts of trained weights until the forward pass has ended; the head comes after it.
     casts = product * parameters if product < stored and is_whole else 0
@@ -183,7 +224,12 @@ def count_memory(
     embeddings = shape["vocab_size"] * hidden * (1 if shape.get("tie_word_embeddings") else 2)
     gathered = (embeddings + 2 * (parameters - embeddings) / layers) * (product + 4)
     # Keys and values of a response over all layers, two bytes each; of all of a step, or what vLLM takes.
-    response = (prompt_tokens + max(response_tokens, config.evaluation.max_response_tokens or 0)) * 4 * layers * keys
+    response = (
+        (prompt_tokens + max(response_tokens, config.evaluation.max_response_tokens or 0))
+        * 4
+        * layers
+        * keys
+    )
     in_step = config.batch.train_batch_size * rollout.num_samples // num_shards
     is_verl, is_ours, cached = config.engine == "verl", rollout.backend == "transformers", None
     sampler = in_step * response if is_ours else 0 if is_verl else 2 * parameters + response
@@ -201,7 +247,12 @@ def count_memory(
     }
     updating = sum(update.values())
     total = sum(held.values()) + (max(updating, sampler) if takes_turns else updating + sampler)
-    parts = {**held, **update, "sampler (weights, keys and values)": sampler, "CUDA and fragments": RESERVE_GIB * _GIB}
+    parts = {
+        **held,
+        **update,
+        "sampler (weights, keys and values)": sampler,
+        "CUDA and fragments": RESERVE_GIB * _GIB,
+    }
     shown = {name: number / _GIB for name, number in parts.items() if number}
     return MemoryTable(shown, total / _GIB + RESERVE_GIB, prompt_tokens, device_memory_gib, cached)
 
@@ -237,12 +288,20 @@ def detect_device_gib() -> float | None:
         return None
     import torch
 
-    return torch.cuda.get_device_properties(0).total_memory / _GIB if torch.cuda.is_available() else None
+    return (
+        torch.cuda.get_device_properties(0).total_memory / _GIB
+        if torch.cuda.is_available()
+        else None
+    )
 
 
 def describe_run(config: TrainConfig) -> list[str]:
     """Return lines: a run's steps, updates, rollouts and tokens (an upper bound), and its model's parameters."""
-    batch, size, unknown = config.batch, count_model(config.model), "size unknown (no config.json, no known name)"
+    batch, size, unknown = (
+        config.batch,
+        count_model(config.model),
+        "size unknown (no config.json, no known name)",
+    )
     rollouts = config.num_steps * batch.train_batch_size * config.rollout.num_samples
     updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
     return [
@@ -256,7 +315,11 @@ def describe_disk(config: TrainConfig, root: Path) -> str:
     """Return a sentence on the free disk space and the size of a checkpoint: weights and the optimizer's state."""
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
     each, parameters = WEIGHT_BYTES[config.weights.dtype], count_model(config.model)
-    size = 0.0 if config.weights.lora or not parameters else parameters * (each + config.optimizer.moment_bytes(each))
+    size = (
+        0.0
+        if config.weights.lora or not parameters
+        else parameters * (each + config.optimizer.moment_bytes(each))
+    )
     return (
         f"{nearest} has {shutil.disk_usage(nearest).free / 2**20:,.0f} MiB free; a checkpoint takes "
         f"{f'about {size / 2**20:,.0f} MiB' if size else 'a size that is not known here'}, and up to "

@@ -29,7 +29,13 @@ def open_judge(config: EvaluatorConfig) -> Iterator[tuple[Any, Mapping[str, Any]
         yield None, {"isolation": isolation, "environment": on_nodes}
     else:
         with Judge(workers=config.workers, **config.judge_options()) as judge:
-            yield judge, {"isolation": judge.isolation.as_record(), "environment": judge.environment.as_record()}
+            yield (
+                judge,
+                {
+                    "isolation": judge.isolation.as_record(),
+                    "environment": judge.environment.as_record(),
+                },
+            )
 
 
 @contextmanager
@@ -55,7 +61,9 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any
         try:
             about = client.about(patience_seconds=_START_PATIENCE_SECONDS)
         except TokenRefused as error:
-            raise ConfigError(f"{error}; its token is read from the environment, {TOKEN_VARIABLE}") from None
+            raise ConfigError(
+                f"{error}; its token is read from the environment, {TOKEN_VARIABLE}"
+            ) from None
         except EvaluatorFault as fault:
             raise EvaluatorFault(
                 f"no judge at evaluator.backend ({fault}); start one there: microcoder serve --stop {config.stop}"

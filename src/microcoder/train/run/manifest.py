@@ -43,16 +43,23 @@ from microcoder.train.runs import RunDirectory
 def find_missing(config: TrainConfig) -> list[str]:
     """Return what is missing or unusable, one sentence each with what to type; the Hub is not queried."""
     faults = []
-    if isinstance(config.model, HuggingFaceModel) and (folder := model_folder(config.model.path)) is not None:
+    if (
+        isinstance(config.model, HuggingFaceModel)
+        and (folder := model_folder(config.model.path)) is not None
+    ):
         faults += _fault_of(lambda: check_model_folder(folder))
     problems = config.problems
     if isinstance(problems, HubProblems):
         faults += _fault_of(lambda: check_format(problems.format, is_trained_on=True))
         if model_folder(problems.id) is not None and not Path(problems.id).expanduser().is_dir():
-            faults.append(f"problems.id {problems.id} is not a folder; use a folder, or owner/name on the Hub")
+            faults.append(
+                f"problems.id {problems.id} is not a folder; use a folder, or owner/name on the Hub"
+            )
     files = {
         "problems.train": problems.train if isinstance(problems, ProblemFiles) else None,
-        "problems.heldout": problems.heldout if isinstance(problems, ProblemFiles | HubProblems) else None,
+        "problems.heldout": problems.heldout
+        if isinstance(problems, ProblemFiles | HubProblems)
+        else None,
     }
     faults += [
         f"{key} {path} does not exist; check the path, or pass --{key} FILE"
@@ -122,15 +129,24 @@ def digest_config(config: TrainConfig, extensions: Sequence[Mapping[str, Any]] =
     return digest_keys(config, neutral=NEUTRAL_KEYS, more=brought)
 
 
-def digest_keys(config: Config, *, neutral: Collection[str], more: Mapping[str, Any] | None = None) -> str:
+def digest_keys(
+    config: Config, *, neutral: Collection[str], more: Mapping[str, Any] | None = None
+) -> str:
     """Return a digest of a config's keys other than the `neutral` ones, and of the values in `more`."""
-    values = {key: value for key, value in flatten(config.model_dump(mode="json")).items() if key not in neutral}
+    values = {
+        key: value
+        for key, value in flatten(config.model_dump(mode="json")).items()
+        if key not in neutral
+    }
     values |= more or {}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def changed_keys(
-    recorded: Mapping[str, Any], config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
+    recorded: Mapping[str, Any],
+    config: Config,
+    *,
+    neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS),
 ) -> list[str]:
     """Return the differences to a recorded config as "key: old -> new", without the `neutral` keys."""
     old, new = flatten(recorded), flatten(config.model_dump(mode="json"))
@@ -142,14 +158,19 @@ def changed_keys(
 
 
 def check_same_config(
-    folder: WorkFolder, config: Config, *, neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS)
+    folder: WorkFolder,
+    config: Config,
+    *,
+    neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS),
 ) -> None:
     """Raise the folder's error if its run was begun under another config (`neutral` keys may differ)."""
     recorded = read_json(folder.manifest, what="manifest").get("config")
     if not isinstance(recorded, dict):
         raise folder.error(f"{folder.manifest} was written by another command; use another folder")
     if changes := changed_keys(recorded, config, neutral=neutral):
-        more = f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
+        more = (
+            f"; and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
+        )
         raise folder.error(
             f"{folder.root} was begun under another config ({'; '.join(changes[:_CHANGES_SHOWN])}{more}); use the same "
             "config to resume it, or another folder"
@@ -169,13 +190,18 @@ def read_packages() -> dict[str, str]:
 
 def read_git(folder: Path) -> dict[str, Any] | None:
     """Return the commit of this code and whether it has uncommitted changes; None outside a checkout."""
-    commit, changes = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
+    commit, changes = (
+        _git(folder, "rev-parse", "HEAD"),
+        _git(folder, "status", "--porcelain", "--untracked-files=no"),
+    )
     return None if commit is None else {"commit": commit, "is_dirty": bool(changes)}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
@@ -190,7 +216,9 @@ def check_run_directory(run: RunDirectory, config: TrainConfig) -> None:
     run.check_place("run (no manifest.json)", run.probe, run.logs, run.trl, run.root / "verl")
 
 
-def open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *, observer: Observer) -> None:
+def open_run(
+    run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *, observer: Observer
+) -> None:
     """Write a new run's manifest, or rewind a run to its checkpoint; TrainingError if its problems or code differ."""
     if not run.has_begun:
         write_json(run.manifest, manifest)
@@ -201,16 +229,23 @@ def open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *
             "problems": begun["problems"],
             "num_processes": begun["machine"]["num_processes"],
             "programs that import the packages": begun["environment"]["packages"]["pins"],
-            **{f"{one['noun']} {one['reference']}": one["digest"] for one in begun.get("extensions", ())},
+            **{
+                f"{one['noun']} {one['reference']}": one["digest"]
+                for one in begun.get("extensions", ())
+            },
         }
         for begun in (recorded, manifest)
     )
     check_unchanged(run.root, began, now, TrainingError)
 
     if recorded["environment"]["python"] != (python := manifest["environment"]["python"]):
-        observer.note(f"programs now run on Python {python}, the run began with {recorded['environment']['python']}")
+        observer.note(
+            f"programs now run on Python {python}, the run began with {recorded['environment']['python']}"
+        )
     if recorded["packages"] != manifest["packages"]:
-        observer.note(f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}")
+        observer.note(
+            f"resuming with other package versions than at the start: {json.dumps(manifest['packages'])}"
+        )
     # Others than these were refused, or change nothing.
     if changes := changed_keys(recorded["config"], config, neutral=NEUTRAL_KEYS):
         observer.note(
@@ -220,7 +255,9 @@ def open_run(run: RunDirectory, manifest: dict[str, Any], config: TrainConfig, *
         shutil.rmtree(unfinished)
     step = run.latest_checkpoint_step()
     run.rewind(-1 if step is None else step)
-    observer.note(f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}")
+    observer.note(
+        f"restarting {run.root}" if step is None else f"resuming {run.root} after step {step}"
+    )
 
 
 def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
@@ -240,4 +277,6 @@ def find_extensions(config: TrainConfig) -> list[dict[str, Any]]:
     if isinstance(algorithm.masking, OwnMasking):
         used.append(algorithm.masking.extension)
     languages = [describe_file("language", str(path)) for path in config.evaluator.languages]
-    return [one.as_record() for one in (*languages, *(each.source for each in used)) if one is not None]
+    return [
+        one.as_record() for one in (*languages, *(each.source for each in used)) if one is not None
+    ]

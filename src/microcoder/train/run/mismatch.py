@@ -25,7 +25,11 @@ class Correction:
 
 
 def correct_mismatch(
-    trainer_logps: torch.Tensor, sampler_logps: torch.Tensor, mask: torch.Tensor, *, settings: MismatchConfig
+    trainer_logps: torch.Tensor,
+    sampler_logps: torch.Tensor,
+    mask: torch.Tensor,
+    *,
+    settings: MismatchConfig,
 ) -> Correction:
     """Return the importance weights of a batch of responses, and the observed ratios.
 

@@ -58,13 +58,17 @@ class Probe:
 
 
 def measure_grid(
-    settings: DiversityTemperature, sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]]
+    settings: DiversityTemperature,
+    sample: Callable[[float, int], Sequence[Sequence[ScoredRollout]]],
 ) -> list[ProbePoint]:
     """Return a `ProbePoint` per temperature of the grid; `sample` is called with a temperature and its index."""
     points = []
     for number, temperature in enumerate(settings.grid):
         scored_P_G = sample(temperature, number)
-        samples, seen = [one for group in scored_P_G for one in group], measure_responses(scored_P_G)
+        samples, seen = (
+            [one for group in scored_P_G for one in group],
+            measure_responses(scored_P_G),
+        )
         point = ProbePoint(
             temperature=temperature,
             accuracy=summarise_accuracy(samples)[0],
@@ -81,23 +85,34 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
 
     If there is none: the highest stable one. If all are unstable: the most accurate.
     """
-    best, converged = max((point.accuracy or 0.0 for point in points), default=0.0), settings.converged_diversity
+    best, converged = (
+        max((point.accuracy or 0.0 for point in points), default=0.0),
+        settings.converged_diversity,
+    )
     reasons, low, fitting = [], [], []
     for point in points:
         if point.diversity is not None and point.diversity > MAX_DIVERSITY:
             finding = f"unstable, diversity is over {MAX_DIVERSITY:g}"
         elif (point.accuracy or 0.0) < MIN_ACCURACY_SHARE * best:
-            finding = f"unstable, accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best:.3f}"
+            finding = (
+                f"unstable, accuracy is under {MIN_ACCURACY_SHARE:.0%} of the best, {best:.3f}"
+            )
         elif point.diversity is None or point.diversity < converged:
             finding = f"too low, training would converge to {converged:g} and start under it"
             low.append(point)
         else:
             finding = "fits"
             fitting.append(point)
-        accuracy, diversity = ("-" if one is None else f"{one:.3f}" for one in (point.accuracy, point.diversity))
-        reasons.append(f"temperature {point.temperature:g}: accuracy {accuracy}, diversity {diversity}: {finding}")
+        accuracy, diversity = (
+            "-" if one is None else f"{one:.3f}" for one in (point.accuracy, point.diversity)
+        )
+        reasons.append(
+            f"temperature {point.temperature:g}: accuracy {accuracy}, diversity {diversity}: {finding}"
+        )
     if not best:
-        reasons.append("no sample was right at any temperature: accuracy does not show the unstable range")
+        reasons.append(
+            "no sample was right at any temperature: accuracy does not show the unstable range"
+        )
     if fitting:
         chosen = fitting[0]
         reasons.append(f"{chosen.temperature:g} is the lowest that is neither too low nor unstable")
@@ -116,12 +131,18 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
     return Choice(chosen.temperature, tuple(reasons))
 
 
-def choose_asked(problems: Sequence[ItemT], settings: DiversityTemperature, *, seed: int) -> list[ItemT]:
+def choose_asked(
+    problems: Sequence[ItemT], settings: DiversityTemperature, *, seed: int
+) -> list[ItemT]:
     """Return the training problems that a probe samples, the same for the same seed."""
-    return random.Random(f"probe-{seed}").sample(problems, min(settings.num_problems, len(problems)))
+    return random.Random(f"probe-{seed}").sample(
+        problems, min(settings.num_problems, len(problems))
+    )
 
 
-def write_probe(run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint]) -> Probe:
+def write_probe(
+    run: RunDirectory, settings: DiversityTemperature, points: Sequence[ProbePoint]
+) -> Probe:
     """Choose a temperature, write the probe to `probe.json`, and return it."""
     probe = Probe(tuple(points), choose_temperature(points, settings), settings.converged_diversity)
     write_json(run.probe, asdict(probe))

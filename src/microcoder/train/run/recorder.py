@@ -17,7 +17,14 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.alarms import Alarm, find_alarms
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.runs import RunDirectory, read_rollouts, read_steps, rollout_row, steps_in, write_rollouts
+from microcoder.train.runs import (
+    RunDirectory,
+    read_rollouts,
+    read_steps,
+    rollout_row,
+    steps_in,
+    write_rollouts,
+)
 
 
 @dataclass(kw_only=True)
@@ -55,9 +62,13 @@ class Recorder:
             return read_probe(self.run).choice.temperature
         return self.schedule.at(step)
 
-    def choose_problems(self, problem_ids: Sequence[str], *, number: int, seed: int, step: int) -> list[str]:
+    def choose_problems(
+        self, problem_ids: Sequence[str], *, number: int, seed: int, step: int
+    ) -> list[str]:
         """Return the problems that a step samples, by the earlier steps' rollouts (see `selection.choose_problems`)."""
-        for before in (one for one in steps_in(self.run.rollouts) if one < step and one not in self._passes):
+        for before in (
+            one for one in steps_in(self.run.rollouts) if one < step and one not in self._passes
+        ):
             rows = read_rollouts(self.run.rollout_file(before), columns=["problem_id", "verdict"])
             self._passes[before] = count_passes(rows, step=before)
         counts = [count for before in sorted(self._passes) for count in self._passes[before]]
@@ -82,7 +93,9 @@ class Recorder:
         self.history.append(metrics)
         return metrics
 
-    def show_step(self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[StepMetrics]) -> None:
+    def show_step(
+        self, metrics: StepMetrics, alarms: Sequence[Alarm], history: Sequence[StepMetrics]
+    ) -> None:
         """Show the observer a step, and its warnings that the step before did not have."""
         self.observer.step(metrics, num_steps=self.num_steps or metrics.step)
         known = history[-1].alarms if history else ()
@@ -100,15 +113,23 @@ class Recorder:
         """Write the held-out samples and the evaluation's row; return the row, None if the step has one already."""
         if any(row["step"] == step for row in self.run.read_evaluations()):
             return None  # an engine that resumes may evaluate the step that it starts from again
-        metrics = summarise_evaluation(scored_P_G, step=step, temperature=temperature, seconds=seconds)
+        metrics = summarise_evaluation(
+            scored_P_G, step=step, temperature=temperature, seconds=seconds
+        )
         _write_samples(self.run.evaluation_file(step), scored_P_G, metrics)
         append_row(self.run.evaluations, asdict(metrics))
         self.observer.evaluation(metrics)
         return metrics
 
 
-def _write_samples(path: Path, scored_P_G: Groups, metrics: StepMetrics | EvaluationMetrics) -> None:
+def _write_samples(
+    path: Path, scored_P_G: Groups, metrics: StepMetrics | EvaluationMetrics
+) -> None:
     samples = (sample for group in scored_P_G for sample in group)
     write_rollouts(
-        path, [rollout_row(sample, step=metrics.step, temperature=metrics.temperature) for sample in samples]
+        path,
+        [
+            rollout_row(sample, step=metrics.step, temperature=metrics.temperature)
+            for sample in samples
+        ],
     )

@@ -11,7 +11,13 @@ from microcoder.train.recipe.recipe import TrainConfig, describe_batches
 from microcoder.train.run.checkpoints import Observer, RunClock, read_clock
 from microcoder.train.run.estimate import explain_failures
 from microcoder.train.run.judging import open_judge
-from microcoder.train.run.manifest import check_run_directory, describe_start, digest_config, find_extensions, open_run
+from microcoder.train.run.manifest import (
+    check_run_directory,
+    describe_start,
+    digest_config,
+    find_extensions,
+    open_run,
+)
 from microcoder.train.run.tasks import EngineInputs, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -82,7 +88,9 @@ def run_training(
             inputs = EngineInputs(config, policy, tasks, judge, run, observer)
             engine.train(inputs, run_clock=run_clock, resume_step=resume_step, callbacks=callbacks)
         if leads:
-            engine.export_model(config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model)
+            engine.export_model(
+                config, policy=policy, checkpoint=run.checkpoint(config.num_steps), target=run.model
+            )
             write_json(run.summary, summarise(run, run_clock))
         engine.wait_for_everyone()
     return read_json(run.summary, what="run summary")

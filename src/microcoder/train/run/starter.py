@@ -85,7 +85,9 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
             raise ConfigError(f"{name} {value!r} is unknown; use one of {', '.join(known)}")
     memory_gb, problems = GPUS[wishes.gpu], _problems(wishes)
     if wishes.engine == "verl" and memory_gb is None:
-        raise ConfigError("engine verl trains on GPUs; pass --gpu h100, say, or leave out --engine verl")
+        raise ConfigError(
+            "engine verl trains on GPUs; pass --gpu h100, say, or leave out --engine verl"
+        )
     context = read_file(wishes.model, "config.json").get("max_position_embeddings")
     usual, is_trl = OptimizerConfig().name, wishes.engine == "trl"
 
@@ -100,9 +102,15 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
 
     if memory_gb is None:
         return count(Setting(True, min(512, (context or 1024) // 2), False, usual, 8))[0]
-    limits = [tokens for tokens in (8192, 4096, 2048, 1024) if tokens + 1024 <= (context or tokens + 1024)]
+    limits = [
+        tokens for tokens in (8192, 4096, 2048, 1024) if tokens + 1024 <= (context or tokens + 1024)
+    ]
     long = [tokens for tokens in limits if tokens >= 4096]
-    turns = [(False, usual), (True, usual), (True, "adamw_8bit")] if is_trl else [(False, usual), (False, "adamw_8bit")]
+    turns = (
+        [(False, usual), (True, usual), (True, "adamw_8bit")]
+        if is_trl
+        else [(False, usual), (False, "adamw_8bit")]
+    )
     shares = _SHARES if is_trl else _SHARES[-1:]
     for is_whole, tokens, (takes_turns, optimizer), rows, share in (
         *product([True], long, turns, _PASSES, shares),
@@ -124,12 +132,18 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
 
 def _problems(wishes: Wishes) -> dict[str, str]:
     place = Path(wishes.problems).expanduser()
-    is_id = not place.exists() and not place.suffix.startswith(".json") and _HUB_ID.fullmatch(wishes.problems)
+    is_id = (
+        not place.exists()
+        and not place.suffix.startswith(".json")
+        and _HUB_ID.fullmatch(wishes.problems)
+    )
     if wishes.format is None and not is_id:
         return {"kind": "files", "train": wishes.problems, "heldout": wishes.heldout}
     row_format = wishes.format or find_format(wishes.problems)
     check_format(row_format, is_trained_on=True)
-    is_file = Path(wishes.heldout).expanduser().exists() or "." in wishes.heldout or "/" in wishes.heldout
+    is_file = (
+        Path(wishes.heldout).expanduser().exists() or "." in wishes.heldout or "/" in wishes.heldout
+    )
     heldout = "heldout" if is_file else "heldout_split"
     return {"kind": "hub", "id": wishes.problems, "format": row_format, heldout: wishes.heldout}
 
@@ -144,9 +158,15 @@ def _read_template(model: str) -> tuple[bool, bool]:
     return _HYBRID.fullmatch(model.rpartition("/")[2]) is not None, False
 
 
-def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None, command: str) -> str:
+def _render(
+    wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None, command: str
+) -> str:
     """Return the recipe's text: the keys that depart from the defaults, which are the published recipe."""
-    is_on_gpu, tokens, published = wishes.gpu != "cpu", setting.max_response_tokens, RolloutConfig().max_response_tokens
+    is_on_gpu, tokens, published = (
+        wishes.gpu != "cpu",
+        setting.max_response_tokens,
+        RolloutConfig().max_response_tokens,
+    )
     is_hybrid, is_bare = _read_template(wishes.model)
     is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (context or _EVALUATION_TOKENS)
     rate, is_colocated = OptimizerConfig().learning_rate, is_on_gpu and wishes.engine == "trl"
@@ -157,32 +177,70 @@ def _render(wishes: Wishes, problems: Mapping[str, str], setting: Setting, conte
             'kind = "hugging_face"',
             f"path = {json.dumps(wishes.model, ensure_ascii=False)}",
             *(['compute_dtype = "float32" # on the CPU: for a trial run'] if not is_on_gpu else []),
-            *([] if setting.is_whole else ['dtype = "bfloat16" # all weights in float32 do not fit: adapters do']),
-            *(["# The tokenizer has no chat template: problems are asked in plain text."] if is_bare else []),
+            *(
+                []
+                if setting.is_whole
+                else ['dtype = "bfloat16" # all weights in float32 do not fit: adapters do']
+            ),
+            *(
+                ["# The tokenizer has no chat template: problems are asked in plain text."]
+                if is_bare
+                else []
+            ),
         ],
         "model.lora": [] if setting.is_whole else ["rank = 32", "alpha = 64"],
-        "prompt": ["chat_template_options = { enable_thinking = false } # as in the paper"] if is_hybrid else [],
+        "prompt": ["chat_template_options = { enable_thinking = false } # as in the paper"]
+        if is_hybrid
+        else [],
         "problems": [f"{key} = {value}" for key, value in table.items()],
         "rollout": [
-            *([f"max_response_tokens = {tokens} # {published} published; {why}"] if tokens != published else []),
-            *(['backend = "vllm" # needs the extra vllm, see docs/install.md'] if is_on_gpu else []),
+            *(
+                [f"max_response_tokens = {tokens} # {published} published; {why}"]
+                if tokens != published
+                else []
+            ),
+            *(
+                ['backend = "vllm" # needs the extra vllm, see docs/install.md']
+                if is_on_gpu
+                else []
+            ),
         ],
         "rollout.vllm": [
             f"gpu_memory_utilization = {setting.vllm_share:g} # what is left beside the rest",
-            *(["enable_sleep_mode = true # gives its memory back during updates"] if setting.takes_turns else []),
+            *(
+                ["enable_sleep_mode = true # gives its memory back during updates"]
+                if setting.takes_turns
+                else []
+            ),
         ]
         if is_colocated
         else [],
         "batch": [
-            *([] if is_on_gpu else ["train_batch_size = 8 # 64 published", "ppo_mini_batch_size = 4"]),
+            *(
+                []
+                if is_on_gpu
+                else ["train_batch_size = 8 # 64 published", "ppo_mini_batch_size = 4"]
+            ),
             f"micro_batch_rollouts = {setting.micro_batch_rollouts} # a pass: bounds memory, changes no result",
         ],
         "optimizer": [
-            *([f'name = "{setting.optimizer}" # needs bitsandbytes'] if "8bit" in setting.optimizer else []),
-            *([] if setting.is_whole else [f"learning_rate = {10 * rate:.0e} # {rate:.0e} published for all weights"]),
+            *(
+                [f'name = "{setting.optimizer}" # needs bitsandbytes']
+                if "8bit" in setting.optimizer
+                else []
+            ),
+            *(
+                []
+                if setting.is_whole
+                else [f"learning_rate = {10 * rate:.0e} # {rate:.0e} published for all weights"]
+            ),
         ],
-        "evaluation": [f"max_response_tokens = {_EVALUATION_TOKENS} # longer than in training"] if is_longer else [],
-        "verl": ['"trainer.n_gpus_per_node" = 8', '"trainer.nnodes" = 1'] if wishes.engine == "verl" else [],
+        "evaluation": [f"max_response_tokens = {_EVALUATION_TOKENS} # longer than in training"]
+        if is_longer
+        else [],
+        "verl": ['"trainer.n_gpus_per_node" = 8', '"trainer.nnodes" = 1']
+        if wishes.engine == "verl"
+        else [],
     }
     lines = [
         f"# {wishes.algorithm} on {wishes.model}, written by `{command}`.",

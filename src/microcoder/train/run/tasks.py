@@ -71,7 +71,9 @@ def load_tasks(config: TrainConfig) -> Tasks:
             "lower it or add problems"
         )
     ask = build_asker(config.prompt)
-    asked_train = [Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train]
+    asked_train = [
+        Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train
+    ]
     return Tasks(asked_train, [Task(problem, ask(problem)) for problem in heldout], left_out)
 
 
@@ -81,7 +83,13 @@ def _read_problems(
     match problems:
         case MicroProblems():
             train, heldout = (
-                generate_problems(split=split, num_problems=n, seed=problems.seed, tiers=tiers, styles=problems.styles)
+                generate_problems(
+                    split=split,
+                    num_problems=n,
+                    seed=problems.seed,
+                    tiers=tiers,
+                    styles=problems.styles,
+                )
                 for split, n, tiers in (
                     ("train", problems.num_train, problems.tiers),
                     ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),
@@ -95,7 +103,11 @@ def _read_problems(
                 )
             return read_problems(path), _read_heldout(problems.heldout), {}
         case HubProblems():
-            place = {"revision": problems.revision, "subset": problems.subset, "format_name": problems.format}
+            place = {
+                "revision": problems.revision,
+                "subset": problems.subset,
+                "format_name": problems.format,
+            }
             read = partial(read_published, problems.id, **place)
             asked = read(split=problems.split, is_trained_on=True)
             if problems.heldout is not None:
@@ -107,7 +119,9 @@ def _read_problems(
 def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
     """Return the ids of `problems` that share their id or statement with one of `others`."""
     ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
-    return [problem.id for problem in problems if problem.id in ids or problem.statement in statements]
+    return [
+        problem.id for problem in problems if problem.id in ids or problem.statement in statements
+    ]
 
 
 def _read_heldout(path: Path) -> list[Problem]:
@@ -120,7 +134,9 @@ def _read_heldout(path: Path) -> list[Problem]:
     return read_problems(path)
 
 
-def order_problems(num_problems: int, *, num_steps: int, train_batch_size: int, seed: int) -> list[int]:
+def order_problems(
+    num_problems: int, *, num_steps: int, train_batch_size: int, seed: int
+) -> list[int]:
     """Return the problems of all steps, in order: `num_steps * train_batch_size` indices.
 
     Each pass over the problems is a fresh permutation, cut to whole steps, so no problem appears twice in a step. A

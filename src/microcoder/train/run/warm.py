@@ -182,10 +182,17 @@ def checkpoint_digest(config: WarmStartConfig) -> str:
 def _build(config: WarmStartConfig, observer: Observer, folder: Path) -> None:
     # First complete reasoning, then the mixture.
     draw = partial(
-        generate_chain_demonstrations, num=config.num_demonstrations, seed=config.seed, shares=config.thinking
+        generate_chain_demonstrations,
+        num=config.num_demonstrations,
+        seed=config.seed,
+        shares=config.thinking,
     )
     complete, mixture = list(draw(thorough=True)), list(draw(thorough=False))
-    texts = (text for shown in mixture[:_TOKENIZER_DEMONSTRATIONS] for text in (shown.statement, shown.response))
+    texts = (
+        text
+        for shown in mixture[:_TOKENIZER_DEMONSTRATIONS]
+        for text in (shown.statement, shown.response)
+    )
     tokenizer = train_tokenizer(texts, vocab_size=config.vocab_size)
     num_complete = round(THOROUGH_SHARE * config.num_steps)
     batches = chain(
@@ -239,7 +246,9 @@ class _Example:
     prompt_length: int
 
 
-def _encode(demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedTokenizerFast) -> list[_Example]:
+def _encode(
+    demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedTokenizerFast
+) -> list[_Example]:
     vocabulary = tokenizer.get_vocab()
     separator, end = vocabulary[SEPARATOR], vocabulary[EOS]
     prompts = tokenizer([item.statement for item in demonstrations])["input_ids"]
@@ -251,10 +260,16 @@ def _encode(demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedT
 
 
 def _train(
-    model: Qwen3ForCausalLM, batches: Iterable[list[_Example]], config: WarmStartConfig, observer: Observer
+    model: Qwen3ForCausalLM,
+    batches: Iterable[list[_Example]],
+    config: WarmStartConfig,
+    observer: Observer,
 ) -> None:
     """Train by cross entropy over responses; report the smoothed loss to the observer six times."""
-    is_matrix = {name: parameter.dim() == 2 and "embed" not in name for name, parameter in model.named_parameters()}
+    is_matrix = {
+        name: parameter.dim() == 2 and "embed" not in name
+        for name, parameter in model.named_parameters()
+    }
     muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
     adam = torch.optim.AdamW(
         (parameter for name, parameter in model.named_parameters() if not is_matrix[name]),
@@ -275,7 +290,9 @@ def _train(
         muon.step(_LEARNING_RATE * share)
         smoothed = loss.item() if step == 1 else 0.95 * smoothed + 0.05 * loss.item()
         if step % max(1, config.num_steps // 6) == 0:
-            observer.note(f"warm start of the micro model: step {step}/{config.num_steps}, loss {smoothed:.2f}")
+            observer.note(
+                f"warm start of the micro model: step {step}/{config.num_steps}, loss {smoothed:.2f}"
+            )
     model.eval()
 
 
@@ -287,15 +304,21 @@ def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[
         generator.shuffle(order)
         window = config.batch_size * 16
         for start in range(0, len(order), window):
-            chosen = sorted((examples[i] for i in order[start : start + window]), key=lambda item: len(item.ids))
-            batches = [chosen[i : i + config.batch_size] for i in range(0, len(chosen), config.batch_size)]
+            chosen = sorted(
+                (examples[i] for i in order[start : start + window]), key=lambda item: len(item.ids)
+            )
+            batches = [
+                chosen[i : i + config.batch_size] for i in range(0, len(chosen), config.batch_size)
+            ]
             generator.shuffle(batches)
             yield from batches
 
 
 def _schedule(step: int, num_steps: int) -> float:
     warm_up = max(1.0, 0.06 * num_steps)
-    return min(1.0, step / warm_up) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps)))
+    return min(1.0, step / warm_up) * (
+        0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps))
+    )
 
 
 def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example]) -> torch.Tensor:
@@ -310,5 +333,7 @@ def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example]) -> torch.Tensor:
     # Padding is on the right: a causal model never sees it, so no attention mask is needed.
     hidden = model.model(input_ids=ids_B_T[:, :-1], use_cache=False).last_hidden_state
     counted = counts_B_T[:, 1:]
-    losses = functional.cross_entropy(model.lm_head(hidden[counted]), ids_B_T[:, 1:][counted], reduction="none")
+    losses = functional.cross_entropy(
+        model.lm_head(hidden[counted]), ids_B_T[:, 1:][counted], reduction="none"
+    )
     return losses.sum() / counted.sum()

@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging as transformers_logging
 
 from microcoder.data.completions import Completion
@@ -43,7 +49,9 @@ def load_checkpoint(
             attn_implementation=attn_implementation,
             output_loading_info=True,
         )
-    except Exception as error:  # foreign files fail in many ways: safetensors, tokenizers, pydantic, the hub
+    except (
+        Exception
+    ) as error:  # foreign files fail in many ways: safetensors, tokenizers, pydantic, the hub
         if is_disk_full(error):
             raise
         reason = str(error).strip().split("\n")[0]
@@ -57,7 +65,9 @@ def load_checkpoint(
             "would be random: save the whole model with save_pretrained()"
         )
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise DataError(f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()")
+        raise DataError(
+            f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()"
+        )
     return weights, tokenizer
 
 
@@ -83,7 +93,9 @@ def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]
     asked = [{"role": "user", "content": "?"}]
     for name, value in options.items():
         if tokenizer.chat_template is None:
-            raise ConfigError(f"prompt.chat_template_options.{name}: this model has no chat template; leave it out")
+            raise ConfigError(
+                f"prompt.chat_template_options.{name}: this model has no chat template; leave it out"
+            )
         # A template may write the same with its default: it is asked with the opposite, and with none, too.
         tried = () if name == "add_generation_prompt" else ({}, {name: value}, {name: not value})
         if len({render_chat(tokenizer, asked, given) for given in tried}) < 2:
@@ -93,7 +105,9 @@ def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]
             )
 
 
-def end_token_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> list[int]:
+def end_token_ids(
+    tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None
+) -> list[int]:
     """Return the tokens that end a response: the tokenizer's, and those of the model's generation config."""
     given = None if generation is None else generation.eos_token_id
     ids = [given] if isinstance(given, int) else list(given or ())
@@ -126,20 +140,30 @@ def respond(
         )
     ends = end_token_ids(tokenizer, loaded.generation_config)
     if not ends:
-        raise ConfigError("the checkpoint names no end-of-sequence token; save one into its generation_config.json")
+        raise ConfigError(
+            "the checkpoint names no end-of-sequence token; save one into its generation_config.json"
+        )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model: Any = loaded.to(device).eval()  # pyrefly: ignore[bad-argument-type]
     padding = ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     chosen = {"temperature": temperature, "top_p": top_p, "top_k": 0} if temperature > 0 else {}
     # All given, so that the checkpoint's own generation_config.json decides nothing.
     settings = GenerationConfig(
-        do_sample=temperature > 0, max_new_tokens=max_tokens, eos_token_id=ends, pad_token_id=padding, **chosen
+        do_sample=temperature > 0,
+        max_new_tokens=max_tokens,
+        eos_token_id=ends,
+        pad_token_id=padding,
+        **chosen,
     )
     for start in range(0, len(chats), batch_size):
         prompts = encode_chats(tokenizer, chats[start : start + batch_size], options)
         longest = max(map(len, prompts))
-        ids = torch.tensor([[padding] * (longest - len(one)) + one for one in prompts], device=device)
-        seen = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+        ids = torch.tensor(
+            [[padding] * (longest - len(one)) + one for one in prompts], device=device
+        )
+        seen = torch.tensor(
+            [[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device
+        )
         torch.manual_seed(seeds[start])
         try:
             with torch.inference_mode():

@@ -10,17 +10,34 @@ from typing import Any, NamedTuple
 import torch
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import (
+    AutoModelForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TrainerCallback,
+)
 from trl import GRPOConfig
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.files import new_folder
-from microcoder.train.algorithm.config import AlgorithmConfig, CispoLoss, ClippedLoss, GspoLoss, LuspoLoss, SapoLoss
+from microcoder.train.algorithm.config import (
+    AlgorithmConfig,
+    CispoLoss,
+    ClippedLoss,
+    GspoLoss,
+    LuspoLoss,
+    SapoLoss,
+)
 from microcoder.train.recipe.recipe import Batches, TrainConfig, cut_batches, require_optimizer
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
-from microcoder.train.run.weights import check_options, encode_chats, load_checkpoint, silence_transformers
+from microcoder.train.run.weights import (
+    check_options,
+    encode_chats,
+    load_checkpoint,
+    silence_transformers,
+)
 from microcoder.train.trl.trainer import MicroCoderTrainer
 from microcoder.train.trl.vllm import require_vllm, vllm_arguments
 
@@ -43,7 +60,11 @@ def wait_for_everyone() -> None:
 def describe_machine(config: TrainConfig) -> dict[str, Any]:
     """Return the machine's properties that results may depend on: devices, processes, threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return {"gpus": gpus, "num_processes": _processes().num_processes, "num_threads": torch.get_num_threads()}
+    return {
+        "gpus": gpus,
+        "num_processes": _processes().num_processes,
+        "num_threads": torch.get_num_threads(),
+    }
 
 
 class Policy(NamedTuple):
@@ -68,14 +89,21 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     require_vllm(config)
     source, model = find_model(config, observer), config.weights
     weights, tokenizer = load_checkpoint(
-        source, revision=model.revision, dtype=model.dtype, attn_implementation=model.attn_implementation
+        source,
+        revision=model.revision,
+        dtype=model.dtype,
+        attn_implementation=model.attn_implementation,
     )
     check_options(tokenizer, config.prompt.chat_template_options)
     return Policy(weights, tokenizer, source)
 
 
 def train(
-    inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[TrainerCallback] = ()
+    inputs: EngineInputs,
+    *,
+    run_clock: RunClock,
+    resume_step: int | None,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Run the steps that are not done yet; raises KeyboardInterrupt if stopped before the last."""
     config, run = inputs.config, inputs.run
@@ -85,7 +113,9 @@ def train(
     for callback in callbacks:
         trainer.add_callback(callback)
     with stop_between_steps(trainer.request_stop, inputs.observer):
-        trainer.train(resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None)
+        trainer.train(
+            resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None
+        )
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
 
@@ -97,15 +127,26 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
     sampler: dict[str, Any] = {}
     if config.rollout.backend == "vllm":  # transformers makes room as it goes
         prompts = [task.prompt.as_chat() for task in (*inputs.tasks.train, *inputs.tasks.heldout)]
-        longest = max(map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options)))
+        longest = max(
+            map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options))
+        )
         sampler = vllm_arguments(config, longest_prompt_tokens=longest)
-        with socket.create_server(("localhost", 0)) as some:  # TRL's first choice is the same in each run of a machine
+        with socket.create_server(
+            ("localhost", 0)
+        ) as some:  # TRL's first choice is the same in each run of a machine
             os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
-    arguments, adapter = build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler), None
+    arguments, adapter = (
+        build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler),
+        None,
+    )
     if (lora := config.weights.lora) is not None:
-        adapter = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
+        adapter = LoraConfig(
+            r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
+        )
     try:
-        return MicroCoderTrainer(inputs, batches=batches, arguments=arguments, peft_config=adapter, run_clock=run_clock)
+        return MicroCoderTrainer(
+            inputs, batches=batches, arguments=arguments, peft_config=adapter, run_clock=run_clock
+        )
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
@@ -127,7 +168,11 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
 
 
 def build_arguments(
-    config: TrainConfig, batches: Batches, *, output_dir: Path, sampler: Mapping[str, Any] = MappingProxyType({})
+    config: TrainConfig,
+    batches: Batches,
+    *,
+    output_dir: Path,
+    sampler: Mapping[str, Any] = MappingProxyType({}),
 ) -> GRPOConfig:
     """Translate a recipe into TRL's arguments; `sampler` are those of `vllm_arguments`, if vLLM samples."""
     on_gpu = torch.cuda.is_available()
@@ -169,10 +214,16 @@ def build_arguments(
         dataloader_pin_memory=on_gpu,
     )
     try:
-        options: dict[str, Any] = {"report_to": "none", "run_name": output_dir.absolute().parent.name, **config.trl}
+        options: dict[str, Any] = {
+            "report_to": "none",
+            "run_name": output_dir.absolute().parent.name,
+            **config.trl,
+        }
         return GRPOConfig(**decided, **options)
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"TRL refuses this recipe: {str(error).strip().splitlines()[0]}") from None
+        raise ConfigError(
+            f"TRL refuses this recipe: {str(error).strip().splitlines()[0]}"
+        ) from None
 
 
 def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
@@ -181,7 +232,9 @@ def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
     # GSPO is GRPO's loss with the ratio of the whole response.
     arguments: dict[str, Any] = {
         "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
-        "importance_sampling_level": "sequence" if isinstance(loss, GspoLoss | LuspoLoss) else "token",
+        "importance_sampling_level": "sequence"
+        if isinstance(loss, GspoLoss | LuspoLoss)
+        else "token",
     }
     if isinstance(loss, ClippedLoss):
         arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}

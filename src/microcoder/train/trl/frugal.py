@@ -35,7 +35,13 @@ class FrugalGRPOTrainer(GRPOTrainer):
         """
         if any(value is not None and value is not False for value in extras.values()):
             return super()._get_per_token_logps_and_entropies(
-                model, input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy, **extras
+                model,
+                input_ids,
+                attention_mask,
+                logits_to_keep,
+                batch_size,
+                compute_entropy,
+                **extras,
             )
         num_rows, width = input_ids.shape
         chunk_rows = batch_size or num_rows
@@ -58,7 +64,11 @@ class FrugalGRPOTrainer(GRPOTrainer):
             if entropies is not None:
                 entropy_parts.append(torch.nn.functional.pad(entropies, padding))
         undo = torch.argsort(order)
-        return torch.cat(logps_parts)[undo], torch.cat(entropy_parts)[undo] if entropy_parts else None, None
+        return (
+            torch.cat(logps_parts)[undo],
+            torch.cat(entropy_parts)[undo] if entropy_parts else None,
+            None,
+        )
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         """Return TRL's loss, computed without rows whose advantage is zero: they add nothing to a policy loss.
@@ -68,7 +78,11 @@ class FrugalGRPOTrainer(GRPOTrainer):
         an auxiliary loss, no row is left out. Reported clip ratios and entropy are means over the rows that remain.
         """
         teaches = inputs["advantages"] != 0
-        is_proportional = self.beta == 0.0 and not self._entropy_bonus_enabled and self.top_entropy_quantile == 1.0
+        is_proportional = (
+            self.beta == 0.0
+            and not self._entropy_bonus_enabled
+            and self.top_entropy_quantile == 1.0
+        )
         # TRL gathers a figure a row from every process, so all must keep equally many.
         is_alone = self.accelerator.num_processes == 1
         if not is_proportional or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
@@ -76,15 +90,25 @@ class FrugalGRPOTrainer(GRPOTrainer):
         if not bool(teaches.any()):
             teaches[0] = True
         # What has a dimension has a row a response; a figure of the whole step has none.
-        columns = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()}
+        columns = {
+            name: value
+            for name, value in inputs.items()
+            if isinstance(value, torch.Tensor) and value.dim()
+        }
         if odd := [name for name, column in columns.items() if len(column) != len(teaches)]:
-            raise TrainingError(f"TRL's {', '.join(odd)} have no row a response; this version of TRL is not known")
+            raise TrainingError(
+                f"TRL's {', '.join(odd)} have no row a response; this version of TRL is not known"
+            )
         kept = {name: column[teaches] for name, column in columns.items()}
-        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(teaches)
+        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(
+            teaches
+        )
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:
         if self.loss_type in ("dapo", "cispo"):
             return 1.0  # divided by a figure of the whole step
         if self.loss_type in ("grpo", "sapo", "dr_grpo", "luspo"):
             return int(teaches.sum()) / len(teaches)
-        raise TrainingError(f"TRL's loss {self.loss_type} is unknown here; use one of algorithm.loss")
+        raise TrainingError(
+            f"TRL's loss {self.loss_type} is unknown here; use one of algorithm.loss"
+        )

@@ -28,10 +28,20 @@ from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
-from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_heldout, score_rollouts
+from microcoder.train.algorithm.scoring import (
+    build_rules,
+    note_mismatch,
+    score_heldout,
+    score_rollouts,
+)
 from microcoder.train.algorithm.selection import sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
-from microcoder.train.recipe.recipe import EVALUATION_ROLLOUTS, Batches, build_extractor, build_rewards
+from microcoder.train.recipe.recipe import (
+    EVALUATION_ROLLOUTS,
+    Batches,
+    build_extractor,
+    build_rewards,
+)
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking, render_chat
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_checkpoint
 from microcoder.train.run.mismatch import correct_mismatch
@@ -78,7 +88,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     ) -> None:
         config, tasks, tokenizer = inputs.config, inputs.tasks, inputs.policy.tokenizer
         self.config, self.batches = config, batches
-        self.judge, self.run, self.run_clock, self.observer = inputs.judge, inputs.run, run_clock, inputs.observer
+        self.judge, self.run, self.run_clock, self.observer = (
+            inputs.judge,
+            inputs.run,
+            run_clock,
+            inputs.observer,
+        )
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
         self.rules = build_rules(
@@ -173,7 +188,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if self.accelerator.is_main_process:  # which has written the steps before
             whole, step = number * self.accelerator.num_processes, self.steps_done + 1
             ids = list(self.train_tasks)
-            chosen = [self.recorder.choose_problems(ids, number=whole, seed=self.config.seed, step=step)]
+            chosen = [
+                self.recorder.choose_problems(ids, number=whole, seed=self.config.seed, step=step)
+            ]
         start = number * self.accelerator.process_index
         return broadcast_object_list(chosen)[0][start : start + number]
 
@@ -186,7 +203,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
-        prompt_ids, completion_ids, _, completions, logprobs, *_ = self._generate([row["prompt"] for row in inputs])
+        prompt_ids, completion_ids, _, completions, logprobs, *_ = self._generate(
+            [row["prompt"] for row in inputs]
+        )
         logprobs = logprobs or [None] * len(completion_ids)
         generated = zip(prompt_ids, completion_ids, completions, logprobs, strict=True)
         scored_P_G = self._score(completion_ids, [row["problem_id"] for row in inputs])
@@ -197,7 +216,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if self._ready is not None:
             # Their rows, as TRL returns them without tools and images: we use neither.
             rows = [row for group in self._ready for row in group.generated]
-            prompt_ids, completion_ids, completions, logprobs = (list(column) for column in zip(*rows, strict=True))
+            prompt_ids, completion_ids, completions, logprobs = (
+                list(column) for column in zip(*rows, strict=True)
+            )
             return (
                 prompt_ids,
                 completion_ids,
@@ -220,11 +241,20 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         **_: object,
     ) -> list[float | None]:
         ready = self._ready
-        self._scored_P_G = self._score(completion_ids, problem_id) if ready is None else [one.scored for one in ready]
+        self._scored_P_G = (
+            self._score(completion_ids, problem_id)
+            if ready is None
+            else [one.scored for one in ready]
+        )
         return [sample.reward for group in self._scored_P_G for sample in group]
 
-    def _score(self, completion_ids: list[list[int]], problem_ids: Sequence[str]) -> list[list[ScoredRollout]]:
-        tasks_P = [self.train_tasks[group[0]] for group in cut_pieces(problem_ids, self.config.rollout.num_samples)]
+    def _score(
+        self, completion_ids: list[list[int]], problem_ids: Sequence[str]
+    ) -> list[list[ScoredRollout]]:
+        tasks_P = [
+            self.train_tasks[group[0]]
+            for group in cut_pieces(problem_ids, self.config.rollout.num_samples)
+        ]
         rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.rules.max_response_tokens)
         with self.clock.phase("judge"):
             return score_rollouts(
@@ -243,7 +273,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
         groups = cut_pieces(completion_ids, len(completion_ids) // len(tasks_P))
         return [
-            reader.read(task.problem.id, task.prompt.text, group, max_response_tokens=max_response_tokens)
+            reader.read(
+                task.problem.id, task.prompt.text, group, max_response_tokens=max_response_tokens
+            )
             for task, group in zip(tasks_P, groups, strict=True)
         ]
 
@@ -274,7 +306,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         rollout = self.config.rollout
         settings = rollout.temperature
         assert isinstance(settings, DiversityTemperature)
-        chosen_tasks = choose_asked(list(self.train_tasks.values()), settings, seed=self.config.seed)
+        chosen_tasks = choose_asked(
+            list(self.train_tasks.values()), settings, seed=self.config.seed
+        )
 
         def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
             return self._sample_apart(
@@ -299,23 +333,33 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         world = self.accelerator.num_processes
         padded = -(-len(tasks) // world) * world
         numbered = [(index % len(tasks)) for index in range(padded)]
-        mine = [(index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]]
+        mine = [
+            (index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]
+        ]
         policy = self.model
         assert policy is not None
         was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
-        most = min(EVALUATION_ROLLOUTS, self.batches.rollouts_per_step // world)  # what a step samples at a time fits
+        most = min(
+            EVALUATION_ROLLOUTS, self.batches.rollouts_per_step // world
+        )  # what a step samples at a time fits
         with apart(self, seed=seed):
             set_sampling(self, temperature=temperature, max_response_tokens=limit)
             policy.eval()
             for chunk in cut_pieces(mine, max(1, most // num_samples)):
                 tasks_P = [task for _, task in chunk]
-                prompts = [self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)]
+                prompts = [
+                    self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)
+                ]
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
-                completion_ids, _ = self._generate_single_turn(prompt_ids, images, fields, num_samples)
+                completion_ids, _ = self._generate_single_turn(
+                    prompt_ids, images, fields, num_samples
+                )
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]
-                groups = score_heldout(rollouts_P_G, problems_P, judge=self.judge, extract=self.rules.extract)
+                groups = score_heldout(
+                    rollouts_P_G, problems_P, judge=self.judge, extract=self.rules.extract
+                )
                 scored.extend(zip((index for index, _ in chunk), groups, strict=True))
             policy.train(was_training)
         return [group for _, group in sorted(dict(gather_object(scored)).items())]
@@ -327,16 +371,24 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         super().log(logs, start_time)
         if "loss" not in logs:
             return
-        update = {ours: float(logs[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in logs}
+        update = {
+            ours: float(logs[theirs])
+            for theirs, ours in OPTIMIZER_METRICS.items()
+            if theirs in logs
+        }
         # The step that the update is in; until its last one, `steps_done` does not count it.
-        self.recorder.refuse_divergence(update, step=-(-self.state.global_step // self.batches.updates_per_step))
+        self.recorder.refuse_divergence(
+            update, step=-(-self.state.global_step // self.batches.updates_per_step)
+        )
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()
 
     def _report(self, metrics: StepMetrics | EvaluationMetrics, *, prefix: str) -> None:
         """Log the numbers of a row, under names with `prefix`, by TRL's loggers (`[trl] report_to`)."""
-        self.callback_handler.on_log(self.args, self.state, self.control, list_numbers(metrics, prefix=prefix))
+        self.callback_handler.on_log(
+            self.args, self.state, self.control, list_numbers(metrics, prefix=prefix)
+        )
 
     def _record_step(self) -> None:
         step = self.steps_done
@@ -347,7 +399,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 step=step,
                 temperature=self.temperature,
                 max_response_tokens=self.rules.max_response_tokens,
-                optimizer={name: fmean(u[name] for u in self._updates) for name in self._updates[0]},
+                optimizer={
+                    name: fmean(u[name] for u in self._updates) for name in self._updates[0]
+                },
                 seconds=self.clock.read(),
                 filtered_P_G=filtered,
             )
@@ -379,12 +433,18 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             train_batch_size=self.config.batch.train_batch_size,
             seed=self.config.seed,
         )
-        rows = [{"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id} for task in tasks]
+        rows = [
+            {"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id} for task in tasks
+        ]
         return Dataset.from_list([rows[index] for index in order])
 
     def _as_trl(self, prompt: Prompt) -> str | list[dict[str, str]]:
         chat = prompt.as_chat()
-        return chat if self.tokenizer.chat_template is not None else render_chat(self.tokenizer, chat, {})
+        return (
+            chat
+            if self.tokenizer.chat_template is not None
+            else render_chat(self.tokenizer, chat, {})
+        )
 
 
 class _StepBoundary(TrainerCallback):
@@ -407,7 +467,11 @@ class _StepBoundary(TrainerCallback):
         step, config = self.trainer.steps_done, self.trainer.config
         # Processes hear of a Ctrl-C at different times; they must stop after the same step.
         self.trainer.stop_requested = any(gather_object([self.trainer.stop_requested]))
-        if step % config.checkpoint.every_steps == 0 or step == config.num_steps or self.trainer.stop_requested:
+        if (
+            step % config.checkpoint.every_steps == 0
+            or step == config.num_steps
+            or self.trainer.stop_requested
+        ):
             control.should_save = True
         if self.trainer.stop_requested:
             control.should_training_stop = True
@@ -423,7 +487,9 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
     else:
         trainer.generation_config.temperature = temperature
         trainer.generation_config.max_new_tokens = max_response_tokens
-        trainer.generation_kwargs.update(temperature=temperature, max_new_tokens=max_response_tokens)
+        trainer.generation_kwargs.update(
+            temperature=temperature, max_new_tokens=max_response_tokens
+        )
     for model in (trainer.model, trainer.ref_model):
         if isinstance(model, nn.Module):
             _temperature_cell(model).cell_contents = temperature
@@ -490,4 +556,8 @@ def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
             continue
         seen.add(id(function))
         yield function
-        todo.extend(cell.cell_contents for cell in function.__closure__ or () if callable(cell.cell_contents))
+        todo.extend(
+            cell.cell_contents
+            for cell in function.__closure__ or ()
+            if callable(cell.cell_contents)
+        )

@@ -60,6 +60,8 @@ def make_trainable() -> None:
         layer.cpu_linear = torch.nn.functional.linear  # type: ignore[assignment]
 
     layers.dispatch_cpu_unquantized_gemm = multiply_plainly
-    CpuPlatform.supported_dtypes = property(lambda _: [torch.float32, torch.bfloat16, torch.float16])
+    CpuPlatform.supported_dtypes = property(
+        lambda _: [torch.float32, torch.bfloat16, torch.float16]
+    )
     # GiB; vLLM would take half of the machine's memory.
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")

@@ -45,13 +45,18 @@ def write_data(config: TrainConfig, tasks: Tasks, folder: Path) -> None:
     order in which the steps sample them, the same on every engine.
     """
     order = order_problems(
-        len(tasks.train), num_steps=config.num_steps, train_batch_size=config.batch.train_batch_size, seed=config.seed
+        len(tasks.train),
+        num_steps=config.num_steps,
+        train_batch_size=config.batch.train_batch_size,
+        seed=config.seed,
     )
     if config.algorithm.problem_choice == "active":
         order += sorted(set(range(len(tasks.train))) - set(order))  # all can be chosen
     folder.mkdir(parents=True, exist_ok=True)
     write_parquet(folder / "train.parquet", _rows(tasks.train, order, split="train"))
-    write_parquet(folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout"))
+    write_parquet(
+        folder / "heldout.parquet", _rows(tasks.heldout, range(len(tasks.heldout)), split="heldout")
+    )
     write_problems(folder / "problems.jsonl", tasks.problems)
 
 
@@ -85,7 +90,11 @@ def wait_for_everyone() -> None:
 def describe_machine(config: TrainConfig) -> dict[str, Any]:
     """Return what the results may depend on: devices, processes and threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return {"gpus": gpus, "num_processes": count_verl_devices(config), "num_threads": torch.get_num_threads()}
+    return {
+        "gpus": gpus,
+        "num_processes": count_verl_devices(config),
+        "num_threads": torch.get_num_threads(),
+    }
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> str:
@@ -95,7 +104,9 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> str:
     """
     silence_transformers()
     if find_spec("verl") is None or find_spec("transfer_queue") is None:
-        raise ConfigError(f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}")
+        raise ConfigError(
+            f"engine = 'verl' needs verl, which is not installed; type: {how_to_install('train,verl')}"
+        )
     require_optimizer(config.optimizer)
     source = find_model(config, observer)
     model = str(Path(source).absolute()) if Path(source).is_dir() else source
@@ -103,7 +114,13 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> str:
     return model
 
 
-def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None, callbacks: Sequence[Any] = ()) -> None:
+def train(
+    inputs: EngineInputs,
+    *,
+    run_clock: RunClock,
+    resume_step: int | None,
+    callbacks: Sequence[Any] = (),
+) -> None:
     """Run verl's command, which resumes from its own latest checkpoint; Ctrl-C ends it; TrainingError if it fails."""
     config, run, observer = inputs.config, inputs.run, inputs.observer
     if callbacks:
@@ -122,7 +139,11 @@ def train(inputs: EngineInputs, *, run_clock: RunClock, resume_step: int | None,
         begins = log.tell()
         command = [sys.executable, "-m", "verl.trainer.main_ppo", *words]
         process = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=subprocess.STDOUT, preexec_fn=_die_with_parent
+            command,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_die_with_parent,
         )
         try:
             while process.poll() is None:
@@ -158,10 +179,16 @@ def export_model(config: TrainConfig, *, policy: str, checkpoint: Path, target: 
     for name, tensor in found.items():
         if ".lora_" in name:
             continue
-        down, up = (found.get(name.replace(".base_layer.", f".lora_{side}.default.")) for side in "AB")
+        down, up = (
+            found.get(name.replace(".base_layer.", f".lora_{side}.default.")) for side in "AB"
+        )
         if ".base_layer." in name and down is not None and up is not None:
-            tensor = (tensor.float() + lora.alpha / lora.rank * (up.float() @ down.float())).to(tensor.dtype)
-        merged[name.removeprefix("base_model.model.").replace(".base_layer.", ".")] = tensor.contiguous()
+            tensor = (tensor.float() + lora.alpha / lora.rank * (up.float() @ down.float())).to(
+                tensor.dtype
+            )
+        merged[name.removeprefix("base_model.model.").replace(".base_layer.", ".")] = (
+            tensor.contiguous()
+        )
     for file in (*files, target / "model.safetensors.index.json"):
         file.unlink(missing_ok=True)
     save_file(merged, str(target / "model.safetensors"), metadata={"format": "pt"})
@@ -172,8 +199,14 @@ def find_cause(log_file: Path, begins: int) -> str | None:
     with log_file.open("rb") as file:
         file.seek(begins)
         text = re.sub(r"\x1b\[\d+m", "", file.read().decode("utf-8", "replace"))
-    found = re.findall(r"(?m)^(?:\(.*?\) ?)?(?:[\w.]+\.)?(\w*(?:Error|Fault|Exception)): (.+)", text)
-    ours = [one for one in found if one[0] in ("ConfigError", "DataError", "EvaluatorFault", "TrainingError")]
+    found = re.findall(
+        r"(?m)^(?:\(.*?\) ?)?(?:[\w.]+\.)?(\w*(?:Error|Fault|Exception)): (.+)", text
+    )
+    ours = [
+        one
+        for one in found
+        if one[0] in ("ConfigError", "DataError", "EvaluatorFault", "TrainingError")
+    ]
     return f"{(ours or found)[-1][1].strip()} ({(ours or found)[-1][0]})" if found else None
 
 
@@ -184,7 +217,10 @@ class _Shown:
         self._run, self._observer = inputs.run, inputs.observer
         self._recorder = Recorder.of_recipe(inputs.run, inputs.config, inputs.observer)
         self._has_probe = self._run.probe.exists()
-        self._steps, self._evaluations = len(self._run.read_metrics()), len(self._run.read_evaluations())
+        self._steps, self._evaluations = (
+            len(self._run.read_metrics()),
+            len(self._run.read_evaluations()),
+        )
 
     def update(self) -> None:
         """Show the observer what was written since the last call."""

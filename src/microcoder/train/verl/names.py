@@ -44,4 +44,9 @@ def problem_name(extra_info: Mapping[str, Any] | None, data_source: str) -> str:
 
 def sampling_seed(seed: int, *, step: int, problem_id: str, sample_index: int) -> int:
     """Return the seed of one request, a hash of the arguments; responses then depend only on the weights."""
-    return int(draw_uniform(seed=seed, step=step, problem_id=f"sample-{problem_id}", sample_index=sample_index) * 2**31)
+    return int(
+        draw_uniform(
+            seed=seed, step=step, problem_id=f"sample-{problem_id}", sample_index=sample_index
+        )
+        * 2**31
+    )

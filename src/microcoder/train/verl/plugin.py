@@ -23,14 +23,17 @@ def _forget_trl(module: ModuleType) -> None:
     # verl patches a class for critics wherever TRL is installed; TRL has dropped it. Looked for without an import.
     trl = importlib.util.find_spec("trl")
     if trl is not None and not any(
-        Path(place, "experimental", "ppo").exists() for place in trl.submodule_search_locations or ()
+        Path(place, "experimental", "ppo").exists()
+        for place in trl.submodule_search_locations or ()
     ):
         module.is_trl_available = lambda: False  # type: ignore[attr-defined]
 
 
 HOOKS: Mapping[str, Callable[[ModuleType], None]] = {
     "verl.utils.import_utils": _forget_trl,
-    "verl.trainer.ppo.core_algos": lambda module: _own("settings").register(module.ADV_ESTIMATOR_REGISTRY),
+    "verl.trainer.ppo.core_algos": lambda module: _own("settings").register(
+        module.ADV_ESTIMATOR_REGISTRY
+    ),
     "verl.trainer.ppo.v1": lambda _: _own("trainer").register(),
     "verl.experimental.agent_loop.agent_loop": lambda module: module._agent_loop_registry.update(
         {AGENT_LOOP: {"_target_": f"{PACKAGE}.sampling.SingleTurn"}}
@@ -69,7 +72,9 @@ def install(hooks: Mapping[str, Callable[[ModuleType], None]]) -> None:
     """Call each hook with its module: now if imported already, else after the import."""
     for name in [name for name in hooks if name in sys.modules]:
         hooks[name](sys.modules[name])
-    sys.meta_path.insert(0, _Finder({name: hook for name, hook in hooks.items() if name not in sys.modules}))
+    sys.meta_path.insert(
+        0, _Finder({name: hook for name, hook in hooks.items() if name not in sys.modules})
+    )
 
 
 install(HOOKS)

@@ -47,12 +47,16 @@ class ProblemFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._rows = {row.values.get("id"): row.read_again for row in read_file(path, "problem file")}
+        self._rows = {
+            row.values.get("id"): row.read_again for row in read_file(path, "problem file")
+        }
         self.find = lru_cache(_PROBLEMS_KEPT)(self._find)
 
     def _find(self, problem_id: str) -> Problem:
         if problem_id not in self._rows:
-            raise DataError(f"{self._path} has no problem {problem_id!r}, which a row of the data names")
+            raise DataError(
+                f"{self._path} has no problem {problem_id!r}, which a row of the data names"
+            )
         return Problem.model_validate(self._rows[problem_id]())
 
 
@@ -70,9 +74,17 @@ class JudgeRewardManager(RewardManagerBase):
         super().__init__(config, tokenizer, compute_score)
         self.settings: PluginSettings = read_settings(config)
         refuse_idle(config, self.settings)
-        self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
-        self.reader, self.judge = build_reader(config, tokenizer), open_judge(self.settings.evaluator)
-        self.problems = None if self.settings.problems is None else ProblemFile(self.settings.problems)
+        self.rewards, self.extract = (
+            build_rewards(self.settings.rewards),
+            build_extractor(self.settings.extractor),
+        )
+        self.reader, self.judge = (
+            build_reader(config, tokenizer),
+            open_judge(self.settings.evaluator),
+        )
+        self.problems = (
+            None if self.settings.problems is None else ProblemFile(self.settings.problems)
+        )
         self._limit = config.data.max_response_length
 
     async def run_single(self, data: Any) -> dict[str, Any]:
@@ -97,10 +109,15 @@ class JudgeRewardManager(RewardManagerBase):
         """Return verdict and reward of one response, given as token ids, to a row of the data."""
         extra, source = row.get("extra_info") or {}, row.get("data_source", "")
         problem = await asyncio.to_thread(self._find_problem, row, extra)
-        name, sampling = problem_name(extra, source), row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}
+        name, sampling = (
+            problem_name(extra, source),
+            row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0},
+        )
         limit = sampling["max_response_tokens"]
         (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
-        program = self.extract(rollout.completion, is_truncated=rollout.is_truncated, language=problem.language)
+        program = self.extract(
+            rollout.completion, is_truncated=rollout.is_truncated, language=problem.language
+        )
         verdict = await self.judge.judge_async(program, problem)
         draw = draw_uniform(
             seed=self.settings.seed,
@@ -108,7 +125,9 @@ class JudgeRewardManager(RewardManagerBase):
             problem_id=f"{REWARD_DRAW}{name}",
             sample_index=int(row.get("session_id", 0)),
         )
-        return Judged(verdict, self.rewards(problem, rollout, program, verdict, draw=draw), problem.tier)
+        return Judged(
+            verdict, self.rewards(problem, rollout, program, verdict, draw=draw), problem.tier
+        )
 
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
         if self.problems is not None and "problem_id" in extra:

@@ -86,7 +86,13 @@ def session_of(key: str) -> str:
 
 
 def read_sessions(
-    batch: Any, *, reader: RolloutReader, extract: Extractor, max_response_tokens: int, seed: int, step: int
+    batch: Any,
+    *,
+    reader: RolloutReader,
+    extract: Extractor,
+    max_response_tokens: int,
+    seed: int,
+    step: int,
 ) -> list[list[SampledResponse]]:
     """Return the sessions of a batch, a list per prompt in the order of its samples; padding rows are left out.
 
@@ -108,7 +114,10 @@ def read_sessions(
         limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
         found = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
         chat, about = row["raw_prompt"], row["extra_info"] or {}
-        name, prompt = problem_name(about, row["data_source"] or ""), str(chat[-1]["content"]) if chat else ""
+        name, prompt = (
+            problem_name(about, row["data_source"] or ""),
+            str(chat[-1]["content"]) if chat else "",
+        )
         (rollout,) = reader.read(name, prompt, [row["responses"]], max_response_tokens=limit)
         language = about.get("language", "python")
         program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
@@ -135,7 +144,9 @@ def _as_list(data: Any, name: str, size: int) -> list[Any]:
     return [getattr(value, "data", value) for value in list(column)]
 
 
-def decide(groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: int) -> list[list[ScoredRollout]]:
+def decide(
+    groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: int
+) -> list[list[ScoredRollout]]:
     """Return a step's groups with rewards and advantages, each under its own limit, by the common `decide_group`."""
     decided_P_G = []
     for group in groups:
@@ -143,7 +154,9 @@ def decide(groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: i
         scored_G = decide_group([one.judged for one in group], rules=own)
         # A step's newest weights are those of the step before.
         ages_G = [0 if one.weights_step is None else step - 1 - one.weights_step for one in group]
-        decided_P_G.append([replace(one, staleness=age) for one, age in zip(scored_G, ages_G, strict=True)])
+        decided_P_G.append(
+            [replace(one, staleness=age) for one, age in zip(scored_G, ages_G, strict=True)]
+        )
     return decided_P_G
 
 
@@ -169,5 +182,7 @@ def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> 
 
 def read_rows(batch: Any, names: Sequence[str]) -> dict[str, list[torch.Tensor]]:
     """Return columns of a batch by name, each a list of one tensor per row."""
-    data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=list(names))
+    data = tq.kv_batch_get(
+        keys=batch.keys, partition_id=batch.partition_id, select_fields=list(names)
+    )
     return {name: list(data[name].unbind()) for name in names}

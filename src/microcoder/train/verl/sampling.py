@@ -21,7 +21,9 @@ from microcoder.train.verl.names import COLUMN, Sampling, problem_name, sampling
 class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[name-defined, misc]
     """verl's agent-loop worker, which samples each response with the temperature, length limit and seed of its row."""
 
-    async def _run_agent_loop(self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any) -> Any:
+    async def _run_agent_loop(
+        self, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any
+    ) -> Any:
         if (asked := kwargs.get(COLUMN)) is not None:
             sampling_params = {
                 **sampling_params,
@@ -32,7 +34,9 @@ class SamplingWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type
                 sampling_params["seed"] = sampling_seed(
                     asked["seed"],
                     step=asked["step"],
-                    problem_id=problem_name(kwargs.get("extra_info"), kwargs.get("data_source", "")),
+                    problem_id=problem_name(
+                        kwargs.get("extra_info"), kwargs.get("data_source", "")
+                    ),
                     sample_index=int(kwargs["session_id"]),
                 )
         return await super()._run_agent_loop(sampling_params, trajectory, **kwargs)
@@ -65,7 +69,11 @@ class SingleTurn(AgentLoopBase):
     """
 
     def __init__(self, trainer_config: Any, server_manager: Any, tokenizer: Any, **_: Any) -> None:
-        self.config, self.server_manager, self.tokenizer = trainer_config.config, server_manager, tokenizer
+        self.config, self.server_manager, self.tokenizer = (
+            trainer_config.config,
+            server_manager,
+            tokenizer,
+        )
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Return the response to a row's prompt; DataError if the prompt is too long."""
@@ -85,7 +93,9 @@ class SingleTurn(AgentLoopBase):
             prompt_ids=prompt_ids,
             response_ids=response_ids,
             response_mask=[1] * len(response_ids),
-            response_logprobs=list(answer.log_probs)[: len(response_ids)] if answer.log_probs else None,
+            response_logprobs=list(answer.log_probs)[: len(response_ids)]
+            if answer.log_probs
+            else None,
             num_turns=2,
             metrics=AgentLoopMetrics(generate_sequences=time.perf_counter() - start),
             extra_fields=dict(answer.extra_fields),

@@ -77,9 +77,15 @@ class PluginSettings(Config):
         """Return these settings as a recipe's [algorithm]; ConfigError if the estimator is not one of ours."""
         known = {f"{ESTIMATORS}{name}": name for name in ADVANTAGES}
         if adv_estimator not in known:
-            raise ConfigError(f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}")
+            raise ConfigError(
+                f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}"
+            )
         named = self.advantage or known[adv_estimator]
-        decides = {"masking": self.masking, "advantage": named, "advantage_options": self.advantage_options}
+        decides = {
+            "masking": self.masking,
+            "advantage": named,
+            "advantage_options": self.advantage_options,
+        }
         return _validate(AlgorithmConfig, {**decides, "loss": "dapo"})  # the loss is verl's own
 
 
@@ -88,7 +94,9 @@ def read_settings(config: Any) -> PluginSettings:
     from omegaconf import OmegaConf
 
     given = config.get("microcoder")
-    return _validate(PluginSettings, {} if given is None else OmegaConf.to_container(given, resolve=True))
+    return _validate(
+        PluginSettings, {} if given is None else OmegaConf.to_container(given, resolve=True)
+    )
 
 
 def _validate(schema: type[ConfigT], values: object) -> ConfigT:
@@ -97,7 +105,9 @@ def _validate(schema: type[ConfigT], values: object) -> ConfigT:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in ("microcoder", *first["loc"]))
-        raise ConfigError(f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})") from None
+        raise ConfigError(
+            f"{explain_fault(first, key)} (given: {first.get('input')!r:.80})"
+        ) from None
 
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
@@ -119,7 +129,9 @@ def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
             "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
             'rollout.mismatch.correction = "off")'
         )
-    if is_async and not isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None):
+    if is_async and not isinstance(
+        settings.temperature, ConstantTemperature | DiversityTemperature | None
+    ):
         yield (
             f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from "
             f"before and after, where verl takes log-probs at one temperature; use a constant one, or {usual}"
@@ -159,13 +171,19 @@ def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
             "+microcoder.evaluator.stop=never (judging then takes longer)"
         )
     staged = [stage.max_response_tokens for stage in settings.length_stages]
-    limit = max([settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged])
+    limit = max(
+        [settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged]
+    )
     if limit > longest:
         yield (
             f"microcoder's limit of {limit} tokens is beyond data.max_response_length={longest}, where verl cuts; "
             f"use data.max_response_length={limit}"
         )
-    others = (reward.custom_reward_function.path, reward.sandbox_fusion.url, reward.reward_model.enable)
+    others = (
+        reward.custom_reward_function.path,
+        reward.sandbox_fusion.url,
+        reward.reward_model.enable,
+    )
     if reward.reward_manager.name != REWARD_MANAGER or any(others) or reward.get("reward_kwargs"):
         yield (
             f"masks and advantages are decided by verdicts, which reward.reward_manager.name={REWARD_MANAGER} gives, "
@@ -174,7 +192,9 @@ def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
         )
     # The mode is ours or verl's: a reward worker reads the latter.
     is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
-    if settings.problem_choice == "active" and (is_filtered or mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])):
+    if settings.problem_choice == "active" and (
+        is_filtered or mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
+    ):
         yield (
             "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
             f"{usual} without algorithm.filter_groups, or leave it out"
@@ -182,7 +202,11 @@ def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
 
 
 def estimate(
-    advantage: Advantage, token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Sequence[str], **_: Any
+    advantage: Advantage,
+    token_level_rewards: torch.Tensor,
+    response_mask: torch.Tensor,
+    index: Sequence[str],
+    **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
 
@@ -192,7 +216,9 @@ def estimate(
     scores = token_level_rewards.sum(-1)
     is_scored = ~scores.isnan()
     if not is_scored.any():
-        raise TrainingError("the sandbox failed on every response of this batch; type: microcoder doctor")
+        raise TrainingError(
+            "the sandbox failed on every response of this batch; type: microcoder doctor"
+        )
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for row, group in enumerate(index):
         groups[group].append(row)

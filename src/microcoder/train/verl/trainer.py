@@ -25,7 +25,11 @@ from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from microcoder.judge.core.errors import TrainingError
-from microcoder.train.algorithm.sampling import ConstantTemperature, DiversityTemperature, find_limit
+from microcoder.train.algorithm.sampling import (
+    ConstantTemperature,
+    DiversityTemperature,
+    find_limit,
+)
 from microcoder.train.algorithm.scoring import build_rules, note_mismatch
 from microcoder.train.metrics import Groups, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
@@ -62,7 +66,10 @@ class MicroCoder(PPOTrainer):
     def __init__(self, config: Any) -> None:
         self.settings: PluginSettings = read_settings(config)
         self.algorithm = self.settings.build_algorithm(str(config.algorithm.adv_estimator))
-        self.rewards, self.extract = build_rewards(self.settings.rewards), build_extractor(self.settings.extractor)
+        self.rewards, self.extract = (
+            build_rewards(self.settings.rewards),
+            build_extractor(self.settings.extractor),
+        )
         refuse_idle(config, self.settings)
         with open_dict(config):
             # verl's trainers and buffers ask which of them they are.
@@ -95,7 +102,9 @@ class MicroCoder(PPOTrainer):
         self.run.rewind(self.global_steps)
         if self.run.read_evaluations():
             with open_dict(self.config):
-                self.config.trainer.val_before_train = False  # what a resumed run begins with was evaluated then
+                self.config.trainer.val_before_train = (
+                    False  # what a resumed run begins with was evaluated then
+                )
 
     def on_train_begin(self) -> None:
         """Probe for the temperature, if the schedule is of kind `diversity`, before training samples are drawn."""
@@ -117,7 +126,11 @@ class MicroCoder(PPOTrainer):
         return super()._reissue_inflight_prompts(partition_id)
 
     def _use_step_sampling(self) -> None:
-        rollout, settings, step = self.config.actor_rollout_ref.rollout, self.settings, max(1, self.global_steps)
+        rollout, settings, step = (
+            self.config.actor_rollout_ref.rollout,
+            self.settings,
+            max(1, self.global_steps),
+        )
         self.temperature = self.recorder.step_temperature(step)
         first = settings.max_response_tokens or self.config.data.max_response_length
         self.limit = find_limit(first, settings.length_stages, step=step)
@@ -141,9 +154,13 @@ class MicroCoder(PPOTrainer):
             names = self.recorder.choose_problems(
                 list(place_of), number=size, seed=self.settings.seed, step=self.global_steps
             )[self._num_asked :][: self.config.data.get("gen_batch_size") or size]
-            self.train_dataloader_it = iter([collate_fn([self.train_dataset[place_of[name]] for name in names])])
+            self.train_dataloader_it = iter(
+                [collate_fn([self.train_dataset[place_of[name]] for name in names])]
+            )
         batch = super()._fetch_one_gen_batch()
-        names = [f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))]
+        names = [
+            f"{self.global_steps:08d}-{self._num_asked + place:06d}" for place in range(len(batch))
+        ]
         self._num_asked += len(batch)
         tensordict_utils.assign_non_tensor_stack(batch, "uid", names)
         return batch
@@ -152,7 +169,10 @@ class MicroCoder(PPOTrainer):
     def _place_of(self) -> dict[str, int]:
         """Name of each training problem -> index of a row of the dataset that has it."""
         rows = self.train_dataset.dataframe
-        return {problem_name(row["extra_info"], row.get("data_source", "")): place for place, row in enumerate(rows)}
+        return {
+            problem_name(row["extra_info"], row.get("data_source", "")): place
+            for place, row in enumerate(rows)
+        }
 
     def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
         sort_rows(batch)
@@ -163,7 +183,12 @@ class MicroCoder(PPOTrainer):
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         """Write the step's rewards, run verl's estimator and corrections, then write our advantages and masks."""
         groups = self._read_sessions(batch, limit=self.config.data.max_response_length)
-        rules = build_rules(self.algorithm, max_response_tokens=self.limit, rewards=self.rewards, extract=self.extract)
+        rules = build_rules(
+            self.algorithm,
+            max_response_tokens=self.limit,
+            rewards=self.rewards,
+            extract=self.extract,
+        )
         scored_P_G = decide(groups, rules=rules, step=self.global_steps)
         names = [session.name for group in groups for session in group]
         self._write_rewards(batch, _by_name(names, scored_P_G))
@@ -174,14 +199,23 @@ class MicroCoder(PPOTrainer):
         leaves = self.algorithm.masking.excluded_from != "gradient"
         self._write_decisions(batch, _by_name(names, scored_P_G), leaves=leaves)
         self._scored_P_G += scored_P_G
-        shown = {"temperature": self.temperature, "max_response_tokens": self.limit, "optimizer": {}, "seconds": {}}
+        shown = {
+            "temperature": self.temperature,
+            "max_response_tokens": self.limit,
+            "optimizer": {},
+            "seconds": {},
+        }
         # For verl's own loggers.
-        metrics.update(list_numbers(summarise_step(scored_P_G, step=0, **shown), prefix="microcoder/"))
+        metrics.update(
+            list_numbers(summarise_step(scored_P_G, step=0, **shown), prefix="microcoder/")
+        )
         return batch
 
     def _read_sessions(self, batch: Any, *, limit: int) -> list[list[SampledResponse]]:
         drawn = {"seed": self.settings.seed, "step": self.global_steps}
-        return read_sessions(batch, reader=self.reader, extract=self.extract, max_response_tokens=limit, **drawn)
+        return read_sessions(
+            batch, reader=self.reader, extract=self.extract, max_response_tokens=limit, **drawn
+        )
 
     def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
         """Write each response's reward into `rm_scores`; an unscored one gets the mean of the scored ones.
@@ -191,7 +225,9 @@ class MicroCoder(PPOTrainer):
         """
         known = [sample.reward for sample in scored.values() if sample.reward is not None]
         if not known:
-            raise TrainingError("the sandbox failed on every response of this batch; type: microcoder doctor")
+            raise TrainingError(
+                "the sandbox failed on every response of this batch; type: microcoder doctor"
+            )
         mean = sum(known) / len(known)
         rows = read_rows(batch, ["rm_scores"])["rm_scores"]
         for place, key in enumerate(batch.keys):
@@ -200,7 +236,9 @@ class MicroCoder(PPOTrainer):
                 rows[place][-1] = mean if sample.reward is None else sample.reward
         write_columns(batch, {"rm_scores": rows})
 
-    def _write_decisions(self, batch: Any, scored: Mapping[str, ScoredRollout], *, leaves: bool) -> None:
+    def _write_decisions(
+        self, batch: Any, scored: Mapping[str, ScoredRollout], *, leaves: bool
+    ) -> None:
         """Write the decided advantages; with `leaves`, also loss masks without the responses that do not count."""
         data = read_rows(batch, ["advantages", "response_mask"])
         advantages, masks = data["advantages"], data["response_mask"]
@@ -223,14 +261,20 @@ class MicroCoder(PPOTrainer):
         data = read_rows(batch, ["old_log_probs", "rollout_log_probs"])
         lengths = torch.tensor([len(row) for row in data["old_log_probs"]])
         trainer, sampler = (
-            pad_sequence(data[name], batch_first=True) for name in ("old_log_probs", "rollout_log_probs")
+            pad_sequence(data[name], batch_first=True)
+            for name in ("old_log_probs", "rollout_log_probs")
         )
         mask = torch.arange(trainer.size(1)) < lengths[:, None]
         assert self.settings.mismatch is not None
         corrected = correct_mismatch(trainer, sampler, mask, settings=self.settings.mismatch)
         weights = corrected.weights.expand_as(trainer)
         write_columns(
-            batch, {"rollout_is_weights": [row[:n] for row, n in zip(weights, lengths.tolist(), strict=True)]}
+            batch,
+            {
+                "rollout_is_weights": [
+                    row[:n] for row, n in zip(weights, lengths.tolist(), strict=True)
+                ]
+            },
         )
         return {session_of(key): seen for key, seen in zip(batch.keys, corrected.rows, strict=True)}
 
@@ -251,7 +295,9 @@ class MicroCoder(PPOTrainer):
     ) -> tuple[dict[str, Any], list[list[ScoredRollout]]]:
         """Run verl's validation with these sampling settings; return its metrics and the scored samples."""
         settings, seen = self.settings, []
-        longest = limit or settings.validation_response_tokens or self.config.data.max_response_length
+        longest = (
+            limit or settings.validation_response_tokens or self.config.data.max_response_length
+        )
         self.agent_loop_manager.sampling = Sampling(
             temperature=temperature,
             max_response_tokens=longest,
@@ -281,13 +327,20 @@ class MicroCoder(PPOTrainer):
         limit = self.settings.max_response_tokens or self.config.data.max_response_length
 
         def sample(temperature: float, number: int) -> list[list[ScoredRollout]]:
-            asked = {"temperature": temperature, "num_samples": num_samples, "offset": 1 + number, "limit": limit}
+            asked = {
+                "temperature": temperature,
+                "num_samples": num_samples,
+                "offset": 1 + number,
+                "limit": limit,
+            }
             return self._sample_apart(**asked)[1]
 
         # Validation asks training problems meanwhile; a run's data may ask a problem many times.
         first: dict[Any, int] = {}
         for place in range(len(self.train_dataset)):
-            first.setdefault(self.train_dataset.dataframe[place]["extra_info"].get("index", place), place)
+            first.setdefault(
+                self.train_dataset.dataframe[place]["extra_info"].get("index", place), place
+            )
         chosen = choose_asked(list(first.values()), settings, seed=self.settings.seed)
         usual, sources = self.val_dataloader, self.config.trainer.get("validation_data_dir")
         probed = Subset(self.train_dataset, chosen)
@@ -304,12 +357,20 @@ class MicroCoder(PPOTrainer):
 
     # --- what is written ---------------------------------------------------------------------------------------
 
-    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any) -> None:
+    def _compute_metrics(
+        self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any
+    ) -> None:
         """Record the step once verl's metrics are known; then save the checkpoint if one is due."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
-        optimizer = {ours: float(metrics[theirs]) for theirs, ours in OPTIMIZER_METRICS.items() if theirs in metrics}
+        optimizer = {
+            ours: float(metrics[theirs])
+            for theirs, ours in OPTIMIZER_METRICS.items()
+            if theirs in metrics
+        }
         self.recorder.refuse_divergence(optimizer, step=self.global_steps)
-        seconds = {name: sum(timing_raw.get(part, 0.0) for part in parts) for name, parts in PHASES.items()}
+        seconds = {
+            name: sum(timing_raw.get(part, 0.0) for part in parts) for name, parts in PHASES.items()
+        }
         step_metrics = summarise_step(
             self._scored_P_G,
             step=self.global_steps,
@@ -320,7 +381,9 @@ class MicroCoder(PPOTrainer):
             num_filtered=int(metrics.get(FILTERED, 0)),
         )
         self.recorder.record_step(self._scored_P_G, step_metrics)
-        self._num_asked = 0  # not as a step begins: modes that sample ahead have asked for the first one before
+        self._num_asked = (
+            0  # not as a step begins: modes that sample ahead have asked for the first one before
+        )
         if self._saves:
             super()._save_checkpoint()
             self._saves = False
@@ -338,7 +401,9 @@ def register() -> None:
     """Register our trainers with verl, one for each of its trainer modes."""
     stocks = (PPOTrainerSync, PPOTrainerColocateAsync, PPOTrainerSeparateAsync)
     for (name, mode), stock in zip(TRAINER_MODES.items(), stocks, strict=True):
-        register_trainer(name)(type(f"MicroCoder{stock.__name__}", (MicroCoder, stock), {"stock_mode": mode}))
+        register_trainer(name)(
+            type(f"MicroCoder{stock.__name__}", (MicroCoder, stock), {"stock_mode": mode})
+        )
 
 
 # verl's names -> ours.
@@ -354,7 +419,16 @@ FILTERED = "training/filter_groups/evicted_samples"
 # Ours -> verl's, whose times it is the sum of.
 PHASES = {
     "generate": ("gen",),
-    "update": ("reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor", "update_weights"),
+    "update": (
+        "reward",
+        "old_log_prob",
+        "ref",
+        "values",
+        "adv",
+        "update_critic",
+        "update_actor",
+        "update_weights",
+    ),
     "evaluate": ("testing",),
     "total": ("step", "testing"),
 }

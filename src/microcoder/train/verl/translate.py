@@ -19,7 +19,13 @@ from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, DrGrpoLoss
 from microcoder.train.recipe.recipe import EVALUATION_ROLLOUTS, HuggingFaceModel, TrainConfig
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
-from microcoder.train.verl.names import AGENT_LOOP, REWARD_MANAGER, SEPARATE_ASYNC, TRAINER_MODE, TRAINER_MODES
+from microcoder.train.verl.names import (
+    AGENT_LOOP,
+    REWARD_MANAGER,
+    SEPARATE_ASYNC,
+    TRAINER_MODE,
+    TRAINER_MODES,
+)
 from microcoder.train.verl.settings import ESTIMATORS, PluginSettings
 
 MODEL, ACTOR, ROLLOUT = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout"))
@@ -108,7 +114,9 @@ SUMS = {
 """Our name of a loss -> verl's `loss_agg_mode`; all others are divided by the tokens of the update."""
 
 
-def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = None) -> dict[str, Any]:
+def translate(
+    config: TrainConfig, run: RunDirectory, *, model: str | None = None
+) -> dict[str, Any]:
     """Return the options of verl that train a recipe, by verl's names; a leading + marks keys that verl's files lack.
 
     Args:
@@ -130,11 +138,17 @@ def translate(config: TrainConfig, run: RunDirectory, *, model: str | None = Non
             raise ConfigError(
                 f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
             )
-        if instead := next((WITHOUT_EFFECT[one] for one in WITHOUT_EFFECT if _overlap(name, one)), None):
+        if instead := next(
+            (WITHOUT_EFFECT[one] for one in WITHOUT_EFFECT if _overlap(name, one)), None
+        ):
             raise ConfigError(f"[verl] {name} would change nothing; use {instead}")
     asked = {name.lstrip("+") for name in config.verl}
     chosen = {**CHOSEN, **_chosen(config, run)}
-    return {**decided, **{n: value for n, value in chosen.items() if n.lstrip("+") not in asked}, **config.verl}
+    return {
+        **decided,
+        **{n: value for n, value in chosen.items() if n.lstrip("+") not in asked},
+        **config.verl,
+    }
 
 
 def as_words(options: Mapping[str, Any]) -> list[str]:
@@ -144,7 +158,9 @@ def as_words(options: Mapping[str, Any]) -> list[str]:
 
 def describe_command(options: Mapping[str, Any]) -> str:
     """Return the command that trains with these options, a line each, for a shell."""
-    return " \\\n    ".join(["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))])
+    return " \\\n    ".join(
+        ["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))]
+    )
 
 
 def _refuse_unmappable(config: TrainConfig) -> None:
@@ -174,7 +190,12 @@ def _refuse_unmappable(config: TrainConfig) -> None:
 
 def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
     """Return options of verl that follow from several keys of the recipe, or whose values differ from a key's."""
-    rollout, optimizer, evaluation, batch = config.rollout, config.optimizer, config.evaluation, config.batch
+    rollout, optimizer, evaluation, batch = (
+        config.rollout,
+        config.optimizer,
+        config.evaluation,
+        config.batch,
+    )
     data, is_8bit = run.root.absolute() / "verl", optimizer.name == "adamw_8bit"
     # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
     is_separate = _mode(config) == SEPARATE_ASYNC
@@ -187,21 +208,30 @@ def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[
         "data.train_files": str(data / "train.parquet"),
         "data.val_files": str(data / "heldout.parquet"),
         "data.val_batch_size": max(1, EVALUATION_ROLLOUTS // evaluation.samples_per_problem),
-        "data.max_response_length": max(rollout.longest_response_tokens, evaluation.max_response_tokens or 0),
-        **{f"+data.apply_chat_template_kwargs.{k}": v for k, v in config.prompt.chat_template_options.items()},
+        "data.max_response_length": max(
+            rollout.longest_response_tokens, evaluation.max_response_tokens or 0
+        ),
+        **{
+            f"+data.apply_chat_template_kwargs.{k}": v
+            for k, v in config.prompt.chat_template_options.items()
+        },
         f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps * updates,
         **({"trainer.v1.separate_async.parameter_sync_step": updates} if is_separate else {}),
         f"{ACTOR}.optim.optimizer_impl": "bitsandbytes.optim" if is_8bit else "torch.optim",
         f"{ACTOR}.optim.optimizer": "AdamW8bit" if is_8bit else "AdamW",
         f"{ACTOR}.optim.betas": [0.9, optimizer.beta2],
-        f"{ACTOR}.optim.lr_scheduler_type": "cosine" if optimizer.schedule == "cosine" else "constant",
+        f"{ACTOR}.optim.lr_scheduler_type": "cosine"
+        if optimizer.schedule == "cosine"
+        else "constant",
         f"{ACTOR}.optim.min_lr_ratio": 0.0,
         f"{ACTOR}.optim.num_cycles": 0.5,
         f"{ACTOR}.use_kl_loss": config.algorithm.kl_coefficient > 0,
         # Until the first step; then the plug-in's schedule decides.
         f"{ROLLOUT}.temperature": getattr(rollout.temperature, "value", 1.0),
         f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
-        **({"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}),
+        **(
+            {"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}
+        ),
     }
 
 
@@ -242,7 +272,9 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
         "clip_ratio_high": high,
         "policy_loss.loss_mode": FUNCTIONS.get(loss.kind, loss.kind),
         "loss_agg_mode": SUMS.get(loss.kind, "token-mean"),
-        "loss_scale_factor": config.rollout.max_response_tokens if isinstance(loss, DrGrpoLoss) else None,
+        "loss_scale_factor": config.rollout.max_response_tokens
+        if isinstance(loss, DrGrpoLoss)
+        else None,
     }
     if isinstance(loss, SapoLoss):
         options |= {"tau_pos": loss.temperature_positive, "tau_neg": loss.temperature_negative}
@@ -252,7 +284,9 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
 def _corrects_mismatch(config: TrainConfig) -> bool:
     """Return whether the loss is weighted by importance ratios: the sampler has other kernels or older weights."""
     is_ahead = _mode(config) != TRAINER_MODE and not _has_own_correction(config)
-    return config.rollout.corrects_mismatch or (is_ahead and config.rollout.mismatch.correction != "off")
+    return config.rollout.corrects_mismatch or (
+        is_ahead and config.rollout.mismatch.correction != "off"
+    )
 
 
 def _has_own_correction(config: TrainConfig) -> bool:
@@ -282,27 +316,42 @@ def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
     )
     values, usual = settings.model_dump(mode="json"), PluginSettings()
     return {
-        "algorithm.adv_estimator": f"{ESTIMATORS}grpo" if is_own else f"{ESTIMATORS}{algorithm.advantage}",
-        **{f"+microcoder.{key}": values[key] for key in values if getattr(settings, key) != getattr(usual, key)},
+        "algorithm.adv_estimator": f"{ESTIMATORS}grpo"
+        if is_own
+        else f"{ESTIMATORS}{algorithm.advantage}",
+        **{
+            f"+microcoder.{key}": values[key]
+            for key in values
+            if getattr(settings, key) != getattr(usual, key)
+        },
     }
 
 
 def _chosen(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
     longest_prompt = int(config.verl.get("data.max_prompt_length", longest_prompt_tokens(config)))
-    budget = config.batch.micro_batch_rollouts * (longest_prompt + config.rollout.longest_response_tokens)
+    budget = config.batch.micro_batch_rollouts * (
+        longest_prompt + config.rollout.longest_response_tokens
+    )
     attention = config.weights.attn_implementation
     return {
         MODE: TRAINER_MODE,
         # verl's own default hands weights over within one process.
-        **({f"{ROLLOUT}.checkpoint_engine.backend": "nccl"} if _mode(config) == SEPARATE_ASYNC else {}),
+        **(
+            {f"{ROLLOUT}.checkpoint_engine.backend": "nccl"}
+            if _mode(config) == SEPARATE_ASYNC
+            else {}
+        ),
         "data.max_prompt_length": longest_prompt,
-        f"{MODEL}.use_remove_padding": attention in (None, "flash_attention_2", "flash_attention_3"),
+        f"{MODEL}.use_remove_padding": attention
+        in (None, "flash_attention_2", "flash_attention_3"),
         # A pass is as many tokens as micro_batch_rollouts of full length have, however many responses that are.
         f"{ACTOR}.ppo_max_token_len_per_gpu": budget,
         f"{ROLLOUT}.log_prob_max_token_len_per_gpu": budget,
         "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu": budget,
         # With a judge each; one worker has any number of responses judged at a time.
-        "reward.num_workers": config.verl.get("trainer.nnodes", 1) if config.evaluator.backend == "ray" else 1,
+        "reward.num_workers": config.verl.get("trainer.nnodes", 1)
+        if config.evaluator.backend == "ray"
+        else 1,
         "hydra.run.dir": str(run.logs.absolute()),
         # The servers get whole weights.
         **({f"{MODEL}.lora.merge": True} if config.weights.lora is not None else {}),
@@ -322,7 +371,11 @@ def as_literal(value: object) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{as_literal(str(key))}:{as_literal(one)}" for key, one in value.items()) + "}"
+        return (
+            "{"
+            + ",".join(f"{as_literal(str(key))}:{as_literal(one)}" for key, one in value.items())
+            + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(as_literal, value)) + "]"
     text = str(value)

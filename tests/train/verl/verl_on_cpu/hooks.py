@@ -17,7 +17,9 @@ def _enter_engines(module: ModuleType) -> None:
     from verl.workers.engine.base import EngineRegistry
 
     for strategy in ("fsdp", "fsdp2"):
-        EngineRegistry._engines["language_model"][strategy].setdefault(CPU, module.FSDPEngineWithLMHead)
+        EngineRegistry._engines["language_model"][strategy].setdefault(
+            CPU, module.FSDPEngineWithLMHead
+        )
 
 
 def _enter_replica(module: ModuleType) -> None:
@@ -54,7 +56,10 @@ def _count_rounds(module: ModuleType) -> None:
 
     The last bits of a product depend on the batch, so that a run would otherwise depend on the order of arrival.
     """
-    manager, worker = module.AgentLoopManagerTQ, module.AgentLoopWorkerTQ.__ray_metadata__.modified_class
+    manager, worker = (
+        module.AgentLoopManagerTQ,
+        module.AgentLoopWorkerTQ.__ray_metadata__.modified_class,
+    )
     generate, run, numbers = manager.generate_sequences, worker._run_agent_loop, itertools.count()
 
     def generate_sequences(self: Any, prompts: Any) -> None:
@@ -68,7 +73,9 @@ def _count_rounds(module: ModuleType) -> None:
         generate(self, prompts)
 
     @functools.wraps(run)
-    async def _run_agent_loop(self: Any, sampling_params: dict[str, Any], trajectory: Any, **kwargs: Any) -> Any:
+    async def _run_agent_loop(
+        self: Any, sampling_params: dict[str, Any], trajectory: Any, **kwargs: Any
+    ) -> Any:
         if found := (kwargs.get(COLUMN) or {}).get("round"):
             sampling_params = {**sampling_params, "round": found}
         return await run(self, sampling_params, trajectory, **kwargs)

@@ -27,8 +27,19 @@ class _CpuDevice(ModuleType):
 
 def _cpu_device() -> ModuleType:
     module = _CpuDevice("microcoder_cpu_device")
-    of_memory = [f"{what}_{which}" for what in ("memory", "max_memory") for which in ("allocated", "reserved")]
-    others = ["empty_cache", "ipc_collect", "manual_seed", "manual_seed_all", "synchronize", "set_device"]
+    of_memory = [
+        f"{what}_{which}"
+        for what in ("memory", "max_memory")
+        for which in ("allocated", "reserved")
+    ]
+    others = [
+        "empty_cache",
+        "ipc_collect",
+        "manual_seed",
+        "manual_seed_all",
+        "synchronize",
+        "set_device",
+    ]
     for name in (*of_memory, "reset_peak_memory_stats", *others):
         setattr(module, name, lambda *args, **kwargs: 0)
     page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")

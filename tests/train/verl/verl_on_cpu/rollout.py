@@ -46,10 +46,19 @@ class TransformersServer:
     """Holds a copy of the weights and samples from it; a Ray actor."""
 
     def __init__(
-        self, model_path: str, *, dtype: str, pad_id: int, end_ids: list[int], max_tokens: int, first_seed: int
+        self,
+        model_path: str,
+        *,
+        dtype: str,
+        pad_id: int,
+        end_ids: list[int],
+        max_tokens: int,
+        first_seed: int,
     ) -> None:
         set_threads()
-        self._model = AutoModelForCausalLM.from_pretrained(model_path, dtype=getattr(torch, dtype)).eval()
+        self._model = AutoModelForCausalLM.from_pretrained(
+            model_path, dtype=getattr(torch, dtype)
+        ).eval()
         self._pad_id, self._end_ids, self._max_tokens = pad_id, end_ids, max_tokens
         self._rounds: dict[int, list[_Waiting]] = {}
         self._num_requests = first_seed
@@ -64,7 +73,9 @@ class TransformersServer:
     ) -> TokenOutput:
         """Return the response to a prompt, once its round has been sampled; of an interrupted one what there is."""
         if not self._open.is_set() and self._rejects:
-            return TokenOutput(token_ids=[], log_probs=[], stop_reason="aborted", extra_fields=self._versions())
+            return TokenOutput(
+                token_ids=[], log_probs=[], stop_reason="aborted", extra_fields=self._versions()
+            )
         await self._open.wait()
         loop = asyncio.get_running_loop()
         self._num_requests += 1
@@ -96,11 +107,15 @@ class TransformersServer:
                 pad_id=self._pad_id,
                 end_ids=self._end_ids,
                 stop=self._stop,
-                pause_seconds=PAUSE_SECONDS if os.environ.get(PAUSED_VARIABLE) == str(self._step) else 0.0,
+                pause_seconds=PAUSE_SECONDS
+                if os.environ.get(PAUSED_VARIABLE) == str(self._step)
+                else 0.0,
             )
         except Exception as error:  # whoever waits must hear of it, or the run would hang
             for entry in entries:
-                loop.call_soon_threadsafe(entry.answer.set_exception, RuntimeError(f"sampling failed: {error!r}"))
+                loop.call_soon_threadsafe(
+                    entry.answer.set_exception, RuntimeError(f"sampling failed: {error!r}")
+                )
             return
         for entry, response in zip(entries, responses, strict=True):
             is_whole = has_ended(response.token_ids, entry.request, self._end_ids)
@@ -125,7 +140,9 @@ class TransformersServer:
             missing, unexpected = self._model.load_state_dict(weights, strict=False)
         tied = set(self._model._tied_weights_keys or ())
         if unexpected or set(missing) - tied:
-            raise RuntimeError(f"weights do not fit: missing {missing[:3]}, unexpected {unexpected[:3]}")
+            raise RuntimeError(
+                f"weights do not fit: missing {missing[:3]}, unexpected {unexpected[:3]}"
+            )
         self._step = step or 0
 
     async def abort_all_requests(self, reject_request: bool = False) -> None:
@@ -168,7 +185,9 @@ class TransformersReplica(RolloutReplica):
             .remote(
                 model.local_path,
                 dtype=self.config.dtype,
-                pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
+                pad_id=tokenizer.pad_token_id
+                if tokenizer.pad_token_id is not None
+                else tokenizer.eos_token_id,
                 end_ids=end_token_ids(tokenizer, model.generation_config),
                 max_tokens=self.config.response_length,
                 first_seed=self.replica_rank * FOREVER,

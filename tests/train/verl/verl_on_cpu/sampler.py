@@ -65,7 +65,12 @@ def sample(
     tokens, mask = torch.tensor(padded, device=device), torch.tensor(used, device=device)
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     draws = torch.stack(
-        [torch.rand(longest, generator=torch.Generator().manual_seed(r.seed), dtype=torch.float64) for r in requests]
+        [
+            torch.rand(
+                longest, generator=torch.Generator().manual_seed(r.seed), dtype=torch.float64
+            )
+            for r in requests
+        ]
     ).to(device)
     temperatures = torch.tensor([[r.temperature] for r in requests], device=device)
     responses: list[list[int]] = [[] for _ in requests]

@@ -42,7 +42,9 @@ class FileEngine(CheckpointEngine):
             self._path.parent.rmdir()
 
     @torch.no_grad()
-    async def send_weights(self, weights: Iterator[tuple[str, torch.Tensor]], global_steps: int | None = None) -> None:
+    async def send_weights(
+        self, weights: Iterator[tuple[str, torch.Tensor]], global_steps: int | None = None
+    ) -> None:
         # All processes take part: sharded weights are gathered here.
         gathered = {name: tensor.detach().cpu().clone() for name, tensor in weights}
         if self._is_master:
@@ -50,7 +52,9 @@ class FileEngine(CheckpointEngine):
             torch.save(gathered, part)
             os.replace(part, self._path)
 
-    async def receive_weights(self, global_steps: int | None = None) -> AsyncIterator[tuple[str, torch.Tensor]]:
+    async def receive_weights(
+        self, global_steps: int | None = None
+    ) -> AsyncIterator[tuple[str, torch.Tensor]]:
         while not self._path.exists():
             await asyncio.sleep(0.02)
         for item in torch.load(self._path).items():

@@ -16,7 +16,17 @@ PREAMBLE = ""
 MARK = "\x1eresults "
 MAX_DEPTH = 100
 MAX_ITEMS = 1_000_000
-LAZY = (map, filter, zip, range, enumerate, reversed, types.GeneratorType, type({}.keys()), type({}.values()))
+LAZY = (
+    map,
+    filter,
+    zip,
+    range,
+    enumerate,
+    reversed,
+    types.GeneratorType,
+    type({}.keys()),
+    type({}.values()),
+)
 
 
 def main(answer: str) -> None:
@@ -32,7 +42,9 @@ def main(answer: str) -> None:
     if "replay" in asked:
         results = record(asked["replay"], PREAMBLE, names[asked["entry"]])
     else:
-        results = [encode(eval(compile(source, "test.py", "eval"), names)) for source in asked["calls"]]
+        results = [
+            encode(eval(compile(source, "test.py", "eval"), names)) for source in asked["calls"]
+        ]
     sys.stdout.flush()
     line = f"\n{MARK}{json.dumps(results)}\n".encode()
     while line:
@@ -85,12 +97,18 @@ def encode(value: Any, depth: int = 0) -> Any:
     if issubclass(kind, (bytes, bytearray)):
         return {"bytes": bytes(value).hex()}
     if issubclass(kind, dict):
-        return {"dict": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in dict.items(value)]}
+        return {
+            "dict": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in dict.items(value)]
+        }
     for name, base in (("list", list), ("tuple", tuple), ("set", set), ("frozenset", frozenset)):
         if issubclass(kind, base):
             return {name: [encode(item, depth + 1) for item in base.__iter__(value)]}
     if issubclass(kind, LAZY):
-        return {"lazy": [encode(item, depth + 1) for item, _ in zip(value, range(MAX_ITEMS), strict=False)]}
+        return {
+            "lazy": [
+                encode(item, depth + 1) for item, _ in zip(value, range(MAX_ITEMS), strict=False)
+            ]
+        }
     if kind.__module__ == "numpy" and hasattr(kind, "item") and not hasattr(kind, "__len__"):
         return encode(value.item(), depth + 1)
     return {"other": kind.__name__}

@@ -28,7 +28,10 @@ class Other:
 def main() -> None:
     """Check the claims in the answer file against the values in the output file; exit with 0 if all hold, else 1."""
     paths = sys.argv[1:4]
-    with open(paths[1], encoding="utf-8", errors="replace") as output, open(paths[2], encoding="utf-8") as answer:
+    with (
+        open(paths[1], encoding="utf-8", errors="replace") as output,
+        open(paths[2], encoding="utf-8") as answer,
+    ):
         results, asked = read_results(output.read()), json.load(answer)
     names: dict[str, Any] = {"__name__": "test", "inf": math.inf, "nan": math.nan, "_agree": agree}
     exec(compile(asked.get("prelude", ""), "prelude.py", "exec"), names)
@@ -82,7 +85,10 @@ def agree(value: Any, expected: Any, tolerance: float) -> bool:
         return True
     if tolerance == 0 and (
         isinstance(expected, float)
-        or (isinstance(expected, (list, tuple)) and all(isinstance(item, float) for item in expected))
+        or (
+            isinstance(expected, (list, tuple))
+            and all(isinstance(item, float) for item in expected)
+        )
     ):
         tolerance = DEFAULT_TOLERANCE
     return tolerance != 0 and is_close(value, expected, tolerance)
@@ -94,13 +100,20 @@ def is_close(value: Any, expected: Any, tolerance: float) -> bool:
         return (
             isinstance(value, (list, tuple))
             and len(value) == len(expected)
-            and all(is_close(mine, theirs, tolerance) for mine, theirs in zip(value, expected, strict=True))
+            and all(
+                is_close(mine, theirs, tolerance)
+                for mine, theirs in zip(value, expected, strict=True)
+            )
         )
-    if not isinstance(value, (int, float, complex)) or not isinstance(expected, (int, float, complex)):
+    if not isinstance(value, (int, float, complex)) or not isinstance(
+        expected, (int, float, complex)
+    ):
         return False
     if value != value or expected != expected:
         return value != value and expected != expected
-    return value == expected or abs(value - expected) <= tolerance + RELATIVE_TOLERANCE * abs(expected)
+    return value == expected or abs(value - expected) <= tolerance + RELATIVE_TOLERANCE * abs(
+        expected
+    )
 
 
 def decode(wire: Any) -> Any:

@@ -23,7 +23,13 @@ Ask = Callable[[dict[str, Any]], "bool | None"]
 MODULE = "yardstick_judges"
 """Name under which adapters of other judges import this module."""
 REFERENCE = "module:attribute or file.py:function"
-JUDGES = {"microcoder": "", "subprocess": "", "function": REFERENCE, "lcb": REFERENCE, "http-v1": "its address"}
+JUDGES = {
+    "microcoder": "",
+    "subprocess": "",
+    "function": REFERENCE,
+    "lcb": REFERENCE,
+    "http-v1": "its address",
+}
 """Name of a judge, a function below -> the text that it takes after the `=`; empty: none."""
 NEEDS = {
     "function": "calls a function with JSON arguments and compares what it returns",
@@ -51,7 +57,9 @@ def microcoder(path: str) -> tuple[Ask, str]:
     from microcoder.judge import Judge
 
     judge = Judge(workers=1, cache_size=0)
-    return _ask_ours(judge), f"microcoder {microcoder.__version__}, isolation {judge.isolation.level}"
+    return _ask_ours(
+        judge
+    ), f"microcoder {microcoder.__version__}, isolation {judge.isolation.level}"
 
 
 def http_v1(url: str) -> tuple[Ask, str]:
@@ -68,7 +76,13 @@ def _ask_ours(judge: Any) -> Ask:
         tests = [{"input": given, "output": expected} for given, expected in case["tests"]]
         limits = {"time_limit_seconds": case["time_limit_seconds"]}
         problem = Problem.model_validate(
-            {"id": case["id"], "tests": tests, "fn_name": case.get("fn_name"), **limits, **case["problem"]}
+            {
+                "id": case["id"],
+                "tests": tests,
+                "fn_name": case.get("fn_name"),
+                **limits,
+                **case["problem"],
+            }
         )
         (verdict,) = judge.judge([Program(case["code"], problem.language)], [problem])
         return verdict.is_accepted if verdict.is_scorable else None
@@ -82,7 +96,9 @@ def subprocess(path: str) -> tuple[Ask, str]:
     def is_right(case: dict[str, Any], given: str, expected: str) -> bool:
         command, seconds = [sys.executable, "-c", case["code"]], case["time_limit_seconds"]
         try:
-            done = processes.run(command, input=given, capture_output=True, text=True, timeout=seconds, check=False)
+            done = processes.run(
+                command, input=given, capture_output=True, text=True, timeout=seconds, check=False
+            )
         except (processes.TimeoutExpired, ValueError, UnicodeError):
             return False
         return done.returncode == 0 and done.stdout.strip() == expected.strip()
@@ -103,8 +119,15 @@ def by_its_signature(check: Callable[..., Any]) -> Ask:
 
     def ask(case: dict[str, Any]) -> bool:
         seconds = math.ceil(case["time_limit_seconds"])
-        results, _ = check({"input_output": json.dumps(list_tests(case))}, case["code"], timeout=seconds, debug=False)
-        return bool(results) and all(one is True or (one == 1 and one is not False) for one in map(plain, results))
+        results, _ = check(
+            {"input_output": json.dumps(list_tests(case))},
+            case["code"],
+            timeout=seconds,
+            debug=False,
+        )
+        return bool(results) and all(
+            one is True or (one == 1 and one is not False) for one in map(plain, results)
+        )
 
     return ask
 
@@ -119,19 +142,25 @@ def function(reference: str) -> tuple[Ask, str]:
     judge = load_function(reference)
     # `judge(code, tests, time_limit)`, or `judge(case)` with all there is to know.
     if set(inspect.signature(judge).parameters) >= {"code", "tests", "time_limit"}:
-        return lambda case: judge(case["code"], list_tests(case), case["time_limit_seconds"]), reference
+        return lambda case: judge(
+            case["code"], list_tests(case), case["time_limit_seconds"]
+        ), reference
     return judge, reference
 
 
 def load_function(reference: str) -> Callable[..., Any]:
     """Return the object that `package.module:attribute` or `path/file.py:function` names."""
     where, _, name = reference.rpartition(":")
-    return getattr(import_file(where) if where.endswith(".py") else importlib.import_module(where), name)
+    return getattr(
+        import_file(where) if where.endswith(".py") else importlib.import_module(where), name
+    )
 
 
 def import_file(path: str, name: str = "") -> types.ModuleType:
     """Import a Python file by its path, under its own name or another, and return the module; raises ImportError."""
-    location = importlib.util.spec_from_file_location(name or os.path.basename(path).removesuffix(".py"), path)
+    location = importlib.util.spec_from_file_location(
+        name or os.path.basename(path).removesuffix(".py"), path
+    )
     if not location or not location.loader:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(location)
@@ -143,4 +172,8 @@ def import_file(path: str, name: str = "") -> types.ModuleType:
 def list_tests(case: dict[str, Any]) -> dict[str, Any]:
     """Return a case's tests in the layout of LiveCodeBench, APPS and PRIME: inputs, outputs, fn_name."""
     inputs, outputs = ([test[side] for test in case["tests"]] for side in (0, 1))
-    return {"inputs": inputs, "outputs": outputs, **({"fn_name": case["fn_name"]} if case.get("fn_name") else {})}
+    return {
+        "inputs": inputs,
+        "outputs": outputs,
+        **({"fn_name": case["fn_name"]} if case.get("fn_name") else {}),
+    }

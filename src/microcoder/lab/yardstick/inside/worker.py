@@ -67,7 +67,13 @@ def _answer(ask: Any, case: dict[str, Any]) -> dict[str, Any]:
         left = sorted(_orphans() - processes)
     remains = [f"process {name}" for _, name in left] + sorted(_files() - files)
     accepted = None if accepted is None else bool(accepted)
-    return {"id": case["id"], "accepted": accepted, "error": error, "left": remains, "seconds": seconds}
+    return {
+        "id": case["id"],
+        "accepted": accepted,
+        "error": error,
+        "left": remains,
+        "seconds": seconds,
+    }
 
 
 def _send(channel: int, message: dict[str, Any]) -> None:
@@ -121,8 +127,17 @@ def _contain(kernel: Any, folder: str, keep: list[str]) -> str:
 
 def _enter(kernel: Any) -> None:
     user, group = os.getuid(), os.getgid()
-    kernel.unshare(sum(getattr(kernel, f"CLONE_NEW{name}") for name in ("NS", "UTS", "IPC", "USER", "PID", "NET")))
-    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+    kernel.unshare(
+        sum(
+            getattr(kernel, f"CLONE_NEW{name}")
+            for name in ("NS", "UTS", "IPC", "USER", "PID", "NET")
+        )
+    )
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"0 {user} 1"),
+        ("gid_map", f"0 {group} 1"),
+    ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
@@ -130,7 +145,11 @@ def _enter(kernel: Any) -> None:
 def _close_file_system(kernel: Any, keep: list[str]) -> None:
     kernel.mount("none", "/", None, _PRIVATE | _RECURSIVE)
     kernel.make_mount_read_only("/", has_devices=True)
-    hidden = [path for path in map(os.path.realpath, keep) if path.startswith(tuple(f"{one}/" for one in _SCRATCH))]
+    hidden = [
+        path
+        for path in map(os.path.realpath, keep)
+        if path.startswith(tuple(f"{one}/" for one in _SCRATCH))
+    ]
     handles = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in hidden]
     for path in _SCRATCH:
         if os.path.isdir(path):
