@@ -13,6 +13,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import TypedDict
 
 INDEX = "pieces.json"
 """Name of the file that says which pieces make which file."""
@@ -21,7 +22,15 @@ BLOCK_BYTES = 1 << 20
 """Bytes read at a time."""
 
 
-def split(source: Path, target: Path, *, piece_mib: int) -> dict[str, dict[str, object]]:
+class Entry(TypedDict):
+    """What the index says of a file."""
+
+    bytes: int
+    sha256: str
+    pieces: list[str]
+
+
+def split(source: Path, target: Path, *, piece_mib: int) -> dict[str, Entry]:
     """Write the pieces of a file, or of all files under a folder, and return the index.
 
     Raises:
@@ -39,7 +48,7 @@ def split(source: Path, target: Path, *, piece_mib: int) -> dict[str, dict[str, 
         files = [source]
         root = source.parent
     target.mkdir(parents=True, exist_ok=True)
-    index: dict[str, dict[str, object]] = {}
+    index: dict[str, Entry] = {}
     for number, path in enumerate(files):
         name = path.relative_to(root).as_posix()
         index[name] = _split_file(path, target, prefix=f"{number:03d}", piece_mib=piece_mib)
@@ -47,7 +56,7 @@ def split(source: Path, target: Path, *, piece_mib: int) -> dict[str, dict[str, 
     return index
 
 
-def _split_file(path: Path, target: Path, *, prefix: str, piece_mib: int) -> dict[str, object]:
+def _split_file(path: Path, target: Path, *, prefix: str, piece_mib: int) -> Entry:
     """Write one file's pieces, and return its entry of the index."""
     whole = hashlib.sha256()
     names: list[str] = []
@@ -87,13 +96,11 @@ def join(pieces: Path, target: Path) -> int:
     return len(index)
 
 
-def _join_file(pieces: Path, place: Path, name: str, entry: dict[str, object]) -> None:
+def _join_file(pieces: Path, place: Path, name: str, entry: Entry) -> None:
     """Write one file from its pieces; ValueError unless it is the one that was split."""
     digest = hashlib.sha256()
-    names = entry["pieces"]
-    assert isinstance(names, list)
     with place.open("wb") as out:
-        for piece in names:
+        for piece in entry["pieces"]:
             with (pieces / piece).open("rb") as stream:
                 while block := stream.read(BLOCK_BYTES):
                     out.write(block)

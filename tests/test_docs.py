@@ -70,21 +70,6 @@ def test_links_lead_somewhere_and_no_page_holds_the_marks_of_a_merge() -> None:
     ]
 
 
-def test_pages_are_few_and_short() -> None:
-    """What is written by hand: neither what code writes nor the pages of studies."""
-    written = {"reference.md", "commands.md", "results.md", "judges-results.md"}
-    written |= {"insights/README.md", "insights/repeated.md"}
-    pages = [
-        page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).as_posix() not in written
-    ]
-    studies = {path.stem for path in (DOCS.parent / "studies").rglob("*.toml")}
-    pages = [
-        page for page in pages if not (page.parent.name == "insights" and page.stem in studies)
-    ]
-    assert len(pages) <= 40
-    assert sum(len(text_of(page).split()) for page in pages) <= 33_800
-
-
 def test_little_is_to_be_read_before_a_change() -> None:
     rows = [
         line.split("|")[2]
@@ -186,8 +171,12 @@ def test_every_benchmark_has_a_figure_and_every_command_can_be_typed() -> None:
     scripts = {
         f"benchmarks/{path.name}": text_of(path) for path in (ROOT / "benchmarks").glob("*.py")
     }
-    typed = {name for name, text in scripts.items() if f"python {name}" in text} - {
-        "benchmarks/figures.py"
+    # One writes the page, one moves weights, and one waits for a GPU.
+    without_figure = {"figures.py", "pieces.py", "gpu_real.py"}
+    typed = {
+        name
+        for name, text in scripts.items()
+        if f"python {name}" in text and name.removeprefix("benchmarks/") not in without_figure
     }
     assert len(typed) >= 12
     assert not typed - {command.partition(" ")[0] for command in told}

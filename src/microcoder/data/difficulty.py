@@ -1,10 +1,11 @@
 """Difficulty of problems, and selection by it: a model's scores, or pass rates. See docs/dataset.md.
 
-A model scores five dimensions, several times each. The paper names two of them, Algorithmic Thinking and
-Implementation, and where it took them from (Bloom's taxonomy, McCabe, Halstead). The other three, all weights, the
-scale and the prompt are our choice. It publishes two boundaries, 2.5 and 2.75, and what came of them: the easy share
-fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, those below 2.5 and the easiest
-first, is our reading of it: nothing here hangs on the other boundary.
+A model scores five dimensions, several times each. The paper's companion on data (arXiv 2603.07779,
+which we know second-hand) names two of them, Algorithmic Thinking and Implementation, and where it
+took them from (Bloom's taxonomy, McCabe, Halstead). The other three, all weights, the scale and the
+prompt are our choice. It gives two boundaries, 2.5 and 2.75, and what came of them: the easy share
+fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, those below
+2.5 and the easiest first, is our reading of it: nothing here hangs on the other boundary.
 
 A pass rate is the share of a model's attempts that passed: judged by our evaluator, or published with the problem.
 """
@@ -29,7 +30,7 @@ from microcoder.judge.core.types import Record
 
 LOWEST, HIGHEST = 1, 5
 TIMES = 3
-"""How often the model scores each problem; the paper's number."""
+"""How often the model scores each problem; the number of arXiv 2603.07779."""
 _ATTEMPTS = 3
 """At most so many attempts per score, while replies do not follow the schema."""
 _TEMPERATURE = 0.7
@@ -107,9 +108,9 @@ class SelectionSettings(Config):
     by: Literal["predicted", "pass_rate"] = "predicted"
     """Value compared with `easy_below`: a model's score of difficulty, or the share of attempts that failed, 0 to 1."""
     easy_below: float = 2.5
-    """Problems below this value are easy. The paper's lower boundary, on its own scale."""
+    """Problems below this value are easy. The lower boundary of arXiv 2603.07779, on its own scale."""
     easy_share: float = Field(default=0.2, ge=0, lt=1)
-    """Largest share of easy problems; further ones are dropped, the easiest first. The paper's number."""
+    """Largest share of easy problems; further ones are dropped, the easiest first; the share of arXiv 2603.07779."""
 
     def _contradictions(self) -> Iterator[str]:
         if self.by == "pass_rate" and not 0 < self.easy_below < 1:

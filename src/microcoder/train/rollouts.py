@@ -141,13 +141,14 @@ def loses_advantage(masked_why: str, lost: Mapping[str, float]) -> bool:
 
 
 def measure_group_diversity(responses_G: Sequence[Sequence[int]]) -> float | None:
-    """Return the diversity of one problem's responses (paper, section 3.2); None when none has four tokens.
+    """Return the diversity of one problem's responses (paper, section 2.4); None when none has four tokens.
 
         D = | union over i of grams(o_i) |  /  sum over i of max(0, |o_i| - 3)
 
-    4-grams are of token ids, within one response. One shorter than four tokens has none and changes nothing; a long one
-    weighs more than a short one, since 4-grams are pooled, not responses averaged. Plain sets count a step of 64 x 8
-    responses of 8,192 tokens in about a second of one core.
+    The paper does not say of what its 4-grams are: here they are of token ids, within one response. One
+    shorter than four tokens has none and changes nothing; a long one weighs more than a short one, since
+    4-grams are pooled, not responses averaged. Plain sets count a step of 64 x 8 responses of 8,192
+    tokens in about a second of one core.
     """
     grams = [
         gram

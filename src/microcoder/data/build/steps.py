@@ -99,7 +99,7 @@ class DifficultySettings(Config):
     """How difficulty is estimated, and which problems are kept by it."""
 
     endpoint: EndpointSettings | None = None
-    """Model that scores how hard each problem is (the paper's way); without one none is scored."""
+    """Model that scores how hard each problem is (as arXiv 2603.07779 does); without one none is scored."""
     pass_rates_of: str = ""
     """Model whose pass rates count, as its name stands in the candidates' `pass_rates`; empty: none count."""
     responses: Path | None = None

@@ -222,10 +222,10 @@ _SAME_PROBLEM = 0.8
 """Share of common 16-grams from which on two benchmark problems count as one, listed twice."""
 
 _WORDS, _LITERALS = 16, 8
-"""Lengths of the runs of words (the paper's) and of numbers and quoted strings (our choice) that are compared."""
+"""Lengths of the runs of words (arXiv 2603.07779) and of numbers and quoted strings (our choice) that are compared."""
 _WORD_SHARE, _LITERAL_SHARE = 0.22, 0.3
-"""Share of the shorter text's runs that the other has too: of words the paper's threshold, of literals ours (measured
-in docs/contamination.md)."""
+"""Share of the shorter text's runs that the other has too: of words the threshold of arXiv 2603.07779,
+of literals ours (measured in docs/contamination.md)."""
 _LEAST_WORDS, _COPY_SHARE = 5, 0.9
 """Fewest shared 16-grams that are about the task (on input and output, unrelated problems read alike), and share of all
 16-grams from which on any kind is enough (our choices)."""

@@ -37,8 +37,8 @@ class VerifySettings(Config):
     """How many tests of a problem the verify stage keeps."""
 
     max_tests: int = Field(default=15, ge=1)
-    """Tests that are kept (the paper's number): those that catch the known-wrong programs, then the longest of every
-    group, within 8 MiB and 30 s."""
+    """Tests that are kept (15 in arXiv 2603.07779): those that catch the known-wrong programs, then the
+    longest of every group, within 8 MiB and 30 s."""
 
 
 class Cost(NamedTuple):

@@ -1,4 +1,4 @@
-"""Verdict -> reward: 1 when every test passed, else 0 (paper, section 2), or a weighted sum of several rewards.
+"""Verdict -> reward: 1 when every test passed, else 0 (paper, section 5), or a weighted sum of several rewards.
 
 A reward is a pure function of (problem, rollout, program, verdict) that returns a number, or None: unscored. Where
 one of several is None, or the sandbox failed, the rollout is unscored as a whole. Weights come before everything that

@@ -1,5 +1,7 @@
 """The algorithm's part of a recipe; defaults are MicroCoder-GRPO (paper, equations 1 and 2).
 
+The paper gives no clip values and no rho: the clip is DAPO's, rho the one that ends highest in the paper's figure 2.
+
 Losses: w is the ratio of a token's probability now to that when it was sampled, s the geometric mean of w over a
 response, A the advantage. The engine computes the loss; docs/algorithms.md lists the denominators.
 """

@@ -93,7 +93,8 @@ class ConditionalMasking(_Mask):
 
     kind: Literal["conditional"] = "conditional"
     rho: float = Field(default=0.1, ge=0, le=1)
-    """Share of the eligible truncated responses that is masked."""
+    """Share of the eligible truncated responses that is masked. The paper names no default: it draws 10, 20 and 30 %
+    in figure 2, where 10 % ends highest."""
     repeat_window_tokens: int = Field(default=128, ge=1)
     """m: a response whose last m tokens equal the m before them is not eligible."""
 

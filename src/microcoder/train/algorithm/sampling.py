@@ -1,6 +1,6 @@
 """Config of sampling: temperature and length over the run, vLLM, correction of sampler mismatch.
 
-The paper uses a constant temperature chosen before training and staged transitions (section 3.2); a continuous ramp
+The paper uses a constant temperature chosen before training and staged transitions (section 2.4); a continuous ramp
 damages diversity for good and is here for ablation only.
 """
 
@@ -57,8 +57,8 @@ class DiversityTemperature(Config):
     num_problems: int = Field(default=64, ge=1)
     """Training problems to sample at each temperature, `num_samples` times each."""
     converged_diversity: float = Field(default=0.7, gt=0, lt=1)
-    """Diversity at which training settles; 0.7 is the paper's at temperature 1.2. Another model or response length has
-    its own: the mean over the last quarter of an earlier run."""
+    """Diversity at which training settles. 0.7 is read off the paper's figure 3, at temperature 1.2. Another model or
+    response length has its own: the mean over the last quarter of an earlier run."""
 
     def _contradictions(self) -> Iterator[str]:
         if list(self.grid) != sorted(set(self.grid)):

@@ -1,7 +1,8 @@
 """The training recipe: model, problems, prompts, rewards, batches, optimizer, when to evaluate and to save.
 
-Defaults are the published recipe (paper, section 5.1; see `recipes/`). Recipes count batches in problems, engines in
-rollouts: `cut_batches` converts, `describe_batches` shows both.
+Defaults are the published recipe (paper, section 5) where it gives a value, and otherwise DAPO's or ours:
+docs/paper.md lists which. Recipes count batches in problems, engines in rollouts: `cut_batches` converts,
+`describe_batches` shows both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -198,9 +199,9 @@ class BatchConfig(Config):
     train_batch_size: int = Field(default=64, ge=1)
     """Problems sampled in one step."""
     ppo_mini_batch_size: int = Field(default=32, ge=1)
-    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step. Not published, at most
-    32: section 7.1 keeps it constant while train_batch_size is 32, 64 and 128. With one update a step every ratio is 1,
-    and no clip can act."""
+    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step. The paper does not give
+    it. It is at most 32: section 7.1 keeps it constant, and figure 8 shows train_batch_size 32, 64 and 128. With one
+    update a step every ratio is 1, and no clip can act."""
     micro_batch_rollouts: int = Field(default=8, ge=1)
     """Rollouts per forward and backward pass on one device; bounds memory, does not change results."""
 
@@ -219,8 +220,10 @@ class EvaluationConfig(Config):
     every_steps: int = Field(default=20, ge=1)
     samples_per_problem: int = Field(default=4, ge=1)
     temperature: float = Field(default=1.0, gt=0, le=4)
+    """Sampling temperature in evaluations; the default is ours, the paper gives none."""
     max_response_tokens: int | None = Field(default=None, ge=1)
-    """Length limit in evaluations (the paper trains at 4K and tests at 8K); None: the run's last limit."""
+    """Length limit in evaluations; None: the run's last limit. In its Table 1 the paper trains at 4K tokens, and tests
+    at 4K and at 8K."""
     seed: int = 1_000_003
 
 
@@ -273,7 +276,8 @@ class TrainConfig(Config):
     cpu_threads: int | None = Field(default=None, ge=1)
     """Torch threads of a training process; None: from the environment. Fix them for bit-identical runs."""
     num_steps: int = Field(default=300, ge=1)
-    """Sampling rounds, each with train_batch_size / ppo_mini_batch_size parameter updates."""
+    """Sampling rounds, each with train_batch_size / ppo_mini_batch_size parameter updates. The default is ours: the
+    paper speaks of 300 steps where it compares data sets (section 1.3), and gives none for its algorithms."""
     prompt: PromptConfig = PromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
     model: Annotated[MicroModel | HuggingFaceModel, Field(discriminator="kind")]

@@ -22,7 +22,8 @@ WINDOW_STEPS = 50
 _SHORTEST_WINDOW, _WINDOWS_A_RUN = 8, 3
 """In a short run the window is a third of the steps, but at least 8, since fewer are all noise."""
 MIN_DROP = 0.05
-"""Relative loss of diversity over the window that counts as a decline; the paper's failing run at 0.6 lost 6 %."""
+"""Relative loss of diversity over the window that counts as a decline (our choice): the run at 0.6 that fails in the
+paper's figure 3 lost about 6 %."""
 _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
 """Reasons for not counting a test run of an accepted program that neither timing nor other programs explain."""
 

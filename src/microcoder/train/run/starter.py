@@ -189,7 +189,7 @@ def _render(
             ),
         ],
         "model.lora": [] if setting.is_whole else ["rank = 32", "alpha = 64"],
-        "prompt": ["chat_template_options = { enable_thinking = false } # as in the paper"]
+        "prompt": ["chat_template_options = { enable_thinking = false } # our reading of the paper"]
         if is_hybrid
         else [],
         "problems": [f"{key} = {value}" for key, value in table.items()],
@@ -244,7 +244,7 @@ def _render(
     }
     lines = [
         f"# {wishes.algorithm} on {wishes.model}, written by `{command}`.",
-        "# What is not here is published (arXiv 2603.07777, section 5.1), or a default of docs/reference.md.",
+        "# What is not here is published (arXiv 2603.07777, section 5), or a default of docs/reference.md.",
         *(['engine = "verl" # docs/cluster.md'] if wishes.engine == "verl" else []),
     ]
     for name, keys in own.items():

@@ -42,7 +42,7 @@ ESTIMATORS = "microcoder_"
 
 
 class PluginSettings(Config):
-    """Settings of the plug-in; defaults are the published recipe."""
+    """Settings of the plug-in; defaults are those of `TrainConfig`."""
 
     seed: int = Field(default=0, ge=0)
     """Seed of the mask's draws, and of sampling where that is seeded."""
