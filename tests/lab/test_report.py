@@ -265,6 +265,7 @@ def test_a_run_on_other_problems_is_refused(runs: Path, tmp_path: Path) -> None:
             "DAPO, symmetric clip, KL",
         ),
         ({"group_filtering": "dynamic"}, "MicroCoder-GRPO, dynamic sampling"),
+        ({"group_filtering": "dynamic_reward"}, "MicroCoder-GRPO, dynamic sampling by reward"),
     ],
 )
 def test_settings_are_called_what_they_are(keys: dict[str, Any], expected: str) -> None:

@@ -6,7 +6,9 @@ from typing import NamedTuple
 import pytest
 from small_runs import scored
 
+from microcoder.judge.core.types import Outcome
 from microcoder.train.algorithm.selection import (
+    FILTERS,
     PassCount,
     choose_problems,
     count_passes,
@@ -27,8 +29,46 @@ class Sampled(NamedTuple):
 
 def sampled(problem_id: str, *, every: int) -> Sampled:
     """One sample is right, and the other where the problem's number is no multiple of `every`."""
-    rewards = (1.0, 0.0 if int(problem_id) % every == 0 else 1.0)
-    return Sampled(problem_id, [scored(reward=reward) for reward in rewards])
+    is_mixed_problem = int(problem_id) % every == 0
+    second = Outcome.WRONG_ANSWER if is_mixed_problem else Outcome.ACCEPTED
+    return Sampled(problem_id, [scored(Outcome.ACCEPTED), scored(second)])
+
+
+def wrong_and_formatted(*formats: float) -> list[ScoredRollout]:
+    """Return wrong answers whose reward is that of their format."""
+    return [scored(Outcome.WRONG_ANSWER, reward=reward) for reward in formats]
+
+
+def test_wrong_answers_of_which_some_have_a_reward_for_their_format_are_flat_by_correctness() -> (
+    None
+):
+    group = wrong_and_formatted(0.1, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert not FILTERS["dynamic"](group)
+    assert FILTERS["dynamic_reward"](group)
+
+
+def test_right_answers_of_unequal_reward_are_flat_by_correctness() -> None:
+    group = [scored(Outcome.ACCEPTED, reward=1.1), scored(Outcome.ACCEPTED, reward=1.0)]
+    assert not FILTERS["dynamic"](group)
+    assert FILTERS["dynamic_reward"](group)
+
+
+def test_a_group_of_right_and_wrong_answers_with_one_reward_is_mixed_by_correctness() -> None:
+    group = [scored(Outcome.ACCEPTED, reward=0.5), scored(Outcome.WRONG_ANSWER, reward=0.5)]
+    assert FILTERS["dynamic"](group)
+    assert not FILTERS["dynamic_reward"](group)
+
+
+def test_unscored_members_make_no_group_mixed() -> None:
+    group = [scored(Outcome.ACCEPTED), scored(Outcome.WRONG_ANSWER, reward=None)]
+    assert not FILTERS["dynamic"](group)
+    assert not FILTERS["dynamic_reward"](group)
+
+
+def test_a_penalty_on_length_makes_no_group_mixed() -> None:
+    group = [scored(reward=1.0), scored(reward=0.7, length_penalty=-0.3)]
+    assert not FILTERS["dynamic"](group)
+    assert not FILTERS["dynamic_reward"](group)
 
 
 @pytest.mark.parametrize("max_rounds", [1, 2, 3, 9])

@@ -24,7 +24,7 @@ from trl import GRPOTrainer
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.train.algorithm.config import AlgorithmConfig
+from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, GspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, MaskAll, NoMasking
 from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.trl.engine import translate_loss
@@ -214,6 +214,64 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     assert rows_seen == [teaching, len(samples) if beta or bonus else teaching]
     assert furthest[0] < 1e-9
     assert furthest[1] > 0.3, "no ratio came near a clip"
+
+
+@pytest.mark.parametrize("loss", [DapoLoss(), GspoLoss(kind="gspo", clip_low=0.01, clip_high=0.01)])
+def test_clip_shares_and_entropy_do_not_hang_on_the_size_of_a_pass(
+    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, loss: DapoLoss | GspoLoss
+) -> None:
+    """Shares of all tokens of the update, of all responses for a response's ratio; the entropy of those that teach."""
+    algorithm = AlgorithmConfig(loss=loss, masking=NoMasking(kind="none"))
+    is_of_responses = isinstance(loss, GspoLoss)
+    batch = sample_step(trainer, exact, tiny_checkpoint, algorithm)
+    samples = samples_of(trainer)
+    lengths = [len(one.rollout.token_ids) for one in samples]
+    advantages = advantages_by_hand(trainer, algorithm)
+    set_loss(trainer, algorithm)
+    with torch.no_grad():
+        old, _ = read_rows(exact, batch, lengths)
+    # Far enough that ratios are clipped on both sides.
+    exact.zero_grad()
+    trainer._compute_loss(trainer.model, dict(batch)).backward()
+    logps, _ = read_rows(exact, batch, lengths)
+    policy_loss(
+        loss,
+        logps,
+        old,
+        advantages,
+        counts=[True] * len(samples),
+        tokens_per_update=float(sum(lengths)),
+        max_response_tokens=28,
+    ).backward()
+    update_both(trainer.model, exact, 0.4)
+    with torch.no_grad():
+        new, entropies = read_rows(exact, batch, lengths)
+    num_low = 0
+    num_high = 0
+    for now, before, advantage in zip(new, old, advantages, strict=True):
+        difference = now - before
+        if is_of_responses:
+            difference = difference.mean()[None]
+        ratio = difference.exp()
+        if advantage < 0:
+            num_low += int((ratio < 1 - loss.clip_low).sum())
+        if advantage > 0:
+            num_high += int((ratio > 1 + loss.clip_high).sum())
+    whole = len(samples) if is_of_responses else sum(lengths)
+    teaching = [
+        entropy for entropy, advantage in zip(entropies, advantages, strict=True) if advantage
+    ]
+    trainer._metrics["train"].clear()
+    trainer.take_shares()
+    for rows_a_pass in (20, 5, 2, 1):
+        with torch.no_grad():
+            for rows in torch.arange(20).split(rows_a_pass):
+                trainer._compute_loss(trainer.model, cut_rows(batch, rows))
+        shares = trainer.take_shares()
+        assert shares["clip_ratio/low_mean"] == pytest.approx(num_low / whole)
+        assert shares["clip_ratio/high_mean"] == pytest.approx(num_high / whole)
+        assert shares["entropy"] == pytest.approx(float(torch.cat(teaching).mean()), rel=1e-4)
+    assert num_low + num_high > 0
 
 
 def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(

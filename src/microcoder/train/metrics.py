@@ -123,7 +123,8 @@ class StepMetrics:
     filtered_groups: int = metric(
         "Problems filtered out", "count", chart="filtered", is_rare=True, default=0
     )
-    """Problems dropped by dynamic filtering: all or none of their samples were right."""
+    """Problems dropped by dynamic filtering: all or none of their samples were right, or all had one reward
+    (`algorithm.group_filtering`)."""
     sampled_accuracy: float | None = metric(
         "Accuracy of all sampled", "share", chart="sampled", default=None
     )

@@ -363,6 +363,7 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
         # GRPO's own recipe has a KL term; the others have none.
         "KL" if has_kl else "no KL": has_kl != (kind == "grpo"),
         "dynamic sampling": config.get("group_filtering") == "dynamic",
+        "dynamic sampling by reward": config.get("group_filtering") == "dynamic_reward",
     }
     return ", ".join([name, *(text for text, holds in departures.items() if holds)])
 

@@ -20,7 +20,7 @@ from microcoder.train.algorithm.masking import (
     SoftPenalty,
     StopProperly,
 )
-from microcoder.train.algorithm.selection import ProblemChoice
+from microcoder.train.algorithm.selection import GroupFiltering, ProblemChoice
 
 Denominator = Literal["tokens", "responses"]
 
@@ -137,8 +137,10 @@ class AlgorithmConfig(Config):
     advantage_options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
     masking: Masking = ConditionalMasking()
-    group_filtering: Literal["none", "dynamic"] = "none"
-    """`dynamic`: replace problems that all samples solve, or none, by others, at most twice a step (DAPO, eq. 11)."""
+    group_filtering: GroupFiltering = "none"
+    """`dynamic`: replace problems that all samples solve, or none, by others, at most twice a step (DAPO, eq. 11).
+    `dynamic_reward`: replace those whose samples all have one reward, the sum of several rewards included; then eight
+    wrong answers of which two earn a reward for their format are kept."""
     problem_choice: ProblemChoice = "uniform"
     """`uniform`: all problems equally often, in passes of random order; `active`: those that were solved about half of
     the time (docs/algorithms.md)."""
@@ -187,9 +189,10 @@ class AlgorithmConfig(Config):
                 f'advantage = "maxrl" divides by the mean reward, which masking.kind = "{masking.kind}" can make zero '
                 'or negative; use advantage = "grpo", or a mask in the place of the penalty'
             )
-        if self.problem_choice == "active" and self.group_filtering == "dynamic":
+        if self.problem_choice == "active" and self.group_filtering != "none":
             yield (
-                'problem_choice = "active" and group_filtering = "dynamic" both avoid flat groups, and what the latter '
+                'problem_choice = "active" and group_filtering = '
+                f'"{self.group_filtering}" both avoid flat groups, and what the latter '
                 "drops is not recorded for the former; drop one"
             )
         is_idle = masking.excluded_from == "denominator" and self.loss.divides_by == "responses"

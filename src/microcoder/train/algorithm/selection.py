@@ -10,8 +10,8 @@ Dynamic filtering: problems that all samples solve, or none, are replaced by oth
     0 < |{ o_i : o_i is correct }| < G          (DAPO, arXiv 2503.14476, equation 11)
 
 Such a group's advantages are all zero, so a step full of them learns nothing. Other problems are sampled instead until
-the rewards of every group differ, or a limit of rounds is reached; groups that are still flat stay, with zero
-advantages, and count in `zero_variance_share`.
+every group is mixed, or a limit of rounds is reached; groups that are still flat stay, and count in
+`zero_variance_share`. A group is mixed by correctness, as in the equation, or, where a recipe asks for it, by reward.
 """
 
 import random
@@ -24,6 +24,7 @@ from microcoder.judge.core.types import Outcome
 from microcoder.train.rollouts import ScoredRollout
 
 ProblemChoice = Literal["uniform", "active"]
+GroupFiltering = Literal["none", "dynamic", "dynamic_reward"]
 HALF_LIFE_STEPS = 20.0
 """Age at which a recorded sample counts half."""
 
@@ -93,12 +94,27 @@ GroupT = TypeVar("GroupT", bound=Group)
 
 
 def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
+    """Return whether some of a group's scored members are right, and not all: DAPO's equation 11."""
+    verdicts = [sample.verdict.is_accepted for sample in scored_G if sample.reward is not None]
+    return len(set(verdicts)) > 1
+
+
+def differs_in_reward(scored_G: Sequence[ScoredRollout]) -> bool:
     """Return whether a group's scored members differ in their rewards; a length penalty does not count."""
     # Rounded: what was added and is taken away leaves the last bits different.
-    known = (
-        (sample.reward, sample.length_penalty) for sample in scored_G if sample.reward is not None
-    )
-    return len({round(reward - penalty, 9) for reward, penalty in known}) > 1
+    bare = [
+        round(sample.reward - sample.length_penalty, 9)
+        for sample in scored_G
+        if sample.reward is not None
+    ]
+    return len(set(bare)) > 1
+
+
+FILTERS: Mapping[GroupFiltering, Callable[[Sequence[ScoredRollout]], bool]] = {
+    "dynamic": is_mixed,
+    "dynamic_reward": differs_in_reward,
+}
+"""Which groups a step keeps, by `algorithm.group_filtering`."""
 
 
 def order_spares(
@@ -118,6 +134,7 @@ def sample_mixed_groups(
     problem_ids: Sequence[str],
     *,
     all_ids: Sequence[str],
+    keeps: Callable[[Sequence[ScoredRollout]], bool] = is_mixed,
     max_rounds: int = 3,
     seed: int,
     step: int,
@@ -125,7 +142,7 @@ def sample_mixed_groups(
     num_processes: int = 1,
     gather: Callable[[list[Any]], list[Any]] = list,
 ) -> tuple[list[GroupT], list[GroupT]]:
-    """Sample problems, and replacements for groups without variance; return the step's groups and the dropped ones.
+    """Sample problems, and replacements for groups that teach nothing; return the step's groups and the dropped ones.
 
     Every process calls `sample` equally often and with equally many problems: sampling is a collective operation.
 
@@ -133,6 +150,7 @@ def sample_mixed_groups(
         sample: samples and scores the groups of some problems.
         problem_ids: the problems that this process samples first in this step.
         all_ids: every training problem.
+        keeps: whether a group teaches something, one of `FILTERS`.
         max_rounds: calls of `sample`, at most: each takes as long as the longest response.
         seed: the run's seed.
         step: the training step, from 1.
@@ -144,14 +162,15 @@ def sample_mixed_groups(
     left_out: list[GroupT] = []
     spares = order_spares(all_ids, asked=set(gather(list(problem_ids))), seed=seed, step=step)
     for _ in range(max_rounds - 1):
-        flat = [index for index, group in enumerate(groups) if not is_mixed(group.scored)]
+        flat = [index for index, group in enumerate(groups) if not keeps(group.scored)]
         number = min(max(gather([len(flat)])), len(spares) // num_processes)
         if not number:
             break
         fresh = sample(spares[process * number : (process + 1) * number])
         del spares[: number * num_processes]
-        mixed = [group for group in fresh if is_mixed(group.scored)]
-        left_out += [group for group in fresh if not is_mixed(group.scored)] + mixed[len(flat) :]
+        mixed = [group for group in fresh if keeps(group.scored)]
+        left_out += [group for group in fresh if not keeps(group.scored)]
+        left_out += mixed[len(flat) :]
         for index, group in zip(flat, mixed, strict=False):
             left_out.append(groups[index])
             groups[index] = group

@@ -451,8 +451,21 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
             f"{in_update} (ppo_mini_batch_size)",
         ),
         row("a pass", "", batch.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
+        *describe_filtering(config),
         *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
+
+
+def describe_filtering(config: TrainConfig) -> list[str]:
+    """Return the line that says which problems `algorithm.group_filtering` replaces; none where it is off."""
+    replaced = {
+        "none": None,
+        "dynamic": "all samples are right, or all wrong",
+        "dynamic_reward": "all samples have one reward",
+    }[config.algorithm.group_filtering]
+    if replaced is None:
+        return []
+    return [f"filtered   problems of which {replaced} are replaced, at most twice a step"]
 
 
 def find_idle(config: TrainConfig) -> list[str]:

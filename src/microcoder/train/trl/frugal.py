@@ -5,7 +5,8 @@ length and groups that all fail or all pass, most of that work changes nothing. 
 and the gradient as they were (up to the order of floating-point sums); a test holds each against plain TRL.
 """
 
-from typing import Any
+from collections import defaultdict
+from typing import Any, NamedTuple
 
 import torch
 from trl import GRPOTrainer
@@ -16,8 +17,32 @@ ROWS_PER_FORWARD = 32
 """Most rows of a forward pass on a CPU, where small passes cost no more per token and hold less padding."""
 
 
+SHARES = (
+    "clip_ratio/low_mean",
+    "clip_ratio/high_mean",
+    "clip_ratio/region_mean",
+    "cispo_clip_ratio",
+)
+"""TRL's names of shares of an update's tokens, or of its responses where the ratio is a response's."""
+
+MEANS = ("entropy", "kl")
+"""TRL's names of means over an update's tokens."""
+
+
+class Units(NamedTuple):
+    """How much some rows of a pass count."""
+
+    rows: int
+    tokens: int
+    """Tokens that are in the loss."""
+
+
 class FrugalGRPOTrainer(GRPOTrainer):
     """TRL's trainer without work on padding and, where the loss allows it, on rows whose advantage is zero."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        self._sums: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        super().__init__(*arguments, **keywords)
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -75,8 +100,10 @@ class FrugalGRPOTrainer(GRPOTrainer):
 
         A loss that is divided by the number of rows passed is rescaled to all rows. KL and entropy terms have other
         gradients, and the tokens of highest entropy are chosen among all rows: with these, with several processes or
-        an auxiliary loss, no row is left out. Reported clip ratios and entropy are means over the rows that remain.
+        an auxiliary loss, no row is left out. Reported clip ratios are shares of all tokens of the update; the entropy
+        is a mean over the tokens of the rows that teach.
         """
+        all_rows = _count_units(inputs, torch.ones_like(inputs["advantages"], dtype=torch.bool))
         teaches = inputs["advantages"] != 0
         is_proportional = (
             self.beta == 0.0
@@ -86,9 +113,14 @@ class FrugalGRPOTrainer(GRPOTrainer):
         # TRL gathers a figure a row from every process, so all must keep equally many.
         is_alone = self.accelerator.num_processes == 1
         if not is_proportional or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
-            return super()._compute_loss(model, inputs)
+            loss = super()._compute_loss(model, inputs)
+            self._note_shares(all_rows, all_rows)
+            return loss
+        # A pass without a row that teaches still needs one: it has no part in the entropy.
+        teaching_rows = _count_units(inputs, teaches)
         if not bool(teaches.any()):
             teaches[0] = True
+        passed_rows = _count_units(inputs, teaches)
         # What has a dimension has a row a response; a figure of the whole step has none.
         columns = {
             name: value
@@ -100,9 +132,58 @@ class FrugalGRPOTrainer(GRPOTrainer):
                 f"TRL's {', '.join(odd)} have no row a response; this version of TRL is not known"
             )
         kept = {name: column[teaches] for name, column in columns.items()}
-        return super()._compute_loss(model, {**inputs, **kept}) * self._share_of_denominator(
-            teaches
+        loss = super()._compute_loss(model, {**inputs, **kept})
+        self._note_shares(all_rows, passed_rows, teaching_rows)
+        return loss * self._share_of_denominator(teaches)
+
+    def _note_shares(
+        self, all_rows: Units, passed_rows: Units, teaching_rows: Units | None = None
+    ) -> None:
+        """Add what TRL has just reported of a pass to the sums of the update.
+
+        TRL reports means over the rows of a pass, and averages the passes of an update: that hangs on how many passes
+        there are. Summed over tokens it does not.
+        """
+        reported = self._metrics["train"]
+        counts_rows = self.importance_sampling_level == "sequence"
+        for name in SHARES:
+            if not reported.get(name):
+                continue
+            passed = self._everywhere(passed_rows, counts_rows)
+            whole = self._everywhere(all_rows, counts_rows)
+            # No row that was left out is clipped: its advantage is zero.
+            self._sums[name].append((reported[name][-1] * passed, whole))
+        for name in MEANS:
+            if not reported.get(name):
+                continue
+            weight = self._everywhere(teaching_rows or passed_rows, False)
+            self._sums[name].append((reported[name][-1] * weight, weight))
+
+    def _everywhere(self, units: Units, counts_rows: bool) -> float:
+        """Return how many rows or tokens there are on all processes."""
+        number = units.rows if counts_rows else units.tokens
+        if self.accelerator.num_processes == 1:
+            return float(number)
+        summed = self.accelerator.reduce(
+            torch.tensor(float(number), device=self.accelerator.device), reduction="sum"
         )
+        return float(summed)
+
+    def take_shares(self) -> dict[str, float]:
+        """Return what was noted since the last call, by TRL's names, as shares and means of the whole."""
+        taken: dict[str, float] = {}
+        for name, parts in self._sums.items():
+            weight = sum(part_weight for _, part_weight in parts)
+            if weight:
+                taken[name] = sum(value for value, _ in parts) / weight
+        self._sums.clear()
+        return taken
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log an update's figures, in the place of TRL's means over passes those over tokens."""
+        for name, value in self.take_shares().items():
+            self._metrics["train"][name] = [value]
+        super().log(logs, start_time)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:
         if self.loss_type in ("dapo", "cispo"):
@@ -112,3 +193,11 @@ class FrugalGRPOTrainer(GRPOTrainer):
         raise TrainingError(
             f"TRL's loss {self.loss_type} is unknown here; use one of algorithm.loss"
         )
+
+
+def _count_units(inputs: dict[str, Any], rows: torch.Tensor) -> Units:
+    """Return how many of a pass's rows are chosen, and how many of their tokens are in the loss."""
+    mask = inputs["completion_mask"]
+    if "tool_mask" in inputs:
+        mask = mask * inputs["tool_mask"]
+    return Units(int(rows.sum()), int(mask[rows].sum()))

@@ -34,7 +34,7 @@ from microcoder.train.algorithm.scoring import (
     score_heldout,
     score_rollouts,
 )
-from microcoder.train.algorithm.selection import sample_mixed_groups
+from microcoder.train.algorithm.selection import FILTERS, sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import (
     EVALUATION_ROLLOUTS,
@@ -143,11 +143,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
         if self.config.algorithm.problem_choice == "active":
             inputs = self._rows_of(self._choose_problems(len(inputs) // rollout.num_samples))
-        if self.config.algorithm.group_filtering == "dynamic":
+        filtering = self.config.algorithm.group_filtering
+        if filtering != "none":
             groups, left_out = sample_mixed_groups(
                 self._sample_groups,
                 [group[0]["problem_id"] for group in cut_pieces(inputs, rollout.num_samples)],
                 all_ids=list(self.train_tasks),
+                keeps=FILTERS[filtering],
                 seed=self.config.seed,
                 step=step,
                 process=self.accelerator.process_index,

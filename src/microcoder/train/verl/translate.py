@@ -200,7 +200,10 @@ def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[
     # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
     is_separate = _mode(config) == SEPARATE_ASYNC
     updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
-    is_filtered = config.algorithm.group_filtering == "dynamic"
+    # Names of what the reward manager reports of a response.
+    filtered_by = {"dynamic": "acc", "dynamic_reward": "score"}.get(
+        config.algorithm.group_filtering
+    )
     return {
         f"{MODEL}.path": model or getattr(config.model, "path", "MODEL"),
         "trainer.default_local_dir": str(run.checkpoints.absolute()),
@@ -230,7 +233,9 @@ def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[
         f"{ROLLOUT}.temperature": getattr(rollout.temperature, "value", 1.0),
         f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
         **(
-            {"+algorithm.filter_groups": {"enable": True, "metric": "score"}} if is_filtered else {}
+            {"+algorithm.filter_groups": {"enable": True, "metric": filtered_by}}
+            if filtered_by
+            else {}
         ),
     }
 
