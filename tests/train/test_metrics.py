@@ -19,11 +19,12 @@ from microcoder.train.algorithm.sampling import ConstantTemperature
 from microcoder.train.metrics import (
     EvaluationMetrics,
     StepMetrics,
+    list_numbers,
     summarise_accuracy,
     summarise_evaluation,
     summarise_step,
 )
-from microcoder.train.rollouts import measure_diversity, measure_group_diversity
+from microcoder.train.rollouts import ends_in_loop, measure_diversity, measure_group_diversity
 from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory, rollout_row
@@ -109,6 +110,15 @@ def test_each_alarm_by_what_it_is_for() -> None:
         ({"no_code_share": 0.6}, ["no_code"]),
         ({"zero_variance_share": 1.0}, ["all_groups_flat"]),
         ({"unscored_share": 0.02}, ["sandbox_faults"]),
+        ({"unscored_share": 0.02, "unscored_by": {"sandbox": 0.02}}, ["sandbox_faults"]),
+        ({"unscored_share": 0.3, "unscored_by": {"mine": 0.3}}, ["reward_is_none"]),
+        (
+            {"unscored_share": 0.32, "unscored_by": {"mine": 0.3, "sandbox": 0.02}},
+            ["sandbox_faults", "reward_is_none"],
+        ),
+        ({"unscored_share": 0.01, "unscored_by": {"mine": 0.005, "sandbox": 0.005}}, []),
+        ({"looping_share": 0.09}, []),
+        ({"looping_share": 0.1}, ["responses_loop"]),
         ({"uncounted": {str(Repeat.SHARED_WRONG): 0.001}}, ["rewards_do_not_repeat"]),
         ({"uncounted": {str(Repeat.KILLED): 0.001}}, ["rewards_do_not_repeat"]),
         ({"unrepeated_share": 0.1}, ["rewards_do_not_repeat"]),
@@ -174,3 +184,74 @@ def test_a_run_that_diverges_says_what_to_lower(tmp_path: Path) -> None:
             TrainingError, match=rf"{name} is {value} in step 3; .* \(now 0\.1\) and start another"
         ):
             recorder.refuse_divergence({name: value}, step=3)
+
+
+def test_the_alarm_of_a_reward_that_returns_none_names_it_and_not_the_sandbox() -> None:
+    row = replace(HEALTHY, unscored_share=0.344, unscored_by={"my_reward": 0.344})
+    (alarm,) = find_alarms(row)
+    assert "my_reward for 34.4%" in alarm.cause
+    assert "could not judge" not in alarm.cause
+
+
+def entropies(*values: float | None, last: float) -> list[str]:
+    """Return the alarms of a run with these entropies, whose window is eight steps."""
+    history = [
+        replace(HEALTHY, optimizer={} if value is None else {"entropy": value}) for value in values
+    ]
+    row = replace(HEALTHY, optimizer={"entropy": last})
+    return [alarm.name for alarm in find_alarms(row, history=history, num_steps=24)]
+
+
+def test_entropy_that_rises_steadily_by_half_rings() -> None:
+    assert entropies(0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, last=0.75) == ["entropy_rising"]
+
+
+def test_entropy_that_rises_by_less_falls_or_jumps_once_does_not_ring() -> None:
+    assert entropies(0.40, 0.41, 0.42, 0.43, 0.44, 0.45, 0.46, last=0.47) == []
+    assert entropies(0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, last=0.4) == []
+    assert entropies(0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, last=0.9) == []
+
+
+def test_an_engine_that_reports_no_entropy_rings_no_alarm_of_it() -> None:
+    assert entropies(None, None, None, None, None, None, None, last=0.9) == []
+
+
+LOOP = (7, 8, 9, 10, 11)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "is_loop"),
+    [
+        ((1, 2, 3, *LOOP * 10), True),  # 50 tokens of period 5
+        ((1, 2, 3, *LOOP * 9), False),  # 45 tokens: under 48
+        ((*LOOP * 10, 99), False),  # it came out of the loop
+        ((5,) * 48, True),
+        ((5,) * 47, False),
+        ((*range(100), *range(16), *range(16), *range(16)), True),  # three rounds of 16
+        ((*range(100), *range(40), *range(40)), False),  # two rounds
+        ((*range(200), *(*range(170),) * 3), True),
+        ((*range(500),), False),
+        ((), False),
+    ],
+)
+def test_a_loop_is_the_same_tokens_three_times_at_the_end(
+    tokens: tuple[int, ...], is_loop: bool
+) -> None:
+    assert ends_in_loop(tokens) is is_loop
+
+
+@given(st.lists(st.integers(0, 2), max_size=80))
+def test_loops_are_found_as_by_trying_every_period(tokens: list[int]) -> None:
+    found = False
+    for period in range(1, len(tokens) // 3 + 1):
+        size = 0
+        while size < len(tokens) and tokens[-1 - size] == tokens[-1 - size % period]:
+            size += 1
+        if size >= 48 and size >= 3 * period:
+            found = True
+    assert ends_in_loop(tokens) is found
+
+
+def test_loggers_get_the_step_beside_their_own_axis() -> None:
+    assert list_numbers(HEALTHY, prefix="")["step"] == HEALTHY.step
+    assert list_numbers(EVALUATION, prefix="eval_heldout/")["eval_heldout/step"] == EVALUATION.step

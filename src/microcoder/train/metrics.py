@@ -18,11 +18,15 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Repeat, Verdict
 from microcoder.train.rollouts import (
     ScoredRollout,
+    ends_in_loop,
     has_signal,
     loses_advantage,
     measure_diversity,
     measure_doses,
 )
+
+SANDBOX = "sandbox"
+"""Key in `StepMetrics.unscored_by` of rollouts that the sandbox could not judge."""
 
 Unit = Literal["share", "count", "number", "seconds"]
 
@@ -132,7 +136,14 @@ class StepMetrics:
     unscored_share: float = metric(
         "Unscored share", "share", chart="unscored", line="UNSCORED {:.1%}", is_rare=True
     )
-    """Share of rollouts the sandbox could not judge; they are in no mean."""
+    """Share of rollouts without a reward; they are in no mean. `unscored_by` says why."""
+    unscored_by: Mapping[str, float] = metric(
+        "Unscored by {}", "share", chart="unscored", is_rare=True, default_factory=dict
+    )
+    """Share of rollouts that each left unscored: `sandbox`, which could not judge them, or the label of a reward that
+    returned None."""
+    looping_share: float = metric("Ends in a loop", "share", chart="looping", default=0.0)
+    """Share of responses that end in a loop: the same tokens at least three times, 48 or more in all."""
     unrepeated_share: float | None = metric(
         "Rewards that do not repeat",
         "share",
@@ -231,13 +242,14 @@ def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
 
 
 def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[str, float]:
-    """Return a row's numbers but the step by name, `prefix` and the keys joined by `/`, for an engine's loggers."""
+    """Return a row's numbers by name, `prefix` and the keys joined by `/`, for an engine's loggers.
+
+    The step is among them: TRL's own axis counts updates.
+    """
     numbers = {
         key: value for key, value in flatten(asdict(row)).items() if isinstance(value, int | float)
     }
-    return {
-        f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items() if key != "step"
-    }
+    return {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +308,8 @@ def summarise_step(
         doses=measure_doses(samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
+        unscored_by=share_unscored(samples),
+        looping_share=_share(ends_in_loop(sample.rollout.token_ids) for sample in samples),
         zero_variance_share=_share(
             not has_signal([s.reward for s in group]) for group in scored_P_G
         ),
@@ -390,6 +404,15 @@ def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]
         for label, value in sample.rewards.items():
             values.setdefault(label, []).extend([] if value is None else [value])
     return {label: sum(known) / len(known) if known else None for label, known in values.items()}
+
+
+def share_unscored(samples: Sequence[ScoredRollout]) -> dict[str, float]:
+    """Return the share of rollouts that each left unscored: the sandbox, or a reward that returned None."""
+    counted: Counter[str] = Counter()
+    for sample in samples:
+        if sample.reward is None:
+            counted.update(sample.unscored_by or (SANDBOX,))
+    return {name: number / len(samples) for name, number in sorted(counted.items())}
 
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:

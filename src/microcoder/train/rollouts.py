@@ -108,6 +108,42 @@ class ScoredRollout:
     """Advantage that `mask`, `penalty` and `mismatch` removed; a missing key means none."""
     staleness: int = 0
     """Age of the oldest weights that sampled a part of the response, in steps behind the newest."""
+    unscored_by: tuple[str, ...] = ()
+    """Who left it unscored: labels of rewards that returned None; empty if it is scored, or the sandbox failed."""
+
+
+LOOP_WINDOW_TOKENS = 512
+"""How many tokens of a response's end are searched for a loop."""
+
+LEAST_LOOP_TOKENS = 48
+"""Fewest tokens of a loop: shorter repeats end many a right program."""
+
+LEAST_LOOP_ROUNDS = 3
+"""How often a loop's period must be there."""
+
+
+def ends_in_loop(token_ids: Sequence[int]) -> bool:
+    """Return whether a response ends in a loop: the same tokens, of any period, at least three times.
+
+    The mask's own check (`masking.repeats`) finds periods that divide its window; this one finds all up to a third of
+    the last 512 tokens. It decides nothing, and is counted for the metrics.
+    """
+    end = token_ids[-LOOP_WINDOW_TOKENS:]
+    backwards = end[::-1]
+    # Of each prefix of the reversed end, the length of its longest border: its period is what the border leaves.
+    borders = [0] * len(backwards)
+    for index in range(1, len(backwards)):
+        length = borders[index - 1]
+        while length and backwards[index] != backwards[length]:
+            length = borders[length - 1]
+        if backwards[index] == backwards[length]:
+            length += 1
+        borders[index] = length
+        size = index + 1
+        period = size - length
+        if size >= LEAST_LOOP_TOKENS and size >= LEAST_LOOP_ROUNDS * period:
+            return True
+    return False
 
 
 def has_signal(rewards_G: Sequence[float | None]) -> bool:

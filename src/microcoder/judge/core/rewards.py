@@ -71,6 +71,8 @@ class Reward:
     """The weighted sum; None: unscored."""
     parts: Mapping[str, float | None]
     """Each reward by its label, without its weight; empty if there is only one."""
+    unscored_by: tuple[str, ...] = ()
+    """Labels of the rewards that returned None for a program that the sandbox had judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +118,18 @@ class RewardSum:
                         f"returned {value!r}; return a finite number, or None for unscored"
                     )
                 values[extension.label] = None if value is None else float(value)
+        silent = tuple(label for label, value in values.items() if value is None)
         known = [value for value in values.values() if value is not None]
         is_whole = len(known) == len(values)
         weights = (weight for _, weight in self.parts)
         total = (
             sum(w * value for w, value in zip(weights, known, strict=True)) if is_whole else None
         )
-        return Reward(total, values if len(values) > 1 else {})
+        return Reward(
+            total,
+            values if len(values) > 1 else {},
+            unscored_by=silent if verdict.is_scorable else (),
+        )
 
 
 def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> RewardSum:

@@ -226,6 +226,7 @@ def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[Sco
             rewards=one.worth.parts,
             lost=lost_G[index],
             counts=not reason or masking.excluded_from == "gradient",
+            unscored_by=one.worth.unscored_by,
         )
         for index, (one, reason) in enumerate(zip(judged_G, reasons_G, strict=True))
     ]

@@ -480,6 +480,13 @@ def find_idle(config: TrainConfig) -> list[str]:
         )
     if isinstance(masking, ConditionalMasking) and not masking.rho:
         idle.append("the mask, with algorithm.masking.rho = 0; try 0.1, or kind = none")
+    longest = config.rollout.longest_response_tokens
+    if isinstance(masking, ConditionalMasking) and longest < 2 * masking.repeat_window_tokens:
+        idle.append(
+            f"the repeat check of the mask: it compares the last {masking.repeat_window_tokens} tokens with as many "
+            f"before them, and responses have at most {longest}; try algorithm.masking.repeat_window_tokens="
+            f"{max(1, longest // 4)}"
+        )
     temperature = config.rollout.temperature
     stages = temperature.stages if isinstance(temperature, StagedTemperature) else ()
     for key, begins in (

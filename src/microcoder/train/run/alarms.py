@@ -3,13 +3,16 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import correlation, linear_regression
+from typing import NamedTuple
 
 from microcoder.judge.core.types import Repeat
-from microcoder.train.metrics import StepMetrics
+from microcoder.train.metrics import SANDBOX, StepMetrics
 
 TRUNCATED_SHARE = 0.9
 NO_CODE_SHARE = 0.5
 FLAT_SHARE = 0.95
+LOOPING_SHARE = 0.1
+"""Share of responses that end in a loop from which on there is a warning (our choice)."""
 UNSCORED_SHARE = 0.01
 WEIGHT_RANGE = (0.9, 1.1)
 DROPPED_SHARE = 0.05
@@ -24,6 +27,9 @@ _SHORTEST_WINDOW, _WINDOWS_A_RUN = 8, 3
 MIN_DROP = 0.05
 """Relative loss of diversity over the window that counts as a decline (our choice): the run at 0.6 that fails in the
 paper's figure 3 lost about 6 %."""
+MIN_RISE = 0.5
+"""Relative gain of entropy over the window that counts as a rise (our choice): a policy that spreads out, and does not
+come back, grows by more."""
 _NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
 """Reasons for not counting a test run of an accepted program that neither timing nor other programs explain."""
 
@@ -76,6 +82,18 @@ def find_alarms(
                 'train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "diversity")',
             )
         )
+    entropies = [step.optimizer.get("entropy") for step in [*history, metrics]]
+    rise = find_rise(entropies, window_steps=window_steps)
+    if rise:
+        alarms.append(
+            Alarm(
+                "entropy_rising",
+                f"entropy rose steadily from {rise[0]:.3f} to {rise[1]:.3f} in {window_steps} steps; responses lose "
+                "their form that way",
+                "lower optimizer.learning_rate or algorithm.loss.clip_high, or train at a lower temperature; read some "
+                "of the newest rollouts first",
+            )
+        )
     if idle:
         alarms.append(
             Alarm(
@@ -98,17 +116,47 @@ def find_decline(
     below -0.7), so that noise and a single jump do not count. Steps without a value are left out; half of the window
     must have one.
     """
-    if len(diversities) < window_steps:
+    line = _fit_line(diversities, window_steps=window_steps)
+    if line is None or line.correlation >= -STEADINESS:
         return None
-    points = [(x, y) for x, y in enumerate(diversities[-window_steps:]) if y is not None]
+    if line.start - line.end < MIN_DROP * line.start:
+        return None
+    return line.start, line.end
+
+
+def find_rise(
+    entropies: Sequence[float | None], *, window_steps: int
+) -> tuple[float, float] | None:
+    """Return start and end of a line through the last values if it rises steadily by half or more; else None."""
+    line = _fit_line(entropies, window_steps=window_steps)
+    if line is None or line.correlation <= STEADINESS:
+        return None
+    if line.end - line.start < MIN_RISE * max(line.start, 0.0):
+        return None
+    return line.start, line.end
+
+
+class _Line(NamedTuple):
+    """A least-squares line through the values of a window."""
+
+    start: float
+    end: float
+    correlation: float
+    """Of the values with the step."""
+
+
+def _fit_line(values: Sequence[float | None], *, window_steps: int) -> _Line | None:
+    """Return the line through the last values; None where they are too few, or all equal."""
+    if len(values) < window_steps:
+        return None
+    points = [(x, y) for x, y in enumerate(values[-window_steps:]) if y is not None]
     if len(points) < max(4, window_steps / 2):
         return None
     xs, ys = zip(*points, strict=True)
-    if len(set(ys)) == 1 or correlation(xs, ys) >= -STEADINESS:
+    if len(set(ys)) == 1:
         return None
     slope, start = linear_regression(xs, ys)
-    end = start + slope * (window_steps - 1)
-    return None if start - end < MIN_DROP * start else (start, end)
+    return _Line(start, start + slope * (window_steps - 1), correlation(xs, ys))
 
 
 def _acts(idea: str, step: StepMetrics) -> bool:
@@ -126,6 +174,14 @@ def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
             f"{metrics.truncated_share:.0%} of the responses reached the limit of {metrics.max_response_tokens} tokens",
             "raise rollout.max_response_tokens; if responses continue after their answer, the model's end-of-sequence "
             "token is not the tokenizer's",
+        )
+    if metrics.looping_share >= LOOPING_SHARE:
+        yield Alarm(
+            "responses_loop",
+            f"{metrics.looping_share:.0%} of the responses end in a loop, the same tokens again and again",
+            f"read some of rollouts/step_{metrics.step:06d}.parquet; where the share grows, lower "
+            "optimizer.learning_rate or begin again from an earlier checkpoint; a mask that spares truncated "
+            "responses lets loops stay",
         )
     if metrics.no_code_share >= NO_CODE_SHARE:
         yield Alarm(
@@ -146,12 +202,23 @@ def _of_signal(metrics: StepMetrics) -> Iterator[Alarm]:
 
 
 def _of_machine(metrics: StepMetrics) -> Iterator[Alarm]:
-    if metrics.unscored_share > UNSCORED_SHARE:
+    # Rows of earlier versions do not say by whom.
+    unscored = metrics.unscored_by or {SANDBOX: metrics.unscored_share}
+    if unscored.get(SANDBOX, 0.0) > UNSCORED_SHARE:
         yield Alarm(
             "sandbox_faults",
-            f"the sandbox could not judge {metrics.unscored_share:.1%} of the rollouts; they are in no mean or "
+            f"the sandbox could not judge {unscored[SANDBOX]:.1%} of the rollouts; they are in no mean or "
             "advantage",
             "look at the machine: memory, process limits, disk; fewer evaluator.workers need less of all",
+        )
+    silent = {name: share for name, share in unscored.items() if name != SANDBOX}
+    if any(share > UNSCORED_SHARE for share in silent.values()):
+        named = ", ".join(f"{name} for {share:.1%}" for name, share in silent.items())
+        yield Alarm(
+            "reward_is_none",
+            f"rewards returned None, which is unscored: {named} of the rollouts, whose programs the sandbox had judged",
+            "return a number where a program was judged, 0.0 for a wrong one; None leaves a rollout out of every mean "
+            "and advantage",
         )
     not_repeated = {
         reason: metrics.uncounted[reason] for reason in _NOT_REPEATED if reason in metrics.uncounted

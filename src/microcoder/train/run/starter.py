@@ -188,7 +188,7 @@ def _render(
                 else []
             ),
         ],
-        "model.lora": [] if setting.is_whole else ["rank = 32", "alpha = 64"],
+        "model.lora": [] if setting.is_whole else ["rank = 32", "alpha = 32"],
         "prompt": ["chat_template_options = { enable_thinking = false } # our reading of the paper"]
         if is_hybrid
         else [],
