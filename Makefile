@@ -1,4 +1,4 @@
-# Ten verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+# Eleven verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Common in containers; each process that the tests start would compile all that it imports, seconds of torch alone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo demo-all demo-none demo-conditional test test-tutorials test-verl test-vllm test-integrations check docs golden
+.PHONY: setup demo demo-all demo-none demo-conditional test test-tutorials test-verl test-vllm test-windows test-integrations check docs golden
 
 setup: $(STAMP)
 
@@ -82,6 +82,24 @@ $(VLLM): pyproject.toml constraints-vllm.txt
 # A process a file: vLLM inside one test process would keep the port that the runs of another file need.
 test-vllm: $(VLLM)
 	for file in tests/train/vllm_backend/test_*.py; do TORCH_COMPILE_DISABLE=1 VLLM_CPU_KVCACHE_SPACE=1 $(VLLM_VENV)/bin/python -m pytest $$file $(LONG) || exit 1; done
+
+# The ends of the ranges that pyproject.toml promises for training: constraints-oldest.txt, and what is served today. A
+# newer torch may bring CUDA along, so that one stays: make test-windows NEWEST_TORCH=torch.
+NEWEST_TORCH ?= torch==2.13.0
+WINDOW_TOOLS := hypothesis psutil pytest pytest-timeout pytest-xdist tensorboard
+
+.venv-oldest/.installed: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --no-compile --constraint constraints-oldest.txt --editable '.[train,serve]' $(WINDOW_TOOLS)
+	@touch $@
+
+.venv-newest/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --no-compile --upgrade --editable '.[train,serve]' '$(NEWEST_TORCH)' $(WINDOW_TOOLS)
+	@touch $@
+
+test-windows: .venv-oldest/.installed .venv-newest/.installed
+	for end in oldest newest; do .venv-$$end/bin/python -m pytest -q --numprocesses 2 tests/train/test_*.py $(LONG) || exit 1; done
 
 # Programs that the judge is plugged into, each in an environment beside those it can share one with: .venv-NAME has what
 # tests/integrations/requirements-NAME.txt pins. What an environment lacks, its tests skip.

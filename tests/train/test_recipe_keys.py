@@ -120,7 +120,10 @@ def test_trl_is_told_its_own_options() -> None:
 
 
 def test_every_name_that_is_refused_is_one_of_trls() -> None:
-    assert {field.name for field in dataclasses.fields(GRPOConfig)} >= REFUSED_OF_TRL
+    names = {field.name for field in dataclasses.fields(GRPOConfig)}
+    # transformers has it up to 5.10 or so; a recipe that names it is told the same with each.
+    gone_in_newer_ones = {"warmup_ratio"}
+    assert names >= REFUSED_OF_TRL - gone_in_newer_ones
 
 
 def test_what_the_recipe_decides_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -522,7 +522,8 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
         **{"batch.micro_batch_rollouts": "4", "trl.report_to": "tensorboard"},
     )
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
-    assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in theirs)
+    furthest = max(float((ours[name] - theirs[name]).abs().max()) for name in theirs)
+    assert furthest < 1e-4
     asked = [[row["problem_id"] for row in rollout_rows(r.rollouts)] for r in (run, finished)]
     assert asked[0] == asked[1]
     rows, evaluations = run.read_metrics(), run.read_evaluations()
