@@ -223,10 +223,10 @@ def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
     cpu_seconds = result.cpu_us / 1e6
     if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
+    if result.expired != WALL_EXPIRED:
+        return ""
     return (
-        f"wall {result.wall_us / 1e6:.2f} s, cpu {cpu_seconds:.2f} s"
-        if result.expired == WALL_EXPIRED
-        else ""
+        f"wall {result.wall_us / 1e6:.2f} s of {limits.wall_seconds:g} s, cpu {cpu_seconds:.2f} s"
     )
 
 
