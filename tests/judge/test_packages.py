@@ -226,3 +226,13 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_what_a_source_asks_for(code: str, needed: str | None) -> None:
     found = PROFILES["standard"].find_needed(code, is_function=False)
     assert (found and found.name) == needed
+
+
+def test_a_parser_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: str, mode: str) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    monkeypatch.setattr("ast.parse", fail)
+    found = PROFILES["standard"].find_needed("import numpy", is_function=False)
+    assert found is not None
+    assert found.name == "numpy"

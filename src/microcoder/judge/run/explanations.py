@@ -7,7 +7,7 @@ reads that error alone looks for a mistake in the program.
 
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from microcoder.judge.sandbox.limits import MAX_DESCRIPTORS
@@ -84,7 +84,7 @@ _RULES = (
 )
 """The first that matches counts."""
 
-_SIGNALS = {
+_SIGNALS: Mapping[int, str] = {
     signal.SIGSEGV: "its stack was full, or it used memory that is not its own",
     signal.SIGBUS: "it used memory that is not there",
     signal.SIGFPE: "it divided by zero",
