@@ -1,5 +1,6 @@
 """A busy machine: waiting is not idleness, neighbours are measured, a stalled compiler is no verdict."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -94,6 +95,75 @@ def test_a_process_that_waited_for_nothing_is_ended_and_a_stuck_machine_is_a_fau
     assert timing.extend(reading, limit_seconds=1.0, counted_seconds=1.1, real_seconds=1.1)[0] == 0
     with pytest.raises(EvaluatorFault, match="the machine is stuck"):
         timing.extend(reading, limit_seconds=1.0, counted_seconds=1.1, real_seconds=101)
+
+
+SLEEPERS = (
+    "import time\ntime.sleep(30)",
+    "import time\nfor _ in range(300): time.sleep(0.1)",
+    "import time\nsum(range(10 ** 6))\ntime.sleep(30)",
+    "import threading\nthreading.Event().wait(30)",
+    "import select\nselect.select([], [], [], 30)",
+    "import threading\nt = threading.Timer(30, print)\nt.start()\nt.join()",
+)
+
+
+@contextmanager
+def _hogs(number: int) -> Iterator[None]:
+    with contextlib.ExitStack() as running:
+        for _ in range(number):
+            hog = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            running.enter_context(hog)
+            running.callback(hog.kill)
+        yield
+
+
+def test_a_program_that_sleeps_past_its_limit_is_too_slow_beside_hogs_too() -> None:
+    problem = make_problem(ONE_TEST, time_limit_seconds=0.25)
+    with contended_judge(nice=19) as judging, _hogs(3):
+        programs = [Program(code) for code in SLEEPERS]
+        verdicts = judging.judge(programs, [problem] * len(SLEEPERS))
+    outcomes = [verdict.outcome for verdict in verdicts]
+    assert outcomes == [Outcome.TIME_LIMIT] * len(SLEEPERS)
+
+
+def _read(*, waited: float, is_in_the_queue: bool = False) -> machine.Reading:
+    """What the kernel says of a program that ran for 0.01 s in three long turns: 1 s of its wait is credited."""
+    return machine.Reading(0.01, 0.01, waited, 3, is_in_the_queue)
+
+
+@pytest.mark.parametrize(
+    ("reading", "counted", "more"),
+    [
+        # It slept for 2 s and 2.5 s of a limit of 2 s.
+        (_read(waited=2.5), 4.5, 0.0),
+        (_read(waited=2.5), 5.0, 0.0),
+        # It has slept for 1.5 s, and may sleep for half a second more.
+        (_read(waited=2.5), 4.0, 0.5),
+        # It slept for most of its limit, so that it is given the processor that it waits for.
+        (_read(waited=2.5, is_in_the_queue=True), 4.0, 0.25),
+        (_read(waited=2.5, is_in_the_queue=True), 4.5, 0.25),
+        # All of its wait is credited.
+        (_read(waited=0.5), 2.25, 0.25),
+        (_read(waited=0.5), 2.5, 0.0),
+    ],
+)
+def test_a_sleeper_goes_on_for_as_long_as_it_waited(
+    reading: machine.Reading, counted: float, more: float
+) -> None:
+    found, _ = timing.extend(
+        reading, limit_seconds=2.0, counted_seconds=counted, real_seconds=counted
+    )
+    assert found == more
+
+
+def test_a_program_that_hardly_slept_and_waits_is_on_a_stuck_machine() -> None:
+    with pytest.raises(EvaluatorFault, match=r"got 0\.01 s of CPU time in 3 s"):
+        timing.extend(
+            _read(waited=2.5, is_in_the_queue=True),
+            limit_seconds=2.0,
+            counted_seconds=3.0,
+            real_seconds=3.0,
+        )
 
 
 def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> (

@@ -51,6 +51,87 @@ def test_a_wrong_answer_is_kept_as_the_expected_one_is_written(
     assert run(judge_one, code, problem).tests[0].output == kept
 
 
+WORDS = {
+    "x = bytearray(10 ** 12)": "one allocation asked for more than the limit leaves: it held",
+    "x = [0] * 10 ** 11": "of 128 MiB",
+    "raise MemoryError('my own pool')": "MemoryError: my own pool (it held",
+    "import multiprocessing\nmultiprocessing.Queue()": "starts no further processes",
+    "import multiprocessing\nmultiprocessing.Pool(2)": "starts no further processes",
+    "import multiprocessing\nmultiprocessing.Value('i', 3)": "starts no further processes",
+    "import os\nos.fork()": "starts no further processes",
+    "import subprocess\nsubprocess.run(['ls'])": "starts no further processes",
+    "import os\nos.execvp('ls', ['ls'])": "starts no further processes",
+    "from multiprocessing import shared_memory as s\ns.SharedMemory(create=True, size=9)": "further",
+    "import socket\nsocket.socket()": "the sandbox has no network",
+    "import urllib.request as u\nu.urlopen('http://example.com')": "the sandbox has no network",
+    "import torch": "programs may import Python's library, numpy",
+    "import colections": "No module named 'colections' (programs may import",
+    "open('input.txt')": "'input.txt' (the sandbox has no file of that name: input comes on stdin",
+    "open('/etc/x', 'w')": "working folder and /tmp only",
+    "for n in range(999): open(f'x{n}', 'w').close()": "256 of them",
+    "held = []\nwhile True: held.append(open('/dev/null'))": "at most 64 open files",
+    "import threading as t, time\nwhile True: t.Thread(target=time.sleep, args=(9,)).start()": "256 threads",
+    "def f(n): return f(n + 1)\nf(0)": "sys.setrecursionlimit raises",
+    "import ctypes\nctypes.string_at(0)": "killed by SIGSEGV: its stack was full, or",
+    "import os\nos.kill(os.getpid(), 9)": "killed by SIGKILL: it did so itself, or the machine",
+    "import os\nos.nice(-5)": "the sandbox refuses that system call",
+    "input(); input()": "EOFError: EOF when reading a line (it read more than the input has)",
+    "x = 1\nraise ValueError": "ValueError, without a message, in line 2",
+    "assert input() == 4": "AssertionError, without a message, in line 1",
+    "raise ValueError('a\\nb')": "ValueError: a b",
+    "raise ExceptionGroup('two', [ValueError(1)])": "ExceptionGroup: two (1 sub-exception)",
+    "raise SystemExit('no way')": "exit code 1: no way",
+    "import os\nos._exit(7)": "exit code 7",
+    "print('x' * (17 << 20))": "stdout exceeds 16 MiB",
+}
+"""Programs that fail, and what their verdict's detail says of it."""
+
+
+def test_a_detail_says_which_limit_or_refusal_did_it(judge_one: Judge) -> None:
+    problem = make_problem(ONE_TEST)
+    verdicts = judge_one.judge([Program(code) for code in WORDS], [problem] * len(WORDS))
+    details = dict(zip(WORDS, (verdict.detail for verdict in verdicts), strict=True))
+    assert {code: text for code, text in details.items() if WORDS[code] not in text} == {}
+
+
+def test_a_detail_of_a_function_without_input_says_where_arguments_come_from(
+    judge_one: Judge,
+) -> None:
+    verdict = run(judge_one, "def f(a): return input()", make_problem(("1", "1"), fn_name="f"))
+    assert "a function gets its arguments by the call" in verdict.detail
+
+
+def test_a_long_message_leaves_room_for_the_hint(judge_one: Judge) -> None:
+    verdict = run(judge_one, "open('x' * 250)", make_problem(ONE_TEST))
+    assert verdict.detail.endswith("a test finds only files it made)")
+
+
+STUBBED = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def twice(n):\n    return 2 * n\n\n\ndef four(n):\n    """Four times n."""\n',
+    "entry_point": "four",
+    "test": "def check(candidate):\n    assert candidate(1) == 4\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "is_stub"),
+    [
+        ("x = 1", True),
+        ("def other(n): return 4 * n", True),
+        ("def twice(n): return 4 * n", True),
+        ("def four(n): return 5 * n", False),
+        ("four = lambda n: n", False),
+    ],
+)
+def test_a_detail_says_that_the_prompts_own_function_was_called(
+    judge_one: Judge, code: str, is_stub: bool
+) -> None:
+    detail = run(judge_one, code, Problem.from_row(STUBBED)).detail
+    assert "the checker refused it" in detail
+    assert ("the answer does not define four, so the prompt's own was called" in detail) == is_stub
+
+
 HARNESS = "def main(answer):\n    names = {}\n    exec(answer, names)\n    print(names['f'](int(input())))\n"
 TESTS = ({"input": "3", "output": "9"}, {"input": "-2", "output": "4"})
 

@@ -92,6 +92,7 @@ def test_a_promise_that_is_not_kept_scores_nothing(
         ]
         scored = [
             run(judging, PLAIN, SUM),
+            run(judging, "# import sortedcontainers\n'import sortedcontainers'\n" + PLAIN, SUM),
             run(judging, "raise ModuleNotFoundError(\"No module named 'sortedcontainers'\")", SUM),
             run(judging, USES["numpy"], SUM),
             run(judging, "def solve(a): return a[0]", call),
@@ -103,7 +104,7 @@ def test_a_promise_that_is_not_kept_scores_nothing(
         assert "sortedcontainers, and the packages of profile own are missing" in verdict.detail
         assert "type `microcoder packages " in verdict.detail
     outcomes = [verdict.outcome for verdict in scored]
-    assert outcomes == [Outcome.ACCEPTED] + [Outcome.RUNTIME_ERROR] * 2 + [Outcome.ACCEPTED]
+    assert outcomes == [Outcome.ACCEPTED] * 2 + [Outcome.RUNTIME_ERROR] * 2 + [Outcome.ACCEPTED]
     # A long one is cut in the log.
     assert missing[:60] in caplog.text
 
@@ -208,7 +209,15 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
         ("from mynumpy import x", None),
         ("import importlib\nimportlib.import_module('numpy.fft')", "numpy"),
         ("if False:\n    from numpy.linalg import det", "numpy"),
+        ("import numpy.linalg", "numpy"),
+        ("# import numpy\nprint(1)", None),
+        ("'import numpy'\nprint('from numpy import array')", None),
+        ('"""\nimport numpy\n"""', None),
+        ("from . import numpy", None),
+        # What the judge's own grammar does not know may be a newer Python's, and a long source is not parsed.
         ("import numpy\nmatch = lambda: yes yes", "numpy"),
+        ("print(\n'numpy'", None),
+        ("import numpy\n" + "x = 1\n" * 20_000, "numpy"),
         ("x = 'numpy'\n" * 10_000, None),
         ("sortedcontainers = SortedList = 1", None),
         ("import " + "import " * 200_000 + "nump", None),
@@ -217,3 +226,13 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_what_a_source_asks_for(code: str, needed: str | None) -> None:
     found = PROFILES["standard"].find_needed(code, is_function=False)
     assert (found and found.name) == needed
+
+
+def test_a_parser_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: str, mode: str) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    monkeypatch.setattr("ast.parse", fail)
+    found = PROFILES["standard"].find_needed("import numpy", is_function=False)
+    assert found is not None
+    assert found.name == "numpy"

@@ -129,12 +129,12 @@ def test_a_language_file_that_says_something_wrong_is_refused(tmp_path: Path) ->
         (
             '"-f", "main.awk"]\n',
             '"-f", "{main}"]\n',
-            r"awk.toml: runtime.run: .*\{main\}.*run knows \{runtime\}",
+            r"awk.toml line 11: runtime.run: .*\{main\}.*run knows \{runtime\}",
         ),
         (
             "address_space_mib = 512",
             "address_space = 512",
-            "awk.toml: runtime.address_space: unknown key",
+            "awk.toml line 12: runtime.address_space: unknown key",
         ),
         ('name = "awk"', 'name = "py"', "py is a language already; use another name"),
         ('name = "awk"', "name = awk", "at line 1"),

@@ -7,9 +7,10 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import session, sharing
-from microcoder.judge.run.screen import binds_constants, find_obstacle
+from microcoder.judge.run.screen import binds_constants, find_obstacle, screen
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
+from .forging_programs import FORGERS, PERCENTS  # pyrefly: ignore[missing-import]
 from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
 from .stateful_programs import FORGETTING, REACHING, REMEMBERING, RESET, SCREENED  # pyrefly: ignore[missing-import]
 
@@ -66,6 +67,48 @@ def test_what_could_tell_tests_apart_keeps_a_process_a_test(is_function: bool) -
     assert [
         name for name, code in SCREENED.items() if not find_obstacle(code, is_function=is_function)
     ] == []
+
+
+def test_a_function_that_could_know_its_place_keeps_a_process_a_test() -> None:
+    assert [code for code in FORGERS.values() if not find_obstacle(code, is_function=True)] == []
+
+
+def test_a_percent_sign_that_is_made_counts_as_one() -> None:
+    unseen = [
+        name for name, code in PERCENTS.items() if not screen(code, is_function=True).may_tell
+    ]
+    assert unseen == []
+
+
+@pytest.mark.parametrize(
+    "outputs", [("1", "2", "2", "2"), ("1", "2", "3", "4"), ("0", "1", "2", "3")]
+)
+def test_no_function_answers_by_its_place(outputs: tuple[str, ...], together: Judge) -> None:
+    problem = make_problem(*(("[3]", output) for output in outputs), fn_name="f")
+    programs = {**FORGERS, **PERCENTS}
+    verdicts = together.judge(
+        [Program(code) for code in programs.values()], [problem] * len(programs)
+    )
+    accepted = [
+        name for name, verdict in zip(programs, verdicts, strict=True) if verdict.is_accepted
+    ]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from sys import stdin\ndef f(a): return stdin.read() and 1",
+        "import sys\ndef f(a): return len(sys.argv)",
+        "def f(a, stdin=1): return stdin",
+        "from queue import PriorityQueue\nclass A:\n    def __lt__(self, other): return True\n"
+        "def f(a):\n    q = PriorityQueue()\n    q.put((1, A()))\n    return q.get()[0]",
+        "from typing import Iterator\ndef f(a) -> Iterator[int]:\n    yield 1",
+        "import statistics\ndef f(a): return statistics.mean(a)",
+    ],
+)
+def test_what_is_near_a_forger_may_share_a_process(code: str) -> None:
+    assert find_obstacle(code, is_function=True) == ""
 
 
 def test_usual_programs_may_share_a_process() -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import permutations
 from random import Random
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +39,79 @@ def test_the_table_of_values_in_the_documentation_is_true() -> None:
             _returned(eval(value, {"Fraction": Fraction, "Decimal": Decimal})), json.loads(expected)
         )
         assert comparison.accepted is is_right, (value, expected, comparison)
+
+
+_TINY = Fraction(1, 10**400)
+_HUGE = Fraction(10**400 * 3 + 1, 3)
+_LONG = numpy.nextafter(numpy.longdouble(7), numpy.longdouble(8))
+_IS_LONG = pytest.mark.skipif(float(_LONG) != 7, reason="long doubles are doubles here")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "accepted"),
+    [
+        (Fraction(7 * 10**30 + 1, 10**30), 7, False),
+        (Fraction(7 * 10**30 + 1, 10**30), 7.0, True),
+        (Fraction(14, 2), 7, True),
+        (Fraction(2**60 * 3 + 1, 3), 2**60, False),
+        (Decimal("7.0000000000000000001"), 7, False),
+        (Decimal("6.9999999999999999999"), 7, False),
+        (Decimal("7.000"), 7, True),
+        (Decimal("7.5"), 7.5, True),
+        (Decimal("-0.0"), 0, True),
+        (Decimal("1e400"), 10**400, True),
+        (Decimal("1e400") + Decimal("0.5"), 10**400, True),  # Of 28 digits: it is 1e400 again.
+        (Decimal("1e999999"), 10**400, False),
+        (Decimal("1e-999999"), 0, False),
+        (Decimal("1e-999999"), 0.0, True),
+        (Decimal("NaN"), 7, False),
+        (Decimal("sNaN"), 7, False),
+        (Decimal("NaN"), float("nan"), True),
+        (Decimal("sNaN"), float("nan"), True),
+        (Decimal("Infinity"), float("inf"), True),
+        (Decimal("-Infinity"), float("inf"), False),
+        (Decimal("-Infinity"), float("-inf"), True),
+        (_TINY, 0, False),
+        (_TINY, 0.0, True),
+        (_HUGE, 10**400, False),
+        (_HUGE, 7.0, False),
+        (-_HUGE, 7, False),
+        (complex(7, 0), 7, True),
+        (complex(7.5, 0), 7, False),
+        (numpy.complex128(7), 7, True),
+        (numpy.clongdouble(7), 7, True),
+        pytest.param(_LONG, 7, False, marks=_IS_LONG),
+        (_LONG, 7.0, True),
+        (numpy.longdouble(7), 7, True),
+        (numpy.longdouble("inf"), float("inf"), True),
+        (numpy.longdouble("nan"), float("nan"), True),
+        (numpy.float32(0.5), 0.5, True),
+        (numpy.float64(7), 7, True),
+        ([Fraction(7 * 10**30 + 1, 10**30)], [7], False),
+        ((1, Decimal("2.0000000000000000001")), [1, 2], False),
+        pytest.param([[_LONG]], [[7]], False, marks=_IS_LONG),
+        pytest.param(numpy.array([_LONG]), [7], False, marks=_IS_LONG),
+        ({"a": [Decimal("2.0000000000000000001")]}, {"a": [2]}, False),
+        ({"a": Fraction(4, 2)}, {"a": 2}, True),
+    ],
+)
+def test_exact_numbers_equal_an_integer_only_if_they_are_it(
+    value: object, expected: object, accepted: bool
+) -> None:
+    assert compare_value(_returned(value), expected).accepted is accepted
+
+
+def test_a_fraction_near_an_integer_is_none_in_any_order() -> None:
+    near = _returned([Fraction(7 * 10**30 + 1, 10**30), 1])
+    assert not compare_value(near, [1, 7], UNORDERED).accepted
+    assert compare_value(near, [1, 7.0], UNORDERED).accepted
+    assert compare_value(near, [7, 1]).detail == "value[0]: expected 7, got a fraction near 7.0"
+    assert json.dumps(near) == "[7.0, 1]"
+
+
+def test_a_complex_number_with_an_imaginary_part_is_refused() -> None:
+    with pytest.raises(TypeError, match="complex"):
+        encode(complex(7, 1))
 
 
 @given(_JSON)

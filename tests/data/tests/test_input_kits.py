@@ -1,6 +1,7 @@
 """What inputs look like, mutations of them; generators and validators of packages."""
 
 import hashlib
+import random
 import sys
 from collections import Counter
 from importlib.util import find_spec
@@ -14,7 +15,14 @@ from hypothesis import strategies as st
 from microcoder.data.formats.candidates import InputKit, Origin
 from microcoder.data.formats.input_kits import _find_header, read_kit
 from microcoder.data.inputs.layouts import read_texts
-from microcoder.data.inputs.mutating import MUTATIONS, Relation, infer_shape, learn, mutate
+from microcoder.data.inputs.mutating import (
+    MUTATIONS,
+    Relation,
+    _place_constant,
+    infer_shape,
+    learn,
+    mutate,
+)
 from microcoder.data.tests.answers import MadeInput
 from microcoder.data.tests.makers import read_validators, run_kit, spoil
 from microcoder.judge import Judge
@@ -104,9 +112,70 @@ def test_what_all_known_values_have_in_common_is_kept() -> None:
     lists, tables = learn(
         [([4, 9], [[1, 2]]), ([7, 5], [[3, 4], [4, 1]])], may_repeat=True, open_places={0}
     ).shapes
-    assert ("distinct" in lists.facts, "distinct" in tables.facts) == (False, True)
+    assert "distinct" not in lists.facts
+    assert "distinct" in tables.facts
     assert lists.fits([-3, 10**9, 7])
-    assert not any((tables.fits([[4, 9]]), infer_shape(["9:05"]).fits("0:95")))
+    assert not tables.fits([[4, 9]])
+
+
+def test_an_open_text_has_the_alphabets_that_it_has_letters_of_and_dates_stay_known() -> None:
+    lower = infer_shape(["cat", "dog"], is_open=True)
+    assert lower.fits("zebra" * 100)
+    assert not lower.fits("Zebra")
+    assert not lower.fits("a-b")
+    assert infer_shape(["Cat", "dog"], is_open=True).fits("ZEBRA")
+    assert not infer_shape(["12", "x"]).fits("y")
+    assert not infer_shape(["12:30", "9:05"], is_open=True).fits("12:90")
+    assert infer_shape(["12:30", "9:05"], is_open=True).fits("12:30")
+    assert not infer_shape(["9:05"]).fits("0:95")
+
+
+@pytest.mark.parametrize(
+    "name", ["grow", "level", "repeat", "overwrite", "swap", "reorder", "echo"]
+)
+def test_a_mutation_makes_no_two_places_one_object(name: str) -> None:
+    for seed in range(40):
+        source = random.Random(seed)
+        values: list[Any] = [[[1, 2], [3, 4]], [[5, 6]]]
+        for _ in range(3):
+            MUTATIONS[name](values, source)
+        rows = [row for table in values for row in table]
+        assert len({id(row) for row in rows}) == len(rows)
+
+
+def test_one_placed_constant_changes_one_number() -> None:
+    values: list[Any] = [[[1, 2], [3, 4]]]
+    MUTATIONS["grow"](values, random.Random(3))
+    before = [number for row in values[0] for number in row]
+    _place_constant(values, random.Random(5), 776)
+    after = [number for row in values[0] for number in row]
+    assert len(before) > 4
+    assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("num_items", "most"), [(2, 64), (40, 80), (7000, 10_000), (100_000, 10_000)]
+)
+def test_a_list_grows_to_twice_its_items_and_ten_thousand_at_most(
+    num_items: int, most: int
+) -> None:
+    lengths = set()
+    for seed in range(12):
+        values: list[Any] = [list(range(num_items))]
+        MUTATIONS["grow"](values, random.Random(seed))
+        lengths.add(len(values[0]))
+    assert max(lengths) <= most
+    assert max(lengths) > most // 2
+
+
+def test_a_constant_takes_the_place_of_a_text_or_is_written_into_it() -> None:
+    made = set()
+    for seed in range(60):
+        values: list[Any] = ["yarn"]
+        _place_constant(values, random.Random(seed), "meow")
+        made.add(values[0])
+    assert {"meow", "yarnmeow", "meowyarn"} <= made
+    assert all("meow" in text for text in made)
 
 
 def test_constants_of_the_problem_are_written_into_inputs() -> None:

@@ -10,6 +10,7 @@ import itertools
 import math
 import random
 import re
+import string
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ Kind = Literal["int", "float", "bool", "text", "list", "other"]
 _KINDS: tuple[tuple[type, Kind], ...] = (
     (bool, "bool"), (int, "int"), (float, "float"), (str, "text"), (list, "list"),
 )  # fmt: skip
+_ALPHABETS = (frozenset(string.ascii_lowercase), frozenset(string.ascii_uppercase))
+"""A text without bounds may have all letters of an alphabet of which it has some."""
 _DIGITS_AND_MARKS = re.compile(r"(?=.*\d)(?=.*\D)[\d:/+-]+", re.ASCII).fullmatch
 
 
@@ -57,8 +60,7 @@ class Shape:
         if not self.low <= (value if self.kind in ("int", "float") else len(value)) <= self.high:
             return False
         if self.kind == "text":
-            has_letters = math.isinf(self.high) or self.letters.issuperset(value)
-            return has_letters and (not self.known or value in self.known)
+            return self.letters.issuperset(value) and (not self.known or value in self.known)
         if self.kind == "list":
             has_facts = all(_holds(FACTS[fact], value) for fact in self.facts)
             return has_facts and (self.item is None or all(map(self.item.fits, value)))
@@ -66,9 +68,12 @@ class Shape:
 
 
 def infer_shape(values: Sequence[Any], *, may_repeat: bool = False, is_open: bool = False) -> Shape:
-    """Return the shape of the values at one position of all inputs; `is_open`: without bounds, also of its items.
+    """Return the shape of the values at one position of all inputs.
 
-    With `may_repeat` a list may have equal items though no known one has, unless its items are lists.
+    Args:
+        values: the values, one of each input.
+        may_repeat: a list may have equal items though no known one has, unless its items are lists.
+        is_open: numbers, lengths and letters have no bounds, also those of a list's items.
     """
     kinds = {_kind_of(value) for value in values}
     kind: Kind = (
@@ -80,8 +85,12 @@ def infer_shape(values: Sequence[Any], *, may_repeat: bool = False, is_open: boo
     low, high = (-math.inf, math.inf) if is_open else (min(sizes), max(sizes))
     if kind != "list":
         texts = values if kind == "text" else ()
+        letters: frozenset[str] = frozenset().union(*texts)
+        for alphabet in _ALPHABETS:
+            if is_open and letters & alphabet:
+                letters |= alphabet
         known = frozenset(texts if all(map(_DIGITS_AND_MARKS, texts)) else ())
-        return Shape(kind, low, high, letters=frozenset().union(*texts), known=known)
+        return Shape(kind, low, high, letters=letters, known=known)
     items = [item for value in values for item in value]
     item = infer_shape(items, is_open=is_open) if items else None
     # Of lists of no more than one item everything is true.
@@ -160,9 +169,12 @@ class InputModel:
 def learn(
     known: Sequence[Values], *, may_repeat: bool = False, open_places: Collection[int] = ()
 ) -> InputModel:
-    """Return the shapes and relations that known inputs have in common; for `may_repeat` see `infer_shape`.
+    """Return the shapes and relations that known inputs have in common.
 
-    The values at `open_places` (indices) have no bounds, and need not be less than each other.
+    Args:
+        known: inputs, each with as many values.
+        may_repeat: a list may have equal items though no known one has, unless its items are lists.
+        open_places: indices of the values that have no bounds, and need not be less than others that have none.
     """
     columns = enumerate(zip(*known, strict=True))
     shapes = tuple(
@@ -229,6 +241,12 @@ def _relate(numbers: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[Relati
 
 
 _TRIES = 6
+_CONSTANT_SHARE = 0.3
+"""Share of the changes that place a constant, if there are any."""
+_SMALL_ITEMS = 64
+"""Items that any list may grow to."""
+_MOST_GROWN_ITEMS = 10_000
+"""Most items of a list that has grown: a longer one makes a file of megabytes, and finds no other mistake."""
 _FAR = ("extreme", "grow")
 """Mutations whose inputs may make a program slow."""
 Path = tuple[int, ...]
@@ -285,7 +303,7 @@ def _swap(items: list[Any], source: random.Random) -> list[Any]:
 
 
 def _repeat(items: list[Any], source: random.Random) -> list[Any]:
-    repeated = items[source.randrange(len(items))]
+    repeated = deepcopy(items[source.randrange(len(items))])
     items.insert(source.randrange(len(items) + 1), repeated)
     return items
 
@@ -300,6 +318,18 @@ def _reorder(items: list[Any], source: random.Random) -> list[Any]:
     if way == "shuffled":
         return source.sample(items, len(items))
     return sorted(items, key=repr) if way == "sorted" else items[::-1]
+
+
+def _level(items: list[Any], source: random.Random) -> list[Any]:
+    chosen = source.choice(items)
+    # Each a list of its own: a later change of one must not change them all.
+    return [deepcopy(chosen) for _ in items]
+
+
+def _grow(items: list[Any], source: random.Random) -> list[Any]:
+    most = max(_SMALL_ITEMS, min(2 * len(items), _MOST_GROWN_ITEMS))
+    chosen = source.choices(items, k=source.randint(1, most))
+    return [deepcopy(item) for item in chosen]
 
 
 def _step(values: list[Any], source: random.Random) -> None:
@@ -319,7 +349,7 @@ def _extreme(values: list[Any], source: random.Random) -> None:
 
 
 def _place_constant(values: list[Any], source: random.Random, constant: int | str) -> None:
-    """Replace a number by a constant or one beside it, or write one into a text."""
+    """Replace a number by a constant or one beside it, or a text by one, or write one into a text."""
     paths = _places(values, (int, float) if isinstance(constant, int) else (str,), 3)
     if not paths:
         return
@@ -329,11 +359,8 @@ def _place_constant(values: list[Any], source: random.Random, constant: int | st
     else:
         text = _get(values, path)
         at = source.randint(0, len(text))
-        _set(
-            values,
-            path,
-            text[:at] + constant + text[source.choice((at, at + len(constant), len(text))) :],
-        )
+        end = source.choice((at, at + len(constant)))
+        _set(values, path, source.choice((constant, text[:at] + constant + text[end:])))
 
 
 def _echo(values: list[Any], source: random.Random) -> None:
@@ -364,11 +391,9 @@ MUTATIONS: Mapping[str, Callable[[list[Any], random.Random], None]] = {
     ),
     "repeat": _on_list(_repeat),
     "overwrite": _on_list(_overwrite),
-    "level": _on_list(lambda items, source: [deepcopy(source.choice(items))] * len(items)),
+    "level": _on_list(_level),
     "reorder": _on_list(_reorder),
-    "grow": _on_list(
-        lambda items, source: source.choices(items, k=source.randint(1, max(64, 2 * len(items))))
-    ),
+    "grow": _on_list(_grow),
     "echo": _echo,
 }
 """Mutations by name, each changing a list of values in place; the `Origin` of a test names its mutation."""
@@ -384,13 +409,18 @@ def mutate(
 ) -> Values | None:
     """Return an input made from another one; None if no try fits the model and differs from it.
 
-    The `mutation` of `MUTATIONS` is applied one to three times; at a third of these a constant is placed instead.
+    Args:
+        model: what all known inputs have in common.
+        parent: the input that is changed.
+        mutation: a name of `MUTATIONS`; applied one to three times.
+        seed: decides every choice.
+        constants: one of them is placed instead at about every third of these times.
     """
     source = random.Random(seed)
     for _ in range(_TRIES):
         values = deepcopy(list(parent))
         for _ in range(source.randint(1, 3)):
-            if constants and source.random() < 0.3:
+            if constants and source.random() < _CONSTANT_SHARE:
                 _place_constant(values, source, source.choice(constants))
             else:
                 MUTATIONS[mutation](values, source)

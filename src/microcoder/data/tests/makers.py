@@ -236,6 +236,8 @@ def describe(candidate: Candidate) -> dict[str, str]:
 _MOST_KNOWN = 30
 """Known inputs that are learnt from."""
 _MOST_KNOWN_BYTES = 1 << 16
+_MOST_READ = 3
+"""Accepted programs whose constants are used."""
 _ABSURD_NUMBER, _ABSURD_LENGTH = 10**18, 1 << 21
 _STRING = re.compile(r"""[\"']([^\"'\\\s]{1,20})[\"']""")
 
@@ -318,7 +320,7 @@ def widen(
     asked = partial(validators.ask, [text for _, text in probes])
     unchecked = {probes[number][0] for flags in validators.ways for number in asked(flags)}
     model = learn(known, may_repeat=True, open_places={place for place, _ in probes} - unchecked)
-    codes = [one.code for one in candidate.solutions if one.known == "accepted"][:3]
+    codes = [one.code for one in candidate.solutions if one.known == "accepted"][:_MOST_READ]
     constants = [number for text in (candidate.statement, *codes) for number in find_numbers(text)]
     constants += [text for code in codes for text in _STRING.findall(code)]
     return replace(understanding, model=model, constants=tuple(dict.fromkeys(constants)))

@@ -41,6 +41,29 @@ class ReturnedSet:
     items: list[object]
 
 
+class ReturnedFraction(float):
+    """A returned fraction that equals no integer, though the float nearest to it is one: of 20 digits, for example."""
+
+    __slots__ = ()
+    __hash__ = float.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Whether a real number is this one, as far as a float tells; never true of an integer."""
+        return not isinstance(other, int) and float.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        """The opposite: a float would answer by itself."""
+        return not self == other
+
+    def __repr__(self) -> str:
+        """Say that it is no integer: a message would read "expected 7, got 7.0"."""
+        return f"a fraction near {float.__repr__(self)}"
+
+    def is_integer(self) -> bool:
+        """Return False, by which lists in any order tell it from an integer."""
+        return False
+
+
 class _Beginning(reprlib.Repr):
     """Shortens the text of a value to what fits into a message."""
 
@@ -73,6 +96,7 @@ def decode_value(wire: bytes) -> object:
 _UNTAG: Mapping[str, Callable[[Any], object]] = {
     "int": lambda body: int(body, 16),
     "float": float.fromhex,
+    "fraction": lambda body: ReturnedFraction(float.fromhex(body)),
     "tuple": lambda body: tuple(_listed(body)),
     "set": lambda body: ReturnedSet(_listed(body)),
     "dict": lambda body: ReturnedDict([(key, item) for key, item in map(_listed, body)]),

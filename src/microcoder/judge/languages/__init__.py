@@ -7,6 +7,7 @@ have versions, of which a problem may choose one. See docs/languages.md.
 
 import hashlib
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -92,10 +93,21 @@ def read_language(path: Path) -> Language:
         # A misspelt key says more than that the right one is missing.
         first = max(error.errors(), key=lambda one: one["type"] == "extra_forbidden")
         fault = explain_fault(first, ".".join(map(str, first["loc"])))
-        raise ConfigError(f"language file {path}: {fault}") from None
+        line = _find_line(path.read_text(), first["loc"])
+        raise ConfigError(f"language file {path} line {line}: {fault}") from None
     if not language.is_built:
         raise ConfigError(f"language file {path}: it has no build; see docs/languages.md")
     return language
+
+
+def _find_line(text: str, place: tuple[int | str, ...]) -> int:
+    """Return the number of the first line that has a setting's key, or its table's; 1 if the key is missing."""
+    for part in reversed(place):
+        key = re.compile(rf"\s*\[?\"?{re.escape(str(part))}\"?\s*[=.\]]")
+        for number, line in enumerate(text.splitlines(), 1):
+            if key.match(line):
+                return number
+    return 1
 
 
 LANGUAGES = _Languages()

@@ -15,6 +15,7 @@ The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in t
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -29,7 +30,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +41,7 @@ from pydantic import Field, ValidationError
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, explain_fault
 from microcoder.judge.core.machine import lock_file
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Problem, Record
 from microcoder.judge.languages import LANGUAGES, language_of
 from microcoder.judge.languages.definition import CURRENT_VERSION, current_interpreter
@@ -267,6 +269,9 @@ STANDARD = "standard"
 _FOLDER = Path(__file__).parent / "profiles"
 _PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
 _IMPORTS = re.compile(r"import|from")
+_IMPORTING_CALLS = ("__import__", "import_module")
+_MOST_PARSED_CHARACTERS = 1 << 16
+"""Longest source that is parsed: a tree takes a hundred times the source's own memory."""
 
 
 def normalise(name: str) -> str:
@@ -333,16 +338,55 @@ class PackageProfile(Record):
         return tuple(wanted)
 
     def find_needed(self, code: str, *, is_function: bool) -> Package | None:
-        """Return the first package that a program names in a line with `import` or `from`, or None.
+        """Return the first package that a program imports, or None.
 
-        With `is_function` also one whose `prelude` names occur in the code: functions find them without an import.
+        A source that is long, or that this Python cannot parse, imports what its lines with `import` or `from` name.
+
+        Args:
+            code: the program's source.
+            is_function: it also uses the names of a package's `prelude`, which it finds without an import.
         """
+        words = [word for one in self.packages for word in (*one.modules, *one.prelude)]
+        if not any(word in code for word in words):
+            return None
+        tree = try_parse(code) if len(code) <= _MOST_PARSED_CHARACTERS else None
+        if tree is None:
+            return self._find_in_lines(code, is_function=is_function)
+        nodes = list(ast.walk(tree))
+        imported = {name for node in nodes for name in _imports_of(node)}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        for one in self.packages:
+            if imported & {*one.modules} or (is_function and used & {*one.prelude}):
+                return one
+        return None
+
+    def _find_in_lines(self, code: str, *, is_function: bool) -> Package | None:
         lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
         for one in self.packages:
             is_used = is_function and any(_find_word(name, code) for name in one.prelude)
             if is_used or any(_find_word(module, lines) for module in one.modules):
                 return one
         return None
+
+
+def _imports_of(node: ast.AST) -> Iterator[str]:
+    """Yield the modules, with their parent packages, that a node of a program's tree imports by name."""
+    modules: list[str] = []
+    match node:
+        case ast.Import(names=names):
+            modules = [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), names=names, level=0):
+            modules = [f"{module}.{alias.name}" for alias in names]
+        case ast.Call(
+            func=ast.Name(id=name) | ast.Attribute(attr=name),
+            args=[ast.Constant(value=str(module)), *_],
+        ):
+            if name in _IMPORTING_CALLS:
+                modules = [module]
+    for module in modules:
+        parts = module.split(".")
+        for length in range(1, len(parts) + 1):
+            yield ".".join(parts[:length])
 
 
 def _find_word(word: str, text: str) -> bool:

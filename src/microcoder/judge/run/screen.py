@@ -29,12 +29,16 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.run.sharing_names import (
     METHODS,
+    NAMING_FIELDS,
+    OUTLIVING,
     Obstacle,
+    bound_names,
     check_attribute,
     check_member,
     check_name,
     is_plain_format,
     names_slots,
+    refuse_a_timeout,
     runs_nothing,
 )
 from microcoder.judge.sandbox.batch import MODULES, PACKAGES
@@ -63,8 +67,16 @@ _TEXTS = re.compile(
 limit on memory or calls, which is reached a little earlier or later in a process that has run a test."""
 _PERCENT = re.compile(
     r"['\"][^'\"\n]*%|'''|\"{3}|\\[xuUN0-7\r\n]|\b(?:chr|bytes|bytearray|punctuation|printable|decode|fromhex)\b"
+    r"|\b(?:encode|memoryview|BytesIO|loads|raw_decode)\b"
 )
-"""Signs that a source may have a text with `%` in it, which formats any object; else `%` is a remainder."""
+"""Signs that a source may have a text with `%` in it, which formats any object; else `%` is a remainder.
+
+A text is made of numbers by buffers and encodings, of an escape by JSON and by templates of `re`.
+"""
+_MAKING_TEXTS = frozenset(("re", "json", "array"))
+"""Modules that make such a text of an escape or of numbers."""
+_TEMPLATES = frozenset(("sub", "subn", "expand", "load"))
+"""Methods that read escapes; many programs have these names for something of their own."""
 _REPR_CONVERSIONS = (ord("r"), ord("a"))
 _GIVEN, _PUBLIC = cache(prelude_names), cache(public_names)
 _ENDING, _YIELDS = (ast.Try, ast.TryStar, ast.With), (ast.Yield, ast.YieldFrom)
@@ -111,7 +123,7 @@ def screen(code: str, *, is_function: bool) -> Screened:
     except (ValueError, RecursionError, MemoryError, EvaluatorFault):
         return Screened("it cannot be read")
     may_format = _TEXTS.search(plain) or (
-        ("%" in plain or "mod" in plain) and _PERCENT.search(plain)
+        ("%" in plain or "mod" in plain) and (walk.makes_texts or _PERCENT.search(plain))
     )
     return Screened("", walk.may_tell or bool(may_format))
 
@@ -213,8 +225,14 @@ class _Screen(ast.NodeVisitor):
         self._scopes: list[_Scope] = []
         self._nameless: set[str] = set()
         """The program's functions and classes: as text they show an address, as may objects of these classes."""
+        self._early: set[str] = set()
+        """Names that are imported before anything has run, so that they never stand for what is given."""
         self._plain_classes: set[str] = set()
         """Classes of the program whose objects are told apart by their address."""
+        self.makes_texts = False
+        """Whether it names what makes texts of escapes or numbers, so that a `%` need not be seen."""
+        self._has_queue = False
+        """Whether it imports `queue`, which adds the time to a timeout: an object's own sum is a clock."""
         self._is_early = False
         """Whether the import being learned is among those that the module begins with, before anything has run."""
         self.may_tell = False
@@ -240,7 +258,7 @@ class _Screen(ast.NodeVisitor):
             ):
                 raise Obstacle("it has a generator that acts when it is thrown away")
             else:
-                for name in _bound_names(inner):
+                for name in bound_names(inner):
                     check_name(name)
         self.generic_visit(node)
 
@@ -267,6 +285,8 @@ class _Screen(ast.NodeVisitor):
         """Refuse `__` names outside `METHODS`, imports (they make modules attributes), keywords, computed slots."""
         if node.keywords:
             raise Obstacle("a class has keywords")
+        if self._has_queue:
+            refuse_a_timeout(node)
         within = _of_this_scope(node.body)
         if any(isinstance(one, (ast.Import, ast.ImportFrom)) for one in within):
             raise Obstacle("a class imports")
@@ -294,8 +314,11 @@ class _Screen(ast.NodeVisitor):
             if node.id in self._imported:
                 raise Obstacle(f"it assigns {node.id}")
         elif module:
+            if node.id in OUTLIVING and node.id in self._given and node.id not in self._early:
+                raise Obstacle(f"it uses {node.id} without importing it first")
             check_member(module, inside)
             _check_is_value(module, inside)
+            self.makes_texts = self.makes_texts or module in _MAKING_TEXTS
         elif isinstance(node.ctx, ast.Load) and not self._is_own(node.id):
             if node.id == "type":
                 raise Obstacle("it uses type as a value")
@@ -356,12 +379,14 @@ class _Screen(ast.NodeVisitor):
         if module and not isinstance(node.ctx, ast.Load):
             raise Obstacle(f"it assigns an attribute of {module}")
         if is_module_member:
+            self.makes_texts = self.makes_texts or module in _MAKING_TEXTS
             check_member(module, node.attr)
             _check_is_value(module, node.attr)
             return
         if module and node.attr.startswith("_"):
             raise Obstacle(f"it uses {node.attr} of {module}")
         check_attribute(node.attr)
+        self.makes_texts = self.makes_texts or node.attr in _TEMPLATES
         if node.attr == "seed":
             raise Obstacle("it uses seed as a value")
         if node.attr == "write" and not isinstance(node.ctx, ast.Load):
@@ -452,10 +477,13 @@ class _Screen(ast.NodeVisitor):
         self._learn(name, meaning)
 
     def _learn(self, name: str, meaning: tuple[str, str]) -> None:
+        self._has_queue = self._has_queue or meaning[0] == "queue"
         known = self._imported.get(name) or (None if self._is_early else self._given.get(name))
         if known not in (None, meaning) or (name in _SPECIAL and not self._is_early):
             raise Obstacle(f"{name} is more than one thing")
         self._imported[name] = meaning
+        if self._is_early:
+            self._early.add(name)
 
 
 def _check_is_value(module: str, name: str) -> None:
@@ -478,7 +506,7 @@ def _scope_of(node: Function | ast.ClassDef) -> _Scope:
             if not isinstance(inner.ctx, ast.Load):
                 bound.add(inner.id)
         elif isinstance(inner, _BINDING):
-            bound.add(getattr(inner, _NAMING_FIELDS[type(inner)]) or "")
+            bound.add(getattr(inner, NAMING_FIELDS[type(inner)]) or "")
         elif isinstance(inner, ast.Nonlocal):
             outer.update(inner.names)
         elif isinstance(inner, ast.Global):
@@ -513,13 +541,6 @@ def _of_this_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
 
 
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_NAMING_FIELDS: dict[type, str] = {
-    **dict.fromkeys(
-        (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"
-    ),
-    **dict.fromkeys((ast.arg, ast.keyword), "arg"),
-    ast.MatchMapping: "rest",
-}
 _BINDING = (
     ast.FunctionDef,
     ast.ClassDef,
@@ -528,22 +549,6 @@ _BINDING = (
     ast.MatchStar,
     ast.MatchMapping,
 )
-
-
-def _bound_names(node: ast.AST) -> list[str]:
-    """Return the names that a node binds without an `ast.Name`; Obstacle for type parameters and templates."""
-    if isinstance(node, (ast.Global, ast.Nonlocal)):
-        return node.names
-    if isinstance(node, ast.MatchClass):
-        # By position it reads attributes whose names are made when it runs.
-        if node.patterns or not {"format", "seed"}.isdisjoint(node.kwd_attrs):
-            raise Obstacle("it matches attributes by position, or format")
-        for name in node.kwd_attrs:
-            check_attribute(name)
-    if type(node).__name__ in ("TypeAlias", "TypeVar", "ParamSpec", "TypeVarTuple", "TemplateStr"):
-        raise Obstacle("it has type parameters, or templates")
-    name = getattr(node, _NAMING_FIELDS.get(type(node), ""), None)
-    return [name] if name else []
 
 
 _CONSTANT = (

@@ -30,7 +30,7 @@ import logging
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -47,6 +47,7 @@ from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.checkers import CheckerProgram
+from microcoder.judge.run.explanations import add_packages
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
@@ -425,7 +426,11 @@ class Session:
             return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
         if trial.checking is not None:
             return trial.checking.judge(run, trial.problem, test)
-        return trial.problem.judge(run, test)
+        result = trial.problem.judge(run, test)
+        if result.verdict is not Outcome.RUNTIME_ERROR:
+            return result
+        packages = (package.name for package in self.sandboxes.packages.profile.packages)
+        return replace(result, detail=verdicts.shorten(add_packages(result.detail, packages)))
 
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""

@@ -3,7 +3,8 @@
 Of a module they may name what it publishes, if that is a function, a class or a constant: nothing that holds a state
 of its own, acts on things by a name that is computed, keeps a register, or tells how old the process is: a clock, the
 size of an object (which grows with what was asked of it), an address. Nor anything that draws entropy: tests whose
-outcome is luck are judged with one process per test.
+outcome is luck are judged with one process per test. Nor a base whose objects run code of the program when they are
+thrown away.
 """
 
 import ast
@@ -26,6 +27,11 @@ byteorder version version_info argv
 """
 _SYS = frozenset(_SYS_TEXT.split())
 _IO = frozenset(("StringIO", "BytesIO"))
+OUTLIVING = frozenset(("stdin", "stdout", "stderr", "argv"))
+"""Objects of `sys` that every test gets anew, but not under the names that a function finds without an import.
+
+Those keep the objects that were there before the first test, and so whatever a test leaves in them.
+"""
 
 _FORBIDDEN_TEXT = """
 getattr setattr delattr globals locals vars exec eval compile open breakpoint help attrgetter methodcaller
@@ -40,11 +46,15 @@ FORBIDDEN = frozenset(_FORBIDDEN_TEXT.split())
 _FORBIDDEN_MEMBERS_TEXT = {
     # It keeps the strings that it makes names of for as long as the process lives.
     "collections": "namedtuple",
+    # A generator has a `close` that calls a method of the program, and Python calls it when the object is thrown away.
     "typing": "NamedTuple overload get_overloads clear_overloads no_type_check no_type_check_decorator "
-    "evaluate_forward_ref runtime_checkable Type",
+    "evaluate_forward_ref runtime_checkable Type Generator Coroutine AsyncGenerator",
+    "collections.abc": "Generator Coroutine AsyncGenerator",
     "functools": "singledispatch singledispatchmethod",
     "string": "Formatter",
     "re": "RegexFlag",
+    # They draw entropy for a seed that is None or hashes by its address.
+    "statistics": "NormalDist kde_random",
 }
 _FORBIDDEN_MEMBERS = {
     module: frozenset(text.split()) for module, text in _FORBIDDEN_MEMBERS_TEXT.items()
@@ -168,3 +178,48 @@ def runs_nothing(statement: ast.stmt) -> bool:
         )
     is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return is_text or isinstance(statement, (ast.Import, ast.ImportFrom))
+
+
+NAMING_FIELDS: dict[type, str] = {
+    **dict.fromkeys(
+        (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"
+    ),
+    **dict.fromkeys((ast.arg, ast.keyword), "arg"),
+    ast.MatchMapping: "rest",
+}
+"""The field of a node that holds a name it binds."""
+
+
+_READING = frozenset(("format", "seed", "sub", "subn", "expand", "load"))
+"""Attributes that the screen looks at where a program names them, so not by a pattern."""
+
+
+def bound_names(node: ast.AST) -> list[str]:
+    """Return the names that a node binds without an `ast.Name`; Obstacle for type parameters and templates."""
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return node.names
+    if isinstance(node, ast.MatchClass):
+        # By position it reads attributes whose names are made when it runs.
+        if node.patterns or not _READING.isdisjoint(node.kwd_attrs):
+            raise Obstacle("it matches attributes by position, or what makes texts")
+        for name in node.kwd_attrs:
+            check_attribute(name)
+    if type(node).__name__ in ("TypeAlias", "TypeVar", "ParamSpec", "TypeVarTuple", "TemplateStr"):
+        raise Obstacle("it has type parameters, or templates")
+    name = getattr(node, NAMING_FIELDS.get(type(node), ""), None)
+    return [name] if name else []
+
+
+_WITHOUT_SUMS = frozenset(("object", "Exception"))
+"""Bases whose objects cannot be added to a number."""
+
+
+def refuse_a_timeout(node: ast.ClassDef) -> None:
+    """Refuse a class whose objects could be added to a time: one that defines that, or may inherit it."""
+    for inner in ast.walk(node):
+        name = inner.id if isinstance(inner, ast.Name) else getattr(inner, "name", "")
+        if name == "__radd__":
+            raise Obstacle("a queue may tell its class the time")
+    for base in node.bases:
+        if not (isinstance(base, ast.Name) and base.id in _WITHOUT_SUMS):
+            raise Obstacle("a queue may tell a class with its bases the time")

@@ -11,7 +11,9 @@ and `supervisor` apply them, and `microcoder judge --explain` prints the reasons
 | stopped at its CPU limit, neighbours cost more than was allowed | run again with that room, `explains_expiry`    |
 | wall time spent, but it waited for a processor                  | goes on for as long as it waited, `extend`     |
 | wall time spent, and it could have run                          | time limit                                     |
-| it waited for 100 times what it ran, or 100 times its limit     | the machine is stuck: no verdict               |
+| it waited for 100 times what it ran, and sleeps                 | goes on until its sleep alone is over the limit |
+| it waited for 100 times what it ran, and hardly slept           | the machine is stuck: no verdict               |
+| it took 100 times its wall limit                                | the machine is stuck: no verdict               |
 | none of these, CPU time beyond the limit                        | time limit, `find_overrun`                     |
 
 A limit is never shortened: a stated limit is what a program may take at least. A machine up to 15 % slower counts as
@@ -221,10 +223,10 @@ def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
     cpu_seconds = result.cpu_us / 1e6
     if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
+    if result.expired != WALL_EXPIRED:
+        return ""
     return (
-        f"wall {result.wall_us / 1e6:.2f} s, cpu {cpu_seconds:.2f} s"
-        if result.expired == WALL_EXPIRED
-        else ""
+        f"wall {result.wall_us / 1e6:.2f} s of {limits.wall_seconds:g} s, cpu {cpu_seconds:.2f} s"
     )
 
 
@@ -233,6 +235,8 @@ _SHORT_TURN_SECONDS = 1e-4
 SHORTEST_EXTENSION_SECONDS = 0.05
 _IN_THE_QUEUE_SECONDS = 0.25
 """Extension for a test with a thread that runs or is queued now: its wait is only counted once that is over."""
+_STARVED_SHARE = 0.5
+"""Share of its wall limit: a test that was idle for less, and waits just now, was kept from running by the machine."""
 _BLIND_FACTOR = 3.0
 """Multiple of its wall limit that a test may take if the kernel does not say how long it waited."""
 _STUCK_FACTOR = 100.0
@@ -266,14 +270,18 @@ def extend(
     waited = min(reading.waited_seconds, most)
     more = limit_seconds - (counted_seconds - waited)
     why = f"it waited {waited:.2f} s for a processor"
-    if more < SHORTEST_EXTENSION_SECONDS:
-        if reading.waited_seconds > most and not is_short:
+    if more >= SHORTEST_EXTENSION_SECONDS:
+        return more, why
+    # With all of its wait credited: a program that has slept past its limit is too slow, however busy the machine is.
+    idle_seconds = counted_seconds - reading.waited_seconds
+    if reading.waited_seconds > most and not is_short and idle_seconds < limit_seconds:
+        if not reading.is_in_the_queue:
+            more = max(SHORTEST_EXTENSION_SECONDS, limit_seconds - idle_seconds)
+            return more, f"it sleeps, and waited {reading.waited_seconds:.2f} s for a processor"
+        if idle_seconds < _STARVED_SHARE * limit_seconds:
             raise EvaluatorFault(
                 f"the machine is stuck: a test got {reading.cpu_seconds:.2f} s of CPU time in {real_seconds:.0f} s"
             )
-        more, why = (
-            (_IN_THE_QUEUE_SECONDS, "it runs or waits just now")
-            if reading.is_in_the_queue
-            else (0.0, why)
-        )
-    return more, why
+    if reading.is_in_the_queue:
+        return _IN_THE_QUEUE_SECONDS, "it runs or waits just now"
+    return 0.0, why

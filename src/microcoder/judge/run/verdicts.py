@@ -33,6 +33,7 @@ from microcoder.judge.core.types import (
 from microcoder.judge.languages import language_of
 from microcoder.judge.run import timing
 from microcoder.judge.run.checks import check_settings, read_tests
+from microcoder.judge.run.explanations import explain_error, explain_memory, explain_signal
 from microcoder.judge.run.timing import (
     CHECKER_MIB,
     CHECKER_SECONDS,
@@ -49,7 +50,8 @@ _NO_MORE_PROCESSES = re.compile(
 _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 """Signals by which runtimes end if they cannot go on."""
 _NEARLY_ALL = 0.9
-_MAX_DETAIL = 200
+_MAX_DETAIL = 300
+"""Characters of a detail: a program's own words, and behind them which limit or refusal did it."""
 _MAX_OUTPUT = 2000
 _LONGEST_VALUE_KEPT_BYTES = 1 << 15
 _ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
@@ -255,16 +257,19 @@ def find_failure(
         and memory_mib >= _NEARLY_ALL * memory_limit_mib
     )
     if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
-        return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {memory_limit_mib} MiB"
+        return Outcome.MEMORY_LIMIT, explain_memory(memory_mib, memory_limit_mib, run.stderr)
     if overrun := timing.find_overrun(result, limits, is_signalled=result.signal == signal.SIGXCPU):
         return Outcome.TIME_LIMIT, overrun
     if result.signal:
-        return Outcome.RUNTIME_ERROR, f"killed by {signal_name(result.signal)}"
-    if result.exit_code and _NO_MORE_PROCESSES.search(last_line):
-        return Outcome.PROCESS_LIMIT, last_line
-    if result.exit_code:
-        return Outcome.RUNTIME_ERROR, last_line or f"exit code {result.exit_code}"
-    return None
+        name = signal_name(result.signal)
+        return Outcome.RUNTIME_ERROR, explain_signal(result.signal, name, run.stderr)
+    if not result.exit_code:
+        return None
+    is_function = run.wire is not None
+    detail = explain_error(run.stderr, result.exit_code, is_function=is_function)
+    if _NO_MORE_PROCESSES.search(last_line):
+        return Outcome.PROCESS_LIMIT, detail
+    return Outcome.RUNTIME_ERROR, detail
 
 
 def without_run(outcome: Outcome, detail: str) -> TestResult:

@@ -17,6 +17,7 @@ import fractions
 import importlib
 import itertools
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -71,15 +72,19 @@ def encode(value: Any, depth: int = 0) -> Encoded:
     if issubclass(kind, (set, frozenset)):
         base = set if issubclass(kind, set) else frozenset
         return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}
-    if issubclass(kind, (decimal.Decimal, fractions.Fraction)):
-        return _encode_rational(
-            value, decimal.Decimal if issubclass(kind, decimal.Decimal) else fractions.Fraction
-        )
+    if issubclass(kind, decimal.Decimal):
+        return _encode_decimal(value)
+    if issubclass(kind, fractions.Fraction):
+        return _encode_ratio(*fractions.Fraction.as_integer_ratio(value))
+    if issubclass(kind, complex) and not complex.imag.__get__(value):
+        return encode(complex.real.__get__(value), depth + 1)
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(kind, numpy.ndarray):
         return encode(numpy.ndarray.tolist(value), depth + 1)
+    if numpy is not None and issubclass(kind, numpy.complexfloating) and not value.imag:
+        return encode(value.real, depth + 1)
     if numpy is not None and issubclass(kind, numpy.floating):
-        return {"float": float.hex(float(value))}
+        return _encode_numpy(value)
     if numpy is not None and issubclass(kind, numpy.generic):
         return encode(value.item(), depth + 1)
     if issubclass(kind, collections.abc.Sequence) and not issubclass(kind, _NOT_LISTS):
@@ -92,13 +97,53 @@ def encode(value: Any, depth: int = 0) -> Encoded:
     raise TypeError(f"the returned value is of type {kind.__name__}, which cannot be compared")
 
 
-def _encode_rational(value: Any, base: type) -> Encoded:
-    """Return an integral value as an exact integer, any other as a float."""
+_LARGEST_EXPONENT = 100_000
+"""Decimal exponent up to which a decimal is made a ratio of integers: beyond it they would fill the memory."""
+
+
+def _encode_decimal(value: Any) -> Encoded:
+    decimal_type = decimal.Decimal
+    sign = "-" if decimal_type.is_signed(value) else ""
+    if decimal_type.is_nan(value):
+        return {"float": "nan"}
+    if decimal_type.is_infinite(value):
+        return {"float": f"{sign}inf"}
+    exponent = 0 if decimal_type.is_zero(value) else decimal_type.adjusted(value)
+    if exponent > _LARGEST_EXPONENT:
+        return {"fraction": f"{sign}inf"}
+    if exponent < -_LARGEST_EXPONENT:
+        return {"fraction": f"{sign}0x0p+0"}
+    return _encode_ratio(*decimal_type.as_integer_ratio(value))
+
+
+def _encode_numpy(value: Any) -> Encoded:
+    """Encode a real number of numpy: exactly if it is of more digits than a float has."""
+    with contextlib.suppress(OverflowError, ValueError):
+        # They say of infinities and nan that they are no ratio.
+        ratio = value.as_integer_ratio()
+        if (nearest := _nearest(*ratio)).as_integer_ratio() != ratio:
+            return _encode_ratio(*ratio)
+        return {"float": nearest.hex()}
+    return {"float": float.hex(float(value))}
+
+
+def _encode_ratio(numerator: int, denominator: int) -> Encoded:
+    """Encode an integral value as that integer, any other as a float.
+
+    One whose nearest float is an integer, or infinite, gets a tag of its own: it equals no integer.
+    """
+    if denominator == 1:
+        return encode(numerator)
+    nearest = _nearest(numerator, denominator)
+    is_near_an_integer = math.isinf(nearest) or nearest.is_integer()
+    return {"fraction" if is_near_an_integer else "float": nearest.hex()}
+
+
+def _nearest(numerator: int, denominator: int) -> float:
     try:
-        numerator, denominator = base.as_integer_ratio(value)
-    except (OverflowError, ValueError):
-        return {"float": float.hex(float(value))}
-    return encode(numerator) if denominator == 1 else {"float": float.hex(numerator / denominator)}
+        return numerator / denominator
+    except OverflowError:
+        return -math.inf if numerator < 0 else math.inf
 
 
 MODULE_NAME = "solution"

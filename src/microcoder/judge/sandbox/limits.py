@@ -15,7 +15,7 @@ DEFAULT_STACK_BYTES = 8 << 20
 """Stack size the zygote is exec'ed with: libc takes it as the size of every thread's stack."""
 
 _MAIN_STACK_BYTES = 120 << 20
-_MAX_DESCRIPTORS = 64
+MAX_DESCRIPTORS = 64
 _MAX_PROCESSES = 256 + 4
 """Limit on processes of the tests' user: 256 threads of a test, its first, the fork server, and two to spare."""
 _HEAP_ROOM_BYTES = 192 << 20
@@ -111,7 +111,7 @@ class LimitSetter:
         values = {
             "AS": self._base_bytes + request.memory_bytes,
             "FSIZE": request.file_bytes,
-            "NOFILE": _MAX_DESCRIPTORS,
+            "NOFILE": MAX_DESCRIPTORS,
             "STACK": _MAIN_STACK_BYTES,
             # With 0, a core would still be piped to the host's collector of crashes; with 1 the kernel gives up.
             "CORE": 1,

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 import types
 from typing import Any
 
 PREAMBLE = ""
 MARK = "\x1eresults "
+STUB_MARK = "\x1estub "
 MAX_DEPTH = 100
 MAX_ITEMS = 1_000_000
 LAZY = (
@@ -37,6 +39,7 @@ def main(answer: str) -> None:
     names = module.__dict__
     names.update(inf=float("inf"), nan=float("nan"))
     exec(compile(PREAMBLE, "prompt.py", "exec"), names)
+    stubs = dict(names)
     exec(compile(answer, "solution.py", "exec"), names)
     exec(compile(asked.get("setup", ""), "setup.py", "exec"), names)
     if "replay" in asked:
@@ -46,9 +49,23 @@ def main(answer: str) -> None:
             encode(eval(compile(source, "test.py", "eval"), names)) for source in asked["calls"]
         ]
     sys.stdout.flush()
-    line = f"\n{MARK}{json.dumps(results)}\n".encode()
+    stub = find_stub(stubs, names, [asked["entry"]] if "entry" in asked else asked["calls"])
+    line = f"\n{STUB_MARK}{stub}\n{MARK}{json.dumps(results)}\n".encode()
     while line:
         line = line[os.write(1, line) :]
+
+
+def find_stub(stubs: dict[str, Any], names: dict[str, Any], calls: list[str]) -> str:
+    """Return the function of the prompt that was called as it stands there; empty if the answer defines what is."""
+    called = [
+        name
+        for name, value in stubs.items()
+        if isinstance(value, types.FunctionType)
+        and any(re.search(rf"\b{name}\b", call) for call in calls)
+    ]
+    if any(names.get(name) is not stubs[name] for name in called):
+        return ""
+    return called[-1] if called else ""
 
 
 def record(test: str, preamble: str, function: Any) -> list[Any]:

@@ -1,0 +1,187 @@
+"""What a program that failed said last, and which limit or refusal of the sandbox did it.
+
+Programs write what they like to stderr, so this decides nothing: it only puts words to an outcome. A refusal reaches a
+program as an error of the operating system, such as a missing file where `multiprocessing` asks for shared memory. Who
+reads that error alone looks for a mistake in the program.
+"""
+
+import re
+import signal
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from microcoder.judge.sandbox.limits import MAX_DESCRIPTORS
+from microcoder.judge.sandbox.quota import MAX_THREADS
+
+_NO_PROCESSES = "the sandbox starts no further processes: a test is a single one"
+_NO_SHARED_MEMORY = (
+    "the sandbox starts no further processes, so multiprocessing's locks and queues do not work"
+)
+_NO_NETWORK = "the sandbox has no network"
+_NO_CALL = "the sandbox refuses that system call"
+_FOREIGN_FILE = (
+    "a test writes in its working folder and /tmp only, and reads no files of the machine"
+)
+_OTHER_FILE = "the sandbox has no file of that name: input comes on stdin, and a test finds only files it made"
+_FULL = "the limit on a test's files: 16 MiB and 256 of them, 256 MiB where its input or output is a file"
+
+
+class _Rule(NamedTuple):
+    """A hint for the errors whose last words match, if the rest of stderr matches as well."""
+
+    words: re.Pattern[str]
+    hint: str
+    context: re.Pattern[str] = re.compile("")
+
+
+_RULES = (
+    _Rule(re.compile(r"BlockingIOError: \[Errno 11\]"), _NO_PROCESSES),
+    _Rule(re.compile(r".*can't start new thread"), f"a test has at most {MAX_THREADS} threads"),
+    _Rule(
+        re.compile(r"(?:FileNotFound|Permission|Import|ModuleNotFound|OS)Error\b"),
+        _NO_SHARED_MEMORY,
+        re.compile(r"/multiprocessing/|/concurrent/futures/process\.py|_multiprocessing"),
+    ),
+    _Rule(
+        re.compile(r"PermissionError: \[Errno 1?[13]\]"),
+        _NO_NETWORK,
+        re.compile(r"/(?:socket|ssl|socketserver|http/client|urllib/request|ftplib|smtplib)\.py"),
+    ),
+    _Rule(
+        re.compile(
+            r".*(?:gaierror|name resolution|Name or service not known|Network is unreachable)"
+            r"|.*(?:URLError|ConnectionError|ConnectionRefusedError|Address family not supported)"
+        ),
+        _NO_NETWORK,
+    ),
+    _Rule(
+        re.compile(r"PermissionError: \[Errno 13\]"),
+        _NO_PROCESSES,
+        re.compile(r"/subprocess\.py|in _?(?:exec|spawn)[lvpe]*\b|_execvpe"),
+    ),
+    _Rule(
+        re.compile(r"PermissionError: \[Errno 13\] Permission denied: "),
+        _FOREIGN_FILE,
+    ),
+    _Rule(
+        re.compile(r"PermissionError: \[Errno 13\]"),
+        f"{_NO_NETWORK}, and runs no other programs",
+    ),
+    _Rule(re.compile(r"(?:PermissionError: \[Errno 1\]|OSError: \[Errno 38\])"), _NO_CALL),
+    _Rule(re.compile(r"OSError: \[Errno 30\]"), _FOREIGN_FILE),
+    _Rule(re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: "), _OTHER_FILE),
+    _Rule(re.compile(r"OSError: \[Errno (?:28|122)\]"), _FULL),
+    _Rule(re.compile(r"OSError: \[Errno 24\]"), f"a test has at most {MAX_DESCRIPTORS} open files"),
+    _Rule(
+        re.compile(r"OSError: \[Errno 12\]"),
+        "it asked for more memory at once than the limit leaves",
+    ),
+    _Rule(re.compile(r".*not allowed to raise maximum limit"), "the sandbox sets a test's limits"),
+    _Rule(
+        re.compile(r"RecursionError\b"),
+        "Python's limit on nested calls, which sys.setrecursionlimit raises",
+    ),
+)
+"""The first that matches counts."""
+
+_SIGNALS: Mapping[int, str] = {
+    signal.SIGSEGV: "its stack was full, or it used memory that is not its own",
+    signal.SIGBUS: "it used memory that is not there",
+    signal.SIGFPE: "it divided by zero",
+    signal.SIGSYS: _NO_CALL,
+    signal.SIGKILL: "it did so itself, or the machine was out of memory",
+    signal.SIGABRT: "it gave up by itself",
+    signal.SIGALRM: "a timer of its own",
+}
+_TRACEBACK = re.compile(r"[\s+|]*(?:Exception Group )?Traceback \(most recent call last\):")
+_MARGIN = re.compile(r"^[\s+|]*\|\s?|^\s*\+-[+-]*\s*")
+"""What Python draws beside the traceback of a group of exceptions."""
+_NAMED_ERROR = re.compile(r'(?:Exception in thread "[^"]*" )?[\w.$]*(?:Error|Exception)\b(?:: .*)?')
+_LINE = re.compile(r'File "(?:main|solution)\.py", line (\d+)')
+_MOST_MESSAGE = 150
+"""Characters of a program's own words, so that the hint behind them is not cut."""
+
+
+def explain_error(stderr: str, exit_code: int, *, is_function: bool = False) -> str:
+    """Return what a program that ended with an exit code said, and which limit or refusal did it.
+
+    Args:
+        stderr: the end of what it wrote there.
+        exit_code: not 0.
+        is_function: it is called, and finds nothing on stdin.
+    """
+    words = _find_error(stderr)
+    if not words:
+        last = _last_line(stderr)
+        return f"exit code {exit_code}: {_cut(last)}" if last else f"exit code {exit_code}"
+    hint = _find_hint(words, stderr, is_function=is_function)
+    if hint:
+        return f"{_cut(words)} ({hint})"
+    if ":" not in words:
+        found = _LINE.findall(stderr)
+        return f"{words}, without a message, in line {found[-1]}" if found else words
+    return words
+
+
+def explain_signal(number: int, name: str, stderr: str) -> str:
+    """Return why a program was killed: the signal's name, what that means, and what it said last."""
+    hint = _SIGNALS.get(number, "")
+    last = _cut(_last_line(stderr)) if number == signal.SIGABRT else ""
+    return ": ".join(filter(None, (f"killed by {name}", last or hint)))
+
+
+def explain_memory(memory_mib: float, limit_mib: int, stderr: str = "") -> str:
+    """Return how a program exceeded its memory limit; one that held less asked for too much at once."""
+    held = f"{memory_mib:.0f} MiB of {limit_mib} MiB"
+    if memory_mib > limit_mib:
+        return held
+    words = _find_error(stderr)
+    if ":" in words:
+        return f"{_cut(words)} (it held {held})"
+    return f"one allocation asked for more than the limit leaves: it held {held}"
+
+
+def add_packages(detail: str, packages: Iterable[str]) -> str:
+    """Return the detail of a failed import with the packages that programs may import; any other as it is."""
+    if "ModuleNotFoundError: No module named" not in detail:
+        return detail
+    names = ", ".join(sorted(packages))
+    return f"{detail} (programs may import Python's library{f', {names}' if names else ''})"
+
+
+def _find_hint(words: str, stderr: str, *, is_function: bool) -> str:
+    if words.startswith("EOFError: EOF when reading"):
+        return (
+            "a function gets its arguments by the call, and stdin is empty"
+            if is_function
+            else "it read more than the input has"
+        )
+    for rule in _RULES:
+        if rule.words.match(words) and rule.context.search(stderr):
+            return rule.hint
+    return ""
+
+
+def _find_error(stderr: str) -> str:
+    """Return the exception that ended a program, its message in one line; empty if none is reported."""
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    starts = [number for number, line in enumerate(lines) if _TRACEBACK.match(line)]
+    if starts:
+        is_group = "Exception Group" in lines[starts[0]]
+        first = starts[0] if is_group else starts[-1]
+        rest = [_MARGIN.sub("", line) for line in lines[first + 1 :]]
+        for number, line in enumerate(rest):
+            if line and not line.startswith(" "):
+                message = rest[number : number + 1] if is_group else rest[number:]
+                return " ".join(message)
+    named = [line for line in lines if _NAMED_ERROR.fullmatch(line)]
+    return named[-1] if named else ""
+
+
+def _last_line(stderr: str) -> str:
+    lines = stderr.strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_MESSAGE else f"{text[: _MOST_MESSAGE - 3]}..."
