@@ -17,6 +17,8 @@ from microcoder.data.formats import functions, packages, sets
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
 from microcoder.data.formats.row import Malformed, Row, read_json, shorten
+from microcoder.data.formats.statements import find_checker
+from microcoder.judge.core.digits import dump_json, spell_int
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
@@ -225,6 +227,9 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
     for flag, why in HINDERED.items():
         if flag in candidate.flags:
             raise DataError(f"{where}: {why}; it cannot be judged from this row")
+    checker = find_checker(candidate)
+    if checker is not None:
+        candidate = candidate.model_copy(update={"checker": checker})
     try:
         return candidate.to_problem()
     except ValidationError as error:
@@ -271,14 +276,20 @@ def _name(values: Mapping[str, Any]) -> str:
     sources = [values, extra if isinstance(extra, Mapping) else {}]
     said = (source.get(field) for source in sources for field in _NAMES)
     texts = (
-        str(value) for value in said if isinstance(value, str | int) and not isinstance(value, bool)
+        value if isinstance(value, str) else spell_int(value)
+        for value in said
+        if isinstance(value, str | int) and not isinstance(value, bool)
     )
     return shorten(next((text for text in texts if text.strip()), ""), 200)
 
 
 def _digest(values: Mapping[str, Any]) -> str:
     """Return an id for a row that has none: 16 digits of a hash over its fields."""
-    content = repr(sorted(values.items(), key=lambda pair: pair[0]))
+    pairs = sorted(values.items(), key=lambda pair: pair[0])
+    try:
+        content = repr(pairs)
+    except ValueError:  # Python writes no integer of so many digits.
+        content = dump_json(pairs, default=repr)
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
 

@@ -252,7 +252,8 @@ def _call_tests(
                 tests.append(_read_call(given, expected))
             else:
                 arguments = given if isinstance(given, list) else [given]
-                tests.append(write_call(arguments, expected[0] if is_wrapped else expected))
+                value = expected[0] if is_wrapped else expected
+                tests.append(write_call(_as_lists(arguments), value))
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
     notes = (("tests", "expected values taken out of lists of one"),) if is_wrapped else ()
@@ -264,13 +265,31 @@ def _read_call(given: str, expected: str) -> TestCase:
     try:
         for text in (*filter(str.strip, given.split("\n")), expected):
             read_json(text)
-    except ValueError as error:
-        try:
-            return write_call(read_lines(given), read_literal(expected))
-        except ValueError:
-            said = f"not one JSON argument a line and a JSON value ({error}): {shorten(given, 40)}"
-            raise NotACall(said) from None
+    except ValueError:
+        arguments = [
+            _read_value(line, f"argument {number}")
+            for number, line in enumerate(filter(str.strip, given.split("\n")), 1)
+        ]
+        return write_call(_as_lists(arguments), _read_value(expected, "the expected value"))
     return TestCase(input=given, output=expected)
+
+
+def _read_value(text: str, what: str) -> Any:
+    """Return the value of a text, JSON or a Python literal; NotACall, which names it by `what`, if it is neither."""
+    try:
+        return read_literal(text)
+    except ValueError:
+        shown = shorten(text.strip(), 40)
+        raise NotACall(f"{what} is neither JSON nor a Python literal: {shown}") from None
+
+
+def _as_lists(value: Any) -> Any:
+    """Return a value with its tuples as lists, as a function is given them; sets and the like are left as they are."""
+    if isinstance(value, list | tuple):
+        return [_as_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _as_lists(held) for key, held in value.items()}
+    return value
 
 
 def read_lines(given: str) -> list[Any]:
@@ -278,17 +297,67 @@ def read_lines(given: str) -> list[Any]:
     return [read_literal(line) for line in given.split("\n") if line.strip()]
 
 
+_LISTS = (
+    "list",
+    "tuple",
+    "sequence",
+    "iterable",
+    "iterator",
+    "listnode",
+    "treenode",
+    "deque",
+    "set",
+)
+"""Names of annotations, in small letters, whose values are written as lists in tests."""
+
+
 def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
-    """Whether expected values are wrapped in lists of one, as on Codewars; a lone one if `code` returns no list."""
+    """Whether expected values are wrapped in lists of one, as on Codewars; not if `code` returns such lists."""
     if platform in ("leetcode", "hackerrank") or not all(
         isinstance(item, list) and len(item) == 1 for item in outputs
     ):
         return False
-    if platform == "codewars" or len(outputs) > 1:
-        return True
     head = find_head(code, fn_name)
-    returns = ast.unparse(head.returns) if head is not None and head.returns is not None else ""
-    return "list" not in returns.lower()
+    depth = None if head is None or head.returns is None else _depth_of(head.returns)
+    if depth is None:
+        return True
+    # A list that the function returns stands in one more; `list` alone does not say what is in it.
+    return all(_depth_of_value(item) > depth for item in outputs)
+
+
+def _depth_of(annotation: ast.expr) -> int | None:
+    """Return how many lists are inside one another in an annotation; 0 for no list; None for one that says nothing."""
+    match annotation:
+        case ast.Constant(value=str(text)):
+            tree = parse_python(text)
+            inner = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+            return _depth_of(inner.value) if isinstance(inner, ast.Expr) else None
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            if name.lower() in ("any", "object", "none"):
+                return None
+            return int(name.lower() in _LISTS)
+        case ast.Constant(value=None):
+            return None
+        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inside):
+            items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+            depths = [depth for item in items if (depth := _depth_of(item)) is not None]
+            deepest = max(depths, default=0)
+            if name.lower() in _LISTS:
+                return 1 + deepest
+            return deepest if name in ("Optional", "Union") else 0
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            depths = [depth for side in (left, right) if (depth := _depth_of(side)) is not None]
+            return max(depths, default=None)
+    return None
+
+
+def _depth_of_value(value: Any) -> int:
+    """Return how many lists are inside one another at the start of a value."""
+    depth = 0
+    while isinstance(value, list):
+        depth += 1
+        value = value[0] if value else None
+    return depth
 
 
 def _stream(value: Any) -> str:

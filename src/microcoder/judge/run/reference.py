@@ -40,6 +40,7 @@ from microcoder.judge.languages.packages import (
 )
 from microcoder.judge.run.builds import find_room, load_built, require_compiler, run_compiler
 from microcoder.judge.run.checks import read_test
+from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
 from microcoder.judge.sandbox.protocol import (
     CPU_EXPIRED,
@@ -145,6 +146,9 @@ def _judge_tests(
             yield _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
             return
     language = language_of(problem)
+    if problem.harness is not None and (syntax_error := find_syntax_error(answer)):
+        yield _without_run(Outcome.COMPILE_ERROR, syntax_error)
+        return
     # A harness is a program that reads stdin, and is given the answer's source.
     code = answer if problem.harness is None else f"{problem.harness}\n\nmain({answer!r})\n"
     fn_name = problem.fn_name if problem.harness is None and problem.fn_name else ""
