@@ -346,7 +346,7 @@ def solve(head):
     return found
 """
     said = {"parameters": ["ListNode"]}
-    programs = [
+    programs: list[Asked] = [
         (f"{written}{solve}", tests, said) for written in node_classes.LIST_CLASSES.values()
     ]
     found = judge_all(programs, is_shared=is_shared)
@@ -359,7 +359,7 @@ def test_what_the_class_of_a_program_can_do_its_arguments_can(is_shared: bool) -
     lists = {"parameters": ["list[ListNode]"], "returns": "ListNode"}
     tree = {"parameters": ["TreeNode"]}
     roots = {"parameters": ["list[TreeNode]"]}
-    programs: list[tuple[str, list[tuple[object, object]], Mapping[str, object]]] = [
+    programs: list[Asked] = [
         (node_classes.MERGE, [([[1, 4], [1, 3]], [1, 1, 3, 4]), ([], []), ([[]], [])], lists),
         (node_classes.SUM_OF_A_TREE, [([1, 2, 3], 6), ([], 0), ([1, None, 2], 3)], tree),
         (node_classes.TOTAL, [([1, 2], 3), ([5], 5)], {"parameters": ["ListNode"]}),
@@ -370,5 +370,5 @@ def test_what_the_class_of_a_program_can_do_its_arguments_can(is_shared: bool) -
     ]
     found = judge_all(programs, is_shared=is_shared)
     assert found == [Outcome.ACCEPTED] * len(programs)
-    cycle = [(node_classes.CYCLE, [([1, 2], [1, 2])], LIST)]
-    assert judge_all(cycle, is_shared=is_shared) == [Outcome.RUNTIME_ERROR]  # pyrefly: ignore[bad-argument-type]
+    cycle: Asked = (node_classes.CYCLE, [([1, 2], [1, 2])], LIST)
+    assert judge_all([cycle], is_shared=is_shared) == [Outcome.RUNTIME_ERROR]

@@ -30,6 +30,7 @@ from microcoder import Checker, EvaluatorFault, Outcome, Problem, Program, TestR
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value, write_json
 from microcoder.judge.core.signatures import find_call
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import (
@@ -40,7 +41,6 @@ from microcoder.judge.languages.packages import (
 )
 from microcoder.judge.run.builds import find_room, load_built, require_compiler, run_compiler
 from microcoder.judge.run.checks import read_test
-from microcoder.judge.run.screen import find_syntax_error
 from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
 from microcoder.judge.sandbox.protocol import (
     CPU_EXPIRED,
@@ -146,8 +146,8 @@ def _judge_tests(
             yield _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
             return
     language = language_of(problem)
-    if problem.harness is not None and (syntax_error := find_syntax_error(answer)):
-        yield _without_run(Outcome.COMPILE_ERROR, syntax_error)
+    if problem.harness is not None and try_parse(answer) is None:
+        yield _without_run(Outcome.COMPILE_ERROR, "SyntaxError")
         return
     # A harness is a program that reads stdin, and is given the answer's source.
     code = answer if problem.harness is None else f"{problem.harness}\n\nmain({answer!r})\n"
