@@ -25,6 +25,8 @@ def call(
     return make_problem(test, fn_name="solve", call=call and Call.model_validate(call), **options)
 
 
+Asked = tuple[str, list[tuple[object, object]], Mapping[str, object]]
+"""A program, its tests (argument, result), and its call."""
 LIST = {"parameters": ["ListNode"], "returns": "ListNode"}
 TREE = {"parameters": ["TreeNode"], "returns": "TreeNode"}
 REVERSE = """

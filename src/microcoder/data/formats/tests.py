@@ -214,21 +214,40 @@ def _name(value: Mapping[str, Any], given: str) -> str:
     return given
 
 
+_INPUT_KEYS = ("input", "stdin", "inputs", "input_data", "test_input")
+_OUTPUT_KEYS = (
+    "output", "stdout", "expected_output", "expected", "outputs", "expected_stdout", "output_data", "answer",
+)  # fmt: skip
+"""Keys of a test, by precedence."""
+
+
+def _find_key(test: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    return next((key for key in keys if key in test), None)
+
+
 def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
     inputs, outputs, kinds = [], [], set()
     for number, test in enumerate(value, 1):
         if not isinstance(test, Mapping):
             raise Malformed("bad_tests", f"test {number} is {type(test).__name__}, not an object")
-        if "input" not in test or "output" not in test:
-            raise Malformed("bad_tests", f"test {number} has no input or no output")
+        given, expected = (_find_key(test, keys) for keys in (_INPUT_KEYS, _OUTPUT_KEYS))
+        if given is None or expected is None:
+            lacks = " and no ".join(
+                name for name, key in (("input", given), ("output", expected)) if key is None
+            )
+            has = shorten(", ".join(map(str, test)) or "no key")
+            raise Malformed(
+                "bad_tests",
+                f"test {number} has no {lacks}, but {has}; name its keys, as in columns input=stdin,output=stdout",
+            )
         kind = test.get("type") or test.get("testtype") or ""
         if kind not in (*_CALLS, *_STREAMS):
             raise Malformed("bad_tests", f"test {number} is of type {shorten(kind, 30)}")
         metadata = test.get("metadata")
         inner = _name(metadata, fn_name) if isinstance(metadata, Mapping) else fn_name
         kinds.add(_name(test, inner) if kind in _CALLS or (not kind and _name(test, inner)) else "")
-        inputs.append(test["input"])
-        outputs.append(test["output"])
+        inputs.append(test[given])
+        outputs.append(test[expected])
         if kind in _CALLS and "" in kinds:
             raise Malformed(
                 "bad_tests", "calls of a function that is not named, or tests of both styles"
