@@ -199,7 +199,9 @@ def _read_answers(
             else:
                 # What an answer is, its text and the problem say, not the key that it stands under.
                 is_plain = extract.is_usual or (key == "task_id" and field == "completion")
-                code = find_bare_program(text, problem) if is_plain else None
+                code = None
+                if is_plain:
+                    code = find_bare_program(text, problem, is_truncated=bool(is_truncated))
                 is_whole_response = code is None
             if is_whole_response:
                 response = Completion(

@@ -67,7 +67,7 @@ _TURNS = re.compile(
     rf"^(?:\#{{2,4}}[ ]?(?:{_SPEAKERS}|System|Question|Problem)s?(?:[ ]\d+)?[ ]?:?[ \t]*$"
     rf"|\#{{2,4}}[ ]?(?:{_SPEAKERS}|System|Question|Problem):"
     rf"|(?:\*\*)?(?:{_SPEAKERS})(?:\*\*)?:"
-    r"|(?P<asks>(?:\*\*)?(?:Question|Problem|Task|Q|Exercise|Prompt)(?:[ ]?\d+)?(?:\*\*)?:))",
+    r"|(?P<asks>\#{2,4}[ ]?Input:|(?:\*\*)?(?:Question|Problem|Task|Q|Exercise|Prompt)(?:[ ]?\d+)?(?:\*\*)?:))",
     re.IGNORECASE | re.MULTILINE,
 )
 _ANSWERS = re.compile(

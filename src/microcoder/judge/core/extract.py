@@ -266,7 +266,7 @@ def clean_code(code: str, language: str) -> str:
     return code[:end]
 
 
-def find_bare_program(text: str, problem: Problem) -> str | None:
+def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False) -> str | None:
     """Return the program of an answer without a fenced block of its own, as of a base model; None if it holds none.
 
     The answer is a whole program, or it goes on where the problem's prompt (as of HumanEval) or its starter code ends.
@@ -299,7 +299,7 @@ def find_bare_program(text: str, problem: Problem) -> str | None:
             code = _longest_program(joined, answer, fn_name)
             if code is not None:
                 return code
-    if not reads_as_code(answer):
+    if is_truncated or not reads_as_code(answer):
         return None
     # It does not compile, and is judged so.
     return f"{prompt}{answer}" if not is_whole and _opens_code(prompt) else answer
