@@ -71,9 +71,74 @@ def test_evalplus_solutions_and_completions_are_taken(
     )
     assert [(s.problem_id, s.sample_index) for s in found] == [("a", 0), ("b", 0), ("a", 1)]
     assert [s.program for s in found[1:]] == [
-        f"{questions[1].problem.statement}    return a",
+        f"{questions[1].problem.starter_code}    return a",
         "print(2)",
     ]
+
+
+BARE_OF_A = {
+    "a program": (f"{CODE}\n", f"{CODE}\n"),
+    "a program, and the fence that the prompt opened": (
+        f"{CODE}\n```\nIt prints 1.\n",
+        f"{CODE}\n",
+    ),
+    "a token behind it": (f"{CODE}<|im_end|>", CODE),
+    "a turn behind it": (f"{CODE}\n\nHuman: And two?\n\nAssistant: print(2)\n", f"{CODE}\n\n"),
+    "the end of a document": (f"{CODE}\n<|endoftext|>import os\n", f"{CODE}\n"),
+    "prose behind it": (f"{CODE}\n\nIt prints the number 1.\n", f"{CODE}\n\n"),
+    "thinking before it": (f"<think>\nHm.\n</think>\n{CODE}", f"\n{CODE}"),
+    "an error in it": ("n = int(input()\nprint(n)\n", "n = int(input()\nprint(n)\n"),
+    "words": ("I do not know.", None),
+}
+"""Answers without a fenced block to a problem that reads stdin, and their programs."""
+
+
+@pytest.mark.parametrize("name", BARE_OF_A)
+@pytest.mark.parametrize("id_key", ["problem_id", "task_id"])
+@pytest.mark.parametrize("key", ["response", "completion", "generation", "output"])
+def test_plain_code_is_the_same_under_every_key(
+    name: str, id_key: str, key: str, tmp_path: Path, questions: list[Question]
+) -> None:
+    text, code = BARE_OF_A[name]
+    rows = [{id_key: "a", key: text}]
+    (sample,) = read(tmp_path / "out.json", rows, questions, allow_missing=True)
+    assert sample.program == code
+
+
+_HEAD = "from typing import List\n\n\ndef double(a: List[int]) -> List[int]:\n"
+_PROMPT = f'{_HEAD}    """Double every number.\n\n    >>> double([1])\n    [2]\n    """\n'
+_BODY = "    return [2 * one for one in a]\n"
+_FUNCTION = f"def double(a: List[int]) -> List[int]:\n{_BODY}"
+BARE_OF_A_PROMPT = {
+    "the body": (_BODY, f"{_PROMPT}{_BODY}"),
+    "the body without its indentation": (_BODY[4:], f"{_PROMPT}{_BODY}"),
+    "the body, and the fence that the prompt opened": (f"{_BODY}```\nDone.", f"{_PROMPT}{_BODY}"),
+    "the body and a token": (f"{_BODY[:-1]}<|endoftext|>x", f"{_PROMPT}{_BODY[:-1]}"),
+    "the body and prose": (f"{_BODY}\nThis is it.\n", f"{_PROMPT}{_BODY}\n"),
+    "the body, a test that is cut off": (f"{_BODY}\ndef test(", f"{_PROMPT}{_BODY}\n"),
+    "the whole function": (_FUNCTION, f"{_PROMPT.rstrip()}\n\n{_FUNCTION}"),
+}
+"""Answers without a fenced block to a prompt that is code, as HumanEval's, and their programs."""
+
+
+@pytest.mark.parametrize("name", BARE_OF_A_PROMPT)
+@pytest.mark.parametrize("key", ["response", "completion"])
+def test_plain_code_goes_on_where_the_prompt_ends(
+    name: str, key: str, tmp_path: Path, questions: list[Question]
+) -> None:
+    changes = {"statement": _PROMPT, "starter_code": "", "fn_name": "double"}
+    question = replace(questions[1], problem=questions[1].problem.model_copy(update=changes))
+    text, code = BARE_OF_A_PROMPT[name]
+    (sample,) = read(tmp_path / "out.json", [{"task_id": "b", key: text}], [question])
+    assert sample.program == code
+
+
+def test_a_token_behind_code_is_left_out_under_the_key_of_code(
+    tmp_path: Path, questions: list[Question]
+) -> None:
+    rows = [{"task_id": "a", "solution": f"{CODE}<|endoftext|>"}]
+    (sample,) = read(tmp_path / "out.json", rows, questions, allow_missing=True)
+    assert sample.program == CODE
 
 
 def test_our_rollouts_are_taken_from_parquet_and_jsonl(

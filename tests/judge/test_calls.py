@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import Call, Checker, Outcome, Problem
+from microcoder.judge.core.types import Call, Checker, Outcome, Problem, Program
 
+from . import node_classes  # pyrefly: ignore[missing-import]
 from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
 
 
@@ -24,6 +25,8 @@ def call(
     return make_problem(test, fn_name="solve", call=call and Call.model_validate(call), **options)
 
 
+Asked = tuple[str, list[tuple[object, object]], Mapping[str, object]]
+"""A program, its tests (argument, result), and its call."""
 LIST = {"parameters": ["ListNode"], "returns": "ListNode"}
 TREE = {"parameters": ["TreeNode"], "returns": "TreeNode"}
 REVERSE = """
@@ -312,3 +315,62 @@ def test_records_that_contradict_themselves() -> None:
             Call.model_validate(said)
     with pytest.raises(ValidationError, match="give fn_name"):
         make_problem(("1", "1"), call=Call())
+
+
+def judge_all(
+    programs: list[tuple[str, list[tuple[object, object]], Mapping[str, object]]],
+    *,
+    is_shared: bool,
+) -> list[Outcome]:
+    """Return the outcomes of programs, each with its tests (argument, result) and its call."""
+    asked = []
+    for _, tests, said in programs:
+        written = [(json.dumps(given), json.dumps(expected)) for given, expected in tests]
+        asked.append(make_problem(*written, fn_name="solve", call=Call.model_validate(said)))
+    with Judge(workers=2, batch_tests=is_shared) as judge:
+        found = judge.judge([Program(code) for code, _, _ in programs], asked)
+    return [verdict.outcome for verdict in found]
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_nodes_are_of_the_class_that_the_program_defines(is_shared: bool) -> None:
+    tests: list[tuple[object, object]] = [
+        ([1, 2, 3], [True, 1, 2, 3]),
+        ([4], [True, 4]),
+        ([7], [True, 7]),
+    ]
+    solve = """
+def solve(head):
+    found = [isinstance(head, ListNode)]
+    while head is not None:
+        found.append(head.val)
+        head = head.next
+    return found
+"""
+    said = {"parameters": ["ListNode"]}
+    programs: list[Asked] = [
+        (f"{written}{solve}", tests, said) for written in node_classes.LIST_CLASSES.values()
+    ]
+    found = judge_all(programs, is_shared=is_shared)
+    accepted = dict(zip(node_classes.LIST_CLASSES, found, strict=True))
+    assert accepted == dict.fromkeys(node_classes.LIST_CLASSES, Outcome.ACCEPTED)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_what_the_class_of_a_program_can_do_its_arguments_can(is_shared: bool) -> None:
+    lists = {"parameters": ["list[ListNode]"], "returns": "ListNode"}
+    tree = {"parameters": ["TreeNode"]}
+    roots = {"parameters": ["list[TreeNode]"]}
+    programs: list[Asked] = [
+        (node_classes.MERGE, [([[1, 4], [1, 3]], [1, 1, 3, 4]), ([], []), ([[]], [])], lists),
+        (node_classes.SUM_OF_A_TREE, [([1, 2, 3], 6), ([], 0), ([1, None, 2], 3)], tree),
+        (node_classes.TOTAL, [([1, 2], 3), ([5], 5)], {"parameters": ["ListNode"]}),
+        (node_classes.EQUAL, [([[1, 2], [1, 2]], True), ([[1], [2]], False)], roots),
+        (node_classes.SAME_TREE, [([1, None, 2, 3], [1, None, 2, 3]), ([5], [5])], TREE),
+        (node_classes.GIVEN_RESULT, [([1, 2], [1, 2]), ([3], [3])], LIST),
+        (node_classes.NEVER_MADE, [([1, 2], [1, 2]), ([3], [3])], LIST),
+    ]
+    found = judge_all(programs, is_shared=is_shared)
+    assert found == [Outcome.ACCEPTED] * len(programs)
+    cycle: Asked = (node_classes.CYCLE, [([1, 2], [1, 2])], LIST)
+    assert judge_all([cycle], is_shared=is_shared) == [Outcome.RUNTIME_ERROR]

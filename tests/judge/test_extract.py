@@ -8,6 +8,12 @@ from microcoder import extract_program
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import USUAL, load_extractor
 from response_layouts import LAYOUTS  # pyrefly: ignore[missing-import]
+from response_turns import (  # pyrefly: ignore[missing-import]
+    NO_PROGRAMS,
+    PREFILLED,
+    RUNS_ON,
+    TOKENS,
+)
 
 CODE = "print(1)\n"
 
@@ -57,8 +63,12 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
             for text in ("</think>\n```\n", "```python\n", "x ```python\n", "```python\nx\n``` y\n")
         ),
         "<think>\n```" * 40_000,
+        "a <|im_end|>`\n" * 40_000,
+        "```python\nprint(input())\n```\n" + "User: x\n\n" * 40_000,
+        "'''\n```\n" * 20_000,
+        "x = '<|im_end|>'\n" * 5_000 + "```",
     ],
-    ids=range(10),
+    ids=range(14),
 )
 def test_repetition_and_many_fences_cost_linear_time(response: str) -> None:
     """A square of it would take longer than any test may."""
@@ -112,6 +122,43 @@ def test_a_program_is_found_where_a_human_finds_it() -> None:
     assert {(program.reason, program.is_incomplete) for program in last} == {
         ("last_closed_code_block", False)
     }
+
+
+TURNS = {"prefilled": PREFILLED, "runs on": RUNS_ON, "tokens": TOKENS, "no programs": NO_PROGRAMS}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, layouts in TURNS.items() for name in layouts]
+)
+def test_a_program_ends_where_the_turn_ends(kind: str, name: str) -> None:
+    response, code = TURNS[kind][name]
+    assert extract_program(response).code == code
+
+
+@pytest.mark.parametrize("name", RUNS_ON)
+def test_a_made_up_turn_that_is_cut_off_does_not_make_the_answer_incomplete(name: str) -> None:
+    response, code = RUNS_ON[name]
+    program = extract_program(f"{response}```python\nprint(", is_truncated=True)
+    assert program.code == code
+    assert not program.is_incomplete
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("cpp", "int main() {\n    return 0;\n}\n"),
+        ("java", "class Main {\n    int x;\n}\n"),
+        ("javascript", "console.log(require('fs').readFileSync(0));\n"),
+    ],
+)
+def test_other_languages_end_where_the_turn_ends(language: str, code: str) -> None:
+    turn = (
+        f"<|im_end|>\n<|im_start|>user\nAnd?\n```{language}\nclass B {{ int main() {{ }} }}\n```\n"
+    )
+    assert extract_program(f"```{language}\n{code}```{turn}", language=language).code == code
+    assert extract_program(f"{code}```\nDone.\n```\n1\n```\n", language=language).code == code
+    json_behind = f'```{language}\n{code}```\n```\n{{"n": 1}}\n```\n'
+    assert extract_program(json_behind, language=language).code == code
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from microcoder.judge.core.digits import dump_json, parse_int, parse_json, spell_int
 from microcoder.judge.core.syntax import (
     attribute_docstrings,
     dump_meaning,
@@ -77,3 +78,17 @@ def test_code_is_digested_by_what_it_says(tmp_path: Path) -> None:
     documented = '"""Text."""\nclass A:\n    x: int = 1  # why\n    """Of x."""\n\n\ndef f(a):\n    return (a + 1)\n'
     assert digest(documented) == written
     assert digest("class A:\n    x: int = 1\ndef f(a): return a + 2\n") != written
+
+
+@pytest.mark.parametrize("num_digits", [1, 4299, 4300, 4301, 12_345])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_integers_of_any_size_are_read_and_written(num_digits: int, sign: str) -> None:
+    text = sign + "1234567890"[:num_digits] * (num_digits // 10 + 1)
+    value = parse_int(text[: num_digits + len(sign)])
+    assert spell_int(value) == text[: num_digits + len(sign)]
+    assert dump_json({"a": [value]}) == f'{{"a": [{spell_int(value)}]}}'
+    assert parse_json(dump_json([value])) == [value]
+    assert evaluate_literal(f"({spell_int(value)}, '{spell_int(value)}')") == (
+        value,
+        spell_int(value),
+    )

@@ -274,6 +274,51 @@ def export(
 
 
 @app.command
+def convert(
+    rows: Path,
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    form: Annotated[str | None, Parameter(name=["--format"])] = None,
+    columns: str = "",
+    with_test_rows: Flag = False,
+    json: Json = False,
+) -> None:
+    """Make a problem file, which train, init and eval read, of rows of any known format; nothing is executed.
+
+    Rows that cannot be judged whole are left out and counted. See docs/rows.md.
+
+    Parameters
+    ----------
+    rows
+        A file of rows (JSON lines, a JSON list, Parquet), or a folder of such files.
+    output
+        The problem file to write (.jsonl): whole or not at all.
+    form
+        Their format, of docs/rows.md, or a reader of your own; by default told by their fields.
+    columns
+        Columns of rows with names of their own: id=uid,statement=task.text,tests=cases,input=stdin,output=stdout.
+    with_test_rows
+        Keep test rows of a benchmark, which must not be trained on: for held-out problems.
+    """
+    from microcoder.data.formats.columns import parse_columns
+    from microcoder.data.release.convert import convert as make
+    from microcoder.data.release.convert import describe
+
+    done = make(
+        rows, output, format=form, columns=parse_columns(columns), with_test_rows=with_test_rows
+    )
+    if json:
+        left_out = {why: len(places) for why, places in done.left_out.items()}
+        record = {"output": str(output), "num_problems": done.num_problems, "left_out": left_out}
+        print(json_module.dumps(record))
+        return
+    print(f"{done.num_problems:,} of {done.num_rows:,} rows are problems now: {output}")
+    for line in describe(done):
+        print(line, file=sys.stderr)
+
+
+@app.command
 def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
     """Upload a finished corpus to the Hugging Face Hub, without rejected rows' contents and problems without a licence.
 

@@ -2,6 +2,9 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from microcoder.cli.display import (
     DryRun,
@@ -20,6 +23,8 @@ def evaluate(
     *overrides: Overrides,
     config: Recipes = (),
     run_dir: Path | None = None,
+    form: Annotated[str | None, Parameter(name=["--format"])] = None,
+    columns: str = "",
     dry_run: DryRun = False,
 ) -> None:
     """Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.
@@ -32,12 +37,20 @@ def evaluate(
     ----------
     run_dir
         Output folder; by default runs/eval-DIGEST, with the config's digest.
+    form
+        The same as --benchmark.format: format of the rows of `--benchmark.kind problems`.
+    columns
+        The same as --benchmark.columns: columns of such rows, as in id=uid,statement=task.text.
     """
     if not config and not overrides:
         raise ConfigError(
             "nothing to evaluate; type: microcoder eval -c CONFIG.toml, or with --benchmark.path and --generation.model"
         )
-    resolved = load_config(EvalConfig, config, parse_overrides(overrides))
+    changes = parse_overrides(overrides)
+    for key, value in (("format", form), ("columns", columns)):
+        if value:
+            changes[f"benchmark.{key}"] = value
+    resolved = load_config(EvalConfig, config, changes)
     # Pulls in what reads benchmarks, which `--help` does without.
     from microcoder.eval.report import render_results
     from microcoder.eval.session import digest_config, plan_evaluation, run_evaluation

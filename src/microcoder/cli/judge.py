@@ -39,6 +39,8 @@ def judge(
     problems: Path | None = None,
     responses: Path | None = None,
     options: Annotated[JudgeFlags, Parameter(name="*")] = _DEFAULTS,
+    form: Annotated[str | None, Parameter(name=["--format"])] = None,
+    columns: str = "",
     explain: str = "",
     json: Json = False,
     overwrite: Flag = False,
@@ -60,6 +62,10 @@ def judge(
     responses
         Answers to them, whole responses or programs: lines of {problem_id, response} or {problem_id, code}, or another
         form of docs/evaluation.md.
+    form
+        Format of the rows in --problems, of docs/rows.md, or a reader of your own; by default told by their fields.
+    columns
+        Columns of rows with names of their own: id=uid,statement=task.text,tests=cases,input=stdin,output=stdout.
     explain
         Judge the submission of this id once more, and print what was decided about its time, and why;
         nothing is written.
@@ -70,8 +76,15 @@ def judge(
         given = {"a file of submissions": input_path, "--explain": explain}
         if refused := next((name for name, value in given.items() if value), None):
             raise DataError(f"{refused} does not go with --problems and --responses; leave it out")
-        _judge_responses(problems, responses, output, options, json=json, overwrite=overwrite)
+        reading = {"format": form, "columns": columns}
+        _judge_responses(
+            problems, responses, output, options, reading, json=json, overwrite=overwrite
+        )
         return
+    if form or columns:
+        raise DataError(
+            "--format and --columns are of the rows in --problems; of submissions leave them out"
+        )
     if input_path is None:
         raise DataError(
             "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl, or: microcoder judge "
@@ -136,6 +149,7 @@ def _judge_responses(
     responses: Path | None,
     output: Path | None,
     options: JudgeFlags,
+    reading: dict[str, Any],
     *,
     json: bool,
     overwrite: bool,
@@ -159,7 +173,7 @@ def _judge_responses(
 
     judging = {name: getattr(options, name) for name in SandboxConfig.model_fields}
     config = EvalConfig(
-        benchmark=ProblemFile(kind="problems", path=problems),
+        benchmark=ProblemFile(kind="problems", path=problems, **reading),
         generation=GenerationFile(kind="file", path=responses, allow_missing=True),
         judging=SandboxConfig(**judging),
     )

@@ -12,7 +12,6 @@ import errno
 import gzip
 import hashlib
 import io
-import json
 import logging
 import lzma
 import re
@@ -31,6 +30,7 @@ from typing import IO, Any, Literal
 from uuid import uuid4
 
 from microcoder.data.formats.row import Malformed, Row, read_json, shorten
+from microcoder.judge.core.digits import dump_json
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install, is_disk_full
 from microcoder.judge.core.records import refuse_table
@@ -344,7 +344,7 @@ def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
         yield RawRow(place, None, packed, ("not_json", str(error)))
     else:
         for number, values in enumerate(found if isinstance(found, list) else [found], 1):
-            yield _check(f"{part.file}:{number}", values, json.dumps(values).encode())
+            yield _check(f"{part.file}:{number}", values, dump_json(values).encode())
 
 
 def _check(place: str, values: object, line: bytes) -> RawRow:
@@ -445,7 +445,7 @@ def _find(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
         raise DataError(
             f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again"
         )
-    digest = hashlib.sha256(row.raw or json.dumps(dict(values), default=str).encode()).hexdigest()
+    digest = hashlib.sha256(row.raw or dump_json(dict(values), default=str).encode()).hexdigest()
     if path.suffix in _PACKED:
         # All that stands before it would have to be unpacked once more.
         return FileRow(where, values, digest, lambda: values)

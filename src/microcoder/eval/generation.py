@@ -7,7 +7,9 @@ An answer file has one row or several for a problem, in the fields that samplers
 | problem_id, question_id, task_id or id                        | names the problem                                 |
 | response, completion (or a list), generation, output, messages| the program in it; of a chat, in its last turn    |
 | code, program, solution or code_list (LiveCodeBench, EvalPlus)| the code as it is; of a whole response the program|
-| task_id with completion (EvalPlus)                            | the prompt and what continues it                  |
+
+An answer without a fenced block is plain code, under every key: a whole program, or what goes on where the problem's
+prompt or starter code ends.
 """
 
 import queue
@@ -24,7 +26,13 @@ from microcoder.data.rowfiles import placed, read_file
 from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.extract import USUAL, Extractor, is_response
+from microcoder.judge.core.extract import (
+    USUAL,
+    Extractor,
+    clean_code,
+    find_bare_program,
+    is_response,
+)
 from microcoder.judge.core.prompts import Asker
 from microcoder.judge.core.records import read_values
 from microcoder.judge.core.types import Program, Prompt, Turn
@@ -184,28 +192,31 @@ def _read_answers(
         for text in texts:
             index = counts[question.id]
             counts[question.id] += 1
-            continues = (
-                given is not None
-                and key == "task_id"
-                and field == "completion"
-                and "```" not in text
-            )
-            code = f"{question.problem.statement}{text}" if continues else text
-            if continues or (field in _CODES and not is_response(text, question.problem.language)):
-                given = code if code.strip() else None
-                why = "given_as_code" if given else "empty_code"
-                yield Sample(
-                    problem_id=question.id,
-                    sample_index=index,
-                    completion=None,
-                    program=given,
-                    extraction=why,
-                )
+            problem = question.problem
+            if field in _CODES:
+                is_whole_response = is_response(text, problem.language)
+                code = None if is_whole_response else clean_code(text, problem.language)
             else:
+                # What an answer is, its text and the problem say, not the key that it stands under.
+                is_plain = extract.is_usual or (key == "task_id" and field == "completion")
+                code = None
+                if is_plain:
+                    code = find_bare_program(text, problem, is_truncated=bool(is_truncated))
+                is_whole_response = code is None
+            if is_whole_response:
                 response = Completion(
                     text, bool(is_truncated), None if num_tokens is None else int(num_tokens)
                 )
                 yield Sample.from_response(question, index, response, extract)
+                continue
+            program = code if code and code.strip() else None
+            yield Sample(
+                problem_id=question.id,
+                sample_index=index,
+                completion=None,
+                program=program,
+                extraction="given_as_code" if program else "empty_code",
+            )
 
 
 def _is_chat(value: object) -> bool:

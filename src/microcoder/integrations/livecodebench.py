@@ -11,6 +11,7 @@ from typing import Any
 
 from microcoder.data.formats.sets import MEMORY_LIMIT_MIB
 from microcoder.integrations.shared import fault_of, shared_judge
+from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.lab.studies.accuracy import pass_at_k
 
@@ -93,7 +94,7 @@ def _run(
 
 def to_problem(sample: Mapping[str, Any], timeout: float) -> Problem:
     """Return the problem of a sample, with LiveCodeBench's prelude and our limits for its problems."""
-    given = json.loads(sample["input_output"])
+    given = parse_json(sample["input_output"])
     tests = [
         {"input": text, "output": output}
         for text, output in zip(given["inputs"], given["outputs"], strict=True)

@@ -11,8 +11,9 @@ from typing import Any
 
 from microcoder.data.formats.rows import to_problem
 from microcoder.integrations.shared import score, shared_judge
-from microcoder.judge.core.extract import extract_program
+from microcoder.judge.core.extract import extract_program, find_bare_program
 from microcoder.judge.core.prompts import instruct
+from microcoder.judge.core.types import Problem, Program
 
 TASKS = Path(__file__).with_name("lm_eval_tasks")
 """The folder for `--include_path`."""
@@ -31,7 +32,7 @@ def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dic
         for result in results
         for text in (result if isinstance(result, list | tuple) else [result])
     ]
-    programs = [extract_program(text, language=problem.language) for text in responses]
+    programs = [_take(text, problem) for text in responses]
     verdicts = shared_judge().judge(programs, [problem] * len(programs))
     known = [
         value for value in (score(verdict, "all") for verdict in verdicts) if value is not None
@@ -41,6 +42,14 @@ def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dic
         "unscored_share": 1 - len(known) / len(verdicts),
         "no_code_share": fmean(program.code is None for program in programs),
     }
+
+
+def _take(text: str, problem: Problem) -> Program:
+    """Return the program of a response, which lacks its fences where the task's prompt and stop words hold them."""
+    bare = find_bare_program(text, problem)
+    if bare is None:
+        return extract_program(text, language=problem.language)
+    return Program(bare, problem.language, "given_as_code")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def test_a_release_is_read_from_a_folder(tmp_path: Path) -> None:
         (make_row(private_test_cases='{"a": 1}'), "private_test_cases: neither inputs and outputs"),
         (
             make_row(public_test_cases='[{"input": 1}]'),
-            "field public_test_cases: test 1 has no input or no output",
+            "field public_test_cases: test 1 has no output, but input",
         ),
         (
             make_row(public_test_cases='[{"input": "", "output": "", "testtype": "x"}]'),

@@ -36,7 +36,6 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "invalid UTF-8": (lambda line: after_first_colon(line, b"\xff\xfe"), "not_utf8"),
     "half a character": (lambda line: line[:-2] + "å".encode()[:1], "not_utf8"),
     "null bytes in a text": (lambda line: after_first_colon(line, b"\0\0"), "not_json"),
-    "an integer without end": (lambda line: b'{"id": ' + HUGE + b", " + line[1:], "not_json"),
     "nested without end": (
         lambda line: line[:-1] + b', "deep": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         "not_json",

@@ -50,6 +50,176 @@ def test_a_row_is_judged_as_its_format_says(
     )
 
 
+LONG = 10**6000 + 7
+"""An integer of 6,001 digits; Python itself reads and writes at most 4,300."""
+DIGITS, TWICE = f"1{'0' * 5999}7", f"2{'0' * 5998}14"
+LONG_ROWS: dict[str, dict[str, Any]] = {
+    "apps, text": {
+        "input_output": f'{{"fn_name": "f", "inputs": [[{DIGITS}]], "outputs": [{TWICE}]}}'
+    },
+    "apps, an object": {
+        "input_output": {"fn_name": "f", "inputs": [[LONG]], "outputs": [2 * LONG]}
+    },
+    "apps, negative": {
+        "input_output": f'{{"fn_name": "f", "inputs": [[-{DIGITS}]], "outputs": [-{TWICE}]}}'
+    },
+    "apps, a literal": {
+        "input_output": f"{{'fn_name': 'f', 'inputs': [[{DIGITS}]], 'outputs': [{TWICE}]}}"
+    },
+    "verl": {
+        "data_source": "x",
+        "ground_truth": f'{{"fn_name": "f", "inputs": ["{DIGITS}"], "outputs": ["{TWICE}"]}}',
+        "extra_info": {},
+    },
+    "livecodebench": {
+        "question_content": "Double it.",
+        "private_test_cases": json.dumps(
+            [{"input": DIGITS, "output": TWICE, "testtype": "functional"}]
+        ),
+        "metadata": '{"func_name": "f"}',
+        "starter_code": "class Solution:\n    def f(self, a):\n        ",
+    },
+    "synthetic": {
+        "verification_info": f'{{"test_cases": [{{"type": "function_call", "fn_name": "f", '
+        f'"input": [{DIGITS}], "output": {TWICE}}}]}}'
+    },
+    "mbpp": {"task_id": 12, "text": "Double it.", "test_list": [f"assert f({DIGITS}) == {TWICE}"]},
+    "humaneval": {
+        "task_id": "HumanEval/0",
+        "prompt": "def f(x):\n    pass\n",
+        "entry_point": "f",
+        "test": f"def check(candidate):\n    assert candidate({DIGITS}) == {TWICE}\n",
+    },
+    "an id": {"id": LONG, "input_output": {"fn_name": "f", "inputs": [[2]], "outputs": [4]}},
+}
+"""Rows of a function that doubles integers of more digits than Python reads."""
+
+
+def test_integers_of_any_size_are_read_in_every_format() -> None:
+    problems = [Problem.from_row(row) for row in LONG_ROWS.values()]
+    programs = [Program(f"def f(x):\n    return {factor} * x\n") for factor in (2, 3)]
+    with Judge(workers=2) as judge:
+        right = judge.judge([programs[0]] * len(problems), problems)
+        wrong = judge.judge([programs[1]] * len(problems), problems)
+    assert {verdict.outcome for verdict in right} == {Outcome.ACCEPTED}
+    assert {verdict.outcome for verdict in wrong} == {Outcome.WRONG_ANSWER}
+
+
+def apps_row(inputs: list[Any], outputs: list[Any], **fields: Any) -> dict[str, Any]:
+    return {"input_output": {"fn_name": "f", "inputs": inputs, "outputs": outputs}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"),
+    [
+        ("(1, 2)", "[1, 2]"),
+        ("[(1, 2), (3,)]\n'a'", '[[1, 2], [3]]\n"a"'),
+        ("None\nTrue", "null\ntrue"),
+        ("{'a': (1,)}", '{"a": [1]}'),
+        ("-1.5", "-1.5"),
+    ],
+)
+def test_arguments_may_be_python_literals(given: str, arguments: str) -> None:
+    assert Problem.from_row(apps_row([given], ["[1]"])).tests[0].input == arguments
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "said"),
+    [
+        ("{1, 2}", "3", r"argument 1 is or holds a value that no function is given here \(a set"),
+        ("1\nfoo(2)", "3", r"argument 2 is neither JSON nor a Python literal: foo\(2\)"),
+        ("1", "{1, 2}", "the expected value is or holds a value that no function"),
+        ("1", "foo", "the expected value is neither JSON nor a Python literal: foo"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(given: str, expected: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        Problem.from_row(apps_row([given], [expected]))
+
+
+ONE, TWO = [[1], [5]], [[[1]], [[5]]]
+"""Outputs that are lists of one; lists of one with a list in them."""
+
+
+@pytest.mark.parametrize(
+    ("returns", "outputs", "expected"),
+    [
+        (" -> List[int]", ONE, ["[1]", "[5]"]),
+        (" -> List[int]", TWO, ["[1]", "[5]"]),
+        (" -> list[list[int]]", TWO, ["[[1]]", "[[5]]"]),
+        (" -> Optional[List[int]]", ONE, ["[1]", "[5]"]),
+        (" -> 'List[int]'", ONE, ["[1]", "[5]"]),
+        (" -> list[int] | None", ONE, ["[1]", "[5]"]),
+        (" -> typing.List[int]", ONE, ["[1]", "[5]"]),
+        (" -> int", ONE, ["1", "5"]),
+        (" -> int", TWO, ["[1]", "[5]"]),
+        ("", ONE, ["1", "5"]),
+    ],
+)
+def test_lists_of_one_are_left_where_the_starter_returns_a_list(
+    returns: str, outputs: list[Any], expected: list[str]
+) -> None:
+    starter = f"class Solution:\n    def f(self, x){returns}:\n        "
+    problem = Problem.from_row(apps_row([[1], [2]], outputs, starter_code=starter))
+    assert [test.output for test in problem.tests] == expected
+
+
+def checker_of(statement: str, output: str = "0.25\n", fn_name: str = "") -> dict[str, Any]:
+    tests = {"inputs": [["1"] if fn_name else "1"], "outputs": [output]}
+    if fn_name:
+        tests |= {"fn_name": fn_name, "inputs": [[1]], "outputs": [json.loads(output)]}
+    problem = Problem.from_row({"question": statement, "input_output": tests})
+    return problem.checker.model_dump(exclude_defaults=True)
+
+
+BOTH, ABSOLUTE = {"type": "float", "tolerance": 1e-3}, {"type": "float", "absolute": 1e-3}
+
+
+@pytest.mark.parametrize(
+    ("statement", "checker"),
+    [
+        ("Print the answer with error 10^-3.", BOTH),
+        ("An absolute or relative error of 1e-3 is accepted.", BOTH),
+        ("Answers within $10^{-3}$ of the actual value will be accepted.", BOTH),
+        ("Answers within 10<sup>-3</sup> of the actual value will be accepted.", BOTH),
+        ("Your output may differ from the right one by at most 0.001.", BOTH),
+        ("The answer is correct if its absolute error does not exceed 10⁻³.", ABSOLUTE),
+        ("Print it with a precision of 10**-3.", BOTH),
+        (
+            "The relative error of the result must be below 10−3.",
+            {"type": "float", "relative": 1e-3},
+        ),
+        ("The answer has an absolute or relative error of at most 10^-6.", {}),
+        ("Print the answer. Each x is at least 10^-3.", {}),
+        ("The absolute difference 10 - 1 is an answer.", {}),
+        ("Your program must answer within 0.001 seconds.", {}),
+        # Two places say nothing about the ninth.
+        ("Print the answer with error 10^-9.", {}),
+    ],
+)
+def test_a_tolerance_of_the_statement_is_that_of_the_row(
+    statement: str, checker: dict[str, Any]
+) -> None:
+    assert checker_of(statement) == checker
+    assert checker_of(statement, output="25\n") == {}, "no real number is expected"
+
+
+def test_any_order_of_the_statement_is_that_of_the_row() -> None:
+    asked = "Return the indices in any order."
+    assert checker_of(asked, "[1, 2]", "f") == {"type": "unordered"}
+    assert checker_of(asked, "[[1, 2], [3]]", "f") == {"type": "unordered", "lists": "inner"}
+    assert checker_of(asked, "3", "f") == {}
+
+
+@pytest.mark.parametrize("format", ["mbpp", "humaneval", "odex"])
+def test_a_syntax_error_is_a_compile_error_whatever_the_tests_are(format: str) -> None:
+    row = next(one.row for one in ROWS.values() if one.format == format)
+    with Judge(workers=1) as judge:
+        (verdict,) = judge.judge([Program("def f(:\n    pass\n")], [Problem.from_row(row)])
+    assert verdict.outcome == Outcome.COMPILE_ERROR
+    assert "SyntaxError" in verdict.detail
+
+
 def test_every_format_that_has_rows_is_judged_here() -> None:
     assert {published.format for published in ROWS.values()} >= FORMATS.keys() - NOT_ROWS
 

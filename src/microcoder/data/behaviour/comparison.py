@@ -45,6 +45,7 @@ from microcoder.data.inputs.layouts import (
 )
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
+from microcoder.judge.core.digits import dump_json, parse_json
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 
 _MOST_CASES = 24
@@ -182,12 +183,12 @@ def _read_arguments(text: str) -> list[Any] | None:
     """Return arguments written as one JSON value a line, or as `nums = [1, 2], k = 3`; None if they are neither."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
-        return [json.loads(line) for line in lines]
+        return [parse_json(line) for line in lines]
     except (ValueError, RecursionError):
         pass
     parts = [part.strip().rstrip(",") for part in _NAMED.split(text)[1:]]
     try:
-        return json.loads(json.dumps([read_literal(part) for part in parts])) or None
+        return parse_json(dump_json([read_literal(part) for part in parts])) or None
     except (ValueError, TypeError, RecursionError):
         return None
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from microcoder.judge import Judge
+from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Program
 from microcoder.judge.run.executions import Invocation
@@ -167,7 +168,7 @@ def tokens_of_text(text: str) -> Tokens:
 def tokens_of_json(text: str) -> Tokens:
     """Return the tokens of an expected value in JSON; of the text itself if it is not JSON."""
     try:
-        return tokens_of_value(json.loads(text))
+        return tokens_of_value(parse_json(text))
     except (ValueError, RecursionError):
         return tokens_of_text(text)
 

@@ -14,8 +14,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from microcoder.data.formats.columns import parse_columns
 from microcoder.data.formats.format import recognise
-from microcoder.data.formats.functions import plus_tests
+from microcoder.data.formats.functions import MBPP_TEST, plus_tests
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.rows import FORMATS, read_problem
 from microcoder.data.release.problems import read_problems
@@ -97,7 +98,7 @@ class Benchmark(Config):
                 )
             questions[question.id] = question
         if not questions:
-            selected = f"none of the {num_rows} problems is selected; widen the dates"
+            selected = f"none of the {num_rows} problems is selected; {self._why_none()}"
             why = selected if num_rows else "it is empty; it needs one JSON object a line"
             raise DataError(f"{self.noun} {self.path}: {why}")
         return list(questions.values())
@@ -113,6 +114,10 @@ class Benchmark(Config):
     def _holds(self, row: Row) -> bool:
         """Whether a row is selected by the benchmark's options, such as dates; Malformed if it is broken."""
         return True
+
+    def _why_none(self) -> str:
+        """Say which rows the benchmark takes, and what to type, where it takes none of a file."""
+        return "widen the dates"
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         raise NotImplementedError
@@ -313,7 +318,14 @@ class Mbpp(_Functions):
         if not isinstance(number, int):
             raise Malformed("wrong_type", f"task_id is {number!r}, not a number")
         # The test as published; the others are prompts, for validation and for training.
-        return 11 <= number <= 510
+        return number in MBPP_TEST
+
+    def _why_none(self) -> str:
+        first, last = MBPP_TEST.start, MBPP_TEST.stop - 1
+        return (
+            f"MBPP's test has the task_id {first} to {last}, the others are for prompts, validation and training; to "
+            f"evaluate on these, type: --benchmark.kind problems --benchmark.path {self.path}"
+        )
 
 
 def _name(row: FileRow) -> str:
@@ -334,16 +346,22 @@ class ProblemFile(Benchmark):
     format: str | None = Field(default=None, min_length=1)
     """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md); None: recognised by a row's
     fields."""
+    columns: str = ""
+    """Columns of rows with names of their own, such as `id=uid,statement=task.text,input=stdin` (docs/rows.md)."""
     noun: ClassVar[str] = "problem file"
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
         """Return all problems of the file or folder; see `Benchmark.read`."""
         if self.path.is_dir():
+            if self.format or self.columns:
+                raise ConfigError(
+                    f"{self.path} is a folder of a built corpus: leave out format and columns, or name a file of rows"
+                )
             return [_whole(problem) for problem in read_problems(self.path)]
         return super().read(on_broken=on_broken)
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
-        problem = read_problem(row.values, self.format)
+        problem = read_problem(row.values, self.format, columns=parse_columns(self.columns))
         check_problem(problem)
         return _whole(problem, tuple(filter(None, map(row.fields.name, Question.id_columns))))
 

@@ -3,7 +3,6 @@
 `identify` tells which natural language a statement is written in.
 
 `normalise_tests` gives tests one form: UTF-8 text, `\n`, a newline at the end; JSON arguments; groups that match.
-`find_order` finds functions that may return a list in any order.
 
 `restore_samples` puts a package's samples into its statement, as the judge's page shows them. `find_shown` says which
 tests a statement shows: their answers could be written down in place of a solution.
@@ -29,7 +28,9 @@ from microcoder.data.clean.sections import (
 )
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import read_json, write_json
-from microcoder.judge.core.types import Checker, TestCase
+from microcoder.data.formats.statements import find_checker
+from microcoder.judge.core.digits import dump_json
+from microcoder.judge.core.types import TestCase
 
 RESTORE_POWERS = "restore_powers/1"
 """Name of the step that restores lost powers, in a candidate's lineage."""
@@ -60,7 +61,7 @@ def process(candidate: Candidate) -> Candidate | Rejection:
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
     candidate = candidate.change(
-        "process", "find_order/1", checker=find_order(candidate) or candidate.checker
+        "process", "find_checker/1", checker=find_checker(candidate) or candidate.checker
     )
     return candidate.change("process", "find_flags/1", flags=find_flags(candidate))
 
@@ -230,45 +231,11 @@ def _json_lines(text: str) -> str:
     except json.JSONDecodeError:
         values = [read_json(text)]  # One value over several lines.
     try:
-        written = "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
+        written = "\n".join(dump_json(value, ensure_ascii=False) for value in values)
         written.encode("utf-8")
     except (ValueError, RecursionError):
         return "\n".join(map(write_json, values))
     return written
-
-
-_ANY_ORDER = re.compile(
-    r"\b(?:return|output|print)(?:ed|s)?\b(?P<what>[^.\n]{0,160}?)\bin \**any order\b(?! you)"
-    r"|(?P<named>[^.\n]{0,80})\b(?:return|output|print)ed in \**any order\b",
-    re.IGNORECASE,
-)
-_PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)
-
-
-def find_order(candidate: Candidate) -> Checker | None:
-    """Return the checker of a function whose statement asks for a list in any order; None where it does not.
-
-    Where lists of lists are expected and the statement speaks of numbers or indices, it means the inner lists.
-    """
-    call = candidate.call
-    if not candidate.fn_name or not candidate.tests or candidate.checker != Checker():
-        return None
-    if call is not None and (call.style == "design" or call.returns != "json"):
-        return None
-    found = _ANY_ORDER.search(candidate.statement)
-    if found is None:
-        return None
-    try:
-        values = [json.loads(test.output) for test in candidate.tests]
-    except (ValueError, RecursionError):
-        return None
-    if not all(isinstance(value, list) for value in values):
-        return None
-    is_nested = any(values) and all(isinstance(item, list) for value in values for item in value)
-    told = found["what"] or found["named"] or ""
-    return Checker(
-        type="unordered", lists="inner" if is_nested and _PARTS.search(told) else "outermost"
-    )
 
 
 _SAMPLE_GROUPS = ("sample", "example", "public")

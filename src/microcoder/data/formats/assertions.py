@@ -64,13 +64,22 @@ def read_parameters(source: str, name: str) -> tuple[str, ...]:
     return tuple(argument.arg for argument in arguments_of(head)) if head else ()
 
 
+def _explain_value(value: Any) -> str:
+    """Say why a value cannot be given to a function, or be compared with what it returns."""
+    shown = shorten(value, 40)
+    return (
+        "is or holds a value that no function is given here (a set, bytes, a dict with keys that are no texts): "
+        f"{shown}"
+    )
+
+
 def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
     """Return the test of a call; NotACall if a value has no JSON form."""
     for number, argument in enumerate(arguments, 1):
         if not is_json_value(argument):
-            raise NotACall(f"argument {number} is not a JSON value: {shorten(argument, 40)}")
+            raise NotACall(f"argument {number} {_explain_value(argument)}")
     if not is_json_value(expected, is_expected=True):
-        raise NotACall(f"the expected value is not a JSON value: {shorten(expected, 40)}")
+        raise NotACall(f"the expected value {_explain_value(expected)}")
     try:
         return TestCase(input="\n".join(map(write_json, arguments)), output=write_json(expected))
     except ValueError as error:

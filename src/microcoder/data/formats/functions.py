@@ -118,6 +118,8 @@ _QUOTED = (("statement_found", "the quoted part of the prompt; the rest is start
 
 HUMANEVAL_SECONDS = 3.0
 """CPU seconds per assertion; the published harness gives the whole test 3 seconds of wall time."""
+MBPP_TEST = range(11, 511)
+"""Task ids of MBPP's test split as published; the others are prompts, for validation and for training."""
 MBPP_SECONDS = 10.0
 """CPU seconds per assertion; one reference takes 3."""
 MEMORY_LIMIT_MIB = 2048

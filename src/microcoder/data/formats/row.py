@@ -26,6 +26,7 @@ from datetime import UTC, date, datetime
 from typing import Any, TypeGuard
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Lineage, Note
+from microcoder.judge.core.digits import dump_json, parse_json, spell_int
 from microcoder.judge.core.syntax import evaluate_literal, parse_source
 from microcoder.judge.core.types import TestCase
 
@@ -65,16 +66,13 @@ def text_of(completion: str | Sequence[Mapping[str, Any]] | None) -> str:
 
 def read_json(text: str) -> Any:
     """Return the value of a JSON text (NaN and Infinity allowed); ValueError if it is invalid."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    return parse_json(text)
 
 
 def write_json(value: object) -> str:
     """Return a value as JSON on one line, all ASCII; ValueError if JSON has no form for it."""
     try:
-        return json.dumps(value)
+        return dump_json(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except TypeError as error:
@@ -207,7 +205,9 @@ def _spell(value: object) -> str:
 
 
 _MAX_NAME = 1e30
-"""Numbers from this on are not read as names or ids (see `Row.name`)."""
+"""Real numbers from this on are not read as names or ids (see `Row.name`)."""
+_LONGEST_NUMBER = 200
+"""Most digits of an integer that is a name."""
 _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 
 REASONS: Mapping[str, str] = {
@@ -341,7 +341,7 @@ class Row:
                 if -_MAX_NAME < value < _MAX_NAME:
                     return repr(value)
                 if isinstance(value, int):
-                    raise Malformed("wrong_value", f"{name} is a long integer")
+                    return shorten(spell_int(value), _LONGEST_NUMBER)
             elif value is not None and value != "":
                 return _typed(value, str, name, "text or a number")
         return ""
@@ -529,11 +529,10 @@ _RECALLS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 def decode_packed(text: str) -> Any:
     """Return the value of JSON, or of base64 of zlib of JSON or a pickle of plain data; ValueError if unreadable."""
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except ValueError:
-        pass
+        return parse_json(text)
+    except ValueError as error:
+        if "deeply" in str(error):
+            raise
     try:
         packed = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -561,8 +560,8 @@ def decode_packed(text: str) -> Any:
 
 def _parse(text: str | bytes, what: str) -> object:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise ValueError(f"its {what} is not JSON ({error})") from None
 
 

@@ -9,14 +9,18 @@ asks for an interactive program would give a verdict that means something else.
 import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
 
 from microcoder.data.formats import functions, packages, sets
 from microcoder.data.formats.candidates import Candidate, Solution
+from microcoder.data.formats.columns import ID, check_columns, missing_column, with_columns
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
 from microcoder.data.formats.row import Malformed, Row, read_json, shorten
+from microcoder.data.formats.statements import find_checker
+from microcoder.judge.core.digits import dump_json, spell_int
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
@@ -182,7 +186,9 @@ def load_reader(name: str) -> Extension:
     )
 
 
-_NAMES = ("id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uuid", "index")
+_NAMES = (
+    "id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uid", "uuid", "index",
+)  # fmt: skip
 _OF_TESTS = ("bad_tests", "tests_not_convertible", "bad_encoding")
 HINDERED = {
     "needs_checker": "its checker includes a header that is not in the row",
@@ -195,13 +201,20 @@ HINDERED = {
 _MOST_SHOWN = 12
 
 
-def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
+def read_problem(
+    row: Mapping[str, Any],
+    format: str | None = None,
+    *,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Problem:
     """Return the problem of a row; DataError if it cannot be read and judged whole.
 
     Args:
         row: its fields, as `datasets`, parquet, pandas or JSON lines give them.
         format: one of `FORMATS`, or a reference to a reader (`load_format`); None to recognise it by its fields.
+        columns: field of a problem -> the column that holds it, where a row has names of its own (`columns`).
     """
+    check_columns(columns)
     if not isinstance(row, Mapping):
         raise DataError(
             f"a row is {type(row).__name__}, not a mapping of fields to values; pass one row, as a dict"
@@ -210,13 +223,22 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
     named = None if format is None else load_format(format)
     is_own = format in (None, "microcoder") and find_record(values) is not None
     found = FORMATS["microcoder"] if is_own else named or recognise(values, FORMATS.values())
+    if found is None and columns.keys() - {ID}:
+        found = FORMATS["trl"]
     if found is None or found.folders is not None:
         raise _unknown(values, format)
     name = _name(values)
     where = f"row {name!r} ({found.name})"
     try:
-        if found.name == "microcoder":
-            return read_record(values)
+        if ID in columns:
+            name = Row(values, id=where, dataset=found.name).name(columns[ID])
+            if not name:
+                raise missing_column(values, columns[ID], columns)
+            where = f"row {name!r} ({found.name})"
+        if found.name == "microcoder" and not columns.keys() - {ID}:
+            problem = read_record(values)
+            return problem.model_copy(update={"id": name}) if ID in columns else problem
+        found = with_columns(found, columns)
         candidate = found.read_row(values, name or _digest(values), is_judged=True)
     except Malformed as error:
         raise DataError(f"{where}: {_explain(found, error, values)}") from None
@@ -225,6 +247,12 @@ def read_problem(row: Mapping[str, Any], format: str | None = None) -> Problem:
     for flag, why in HINDERED.items():
         if flag in candidate.flags:
             raise DataError(f"{where}: {why}; it cannot be judged from this row")
+    checker = find_checker(candidate)
+    if checker is not None:
+        candidate = candidate.model_copy(update={"checker": checker})
+    if ID in columns:
+        # Who names the column means its values; of other rows the format is part of the id.
+        candidate = candidate.model_copy(update={"id": name})
     try:
         return candidate.to_problem()
     except ValidationError as error:
@@ -262,7 +290,8 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
     )
     return DataError(
         f"a row with the fields {shown or '(none)'} is of no known format{hint}; name it, as in "
-        f'Problem.from_row(row, format="apps"), one of {known}; docs/rows.md lists their fields'
+        f'Problem.from_row(row, format="apps"), one of {known}; or name its columns, as in '
+        'columns={"id": "uid", "statement": "task.text", "tests": "cases"}; docs/rows.md lists their fields'
     )
 
 
@@ -271,14 +300,20 @@ def _name(values: Mapping[str, Any]) -> str:
     sources = [values, extra if isinstance(extra, Mapping) else {}]
     said = (source.get(field) for source in sources for field in _NAMES)
     texts = (
-        str(value) for value in said if isinstance(value, str | int) and not isinstance(value, bool)
+        value if isinstance(value, str) else spell_int(value)
+        for value in said
+        if isinstance(value, str | int) and not isinstance(value, bool)
     )
     return shorten(next((text for text in texts if text.strip()), ""), 200)
 
 
 def _digest(values: Mapping[str, Any]) -> str:
     """Return an id for a row that has none: 16 digits of a hash over its fields."""
-    content = repr(sorted(values.items(), key=lambda pair: pair[0]))
+    pairs = sorted(values.items(), key=lambda pair: pair[0])
+    try:
+        content = repr(pairs)
+    except ValueError:  # Python writes no integer of so many digits.
+        content = dump_json(pairs, default=repr)
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
 

@@ -214,21 +214,40 @@ def _name(value: Mapping[str, Any], given: str) -> str:
     return given
 
 
+_INPUT_KEYS = ("input", "stdin", "inputs", "input_data", "test_input")
+_OUTPUT_KEYS = (
+    "output", "stdout", "expected_output", "expected", "outputs", "expected_stdout", "output_data", "answer",
+)  # fmt: skip
+"""Keys of a test, by precedence."""
+
+
+def _find_key(test: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    return next((key for key in keys if key in test), None)
+
+
 def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
     inputs, outputs, kinds = [], [], set()
     for number, test in enumerate(value, 1):
         if not isinstance(test, Mapping):
             raise Malformed("bad_tests", f"test {number} is {type(test).__name__}, not an object")
-        if "input" not in test or "output" not in test:
-            raise Malformed("bad_tests", f"test {number} has no input or no output")
+        given, expected = (_find_key(test, keys) for keys in (_INPUT_KEYS, _OUTPUT_KEYS))
+        if given is None or expected is None:
+            lacks = " and no ".join(
+                name for name, key in (("input", given), ("output", expected)) if key is None
+            )
+            has = shorten(", ".join(map(str, test)) or "no key")
+            raise Malformed(
+                "bad_tests",
+                f"test {number} has no {lacks}, but {has}; name its keys, as in columns input=stdin,output=stdout",
+            )
         kind = test.get("type") or test.get("testtype") or ""
         if kind not in (*_CALLS, *_STREAMS):
             raise Malformed("bad_tests", f"test {number} is of type {shorten(kind, 30)}")
         metadata = test.get("metadata")
         inner = _name(metadata, fn_name) if isinstance(metadata, Mapping) else fn_name
         kinds.add(_name(test, inner) if kind in _CALLS or (not kind and _name(test, inner)) else "")
-        inputs.append(test["input"])
-        outputs.append(test["output"])
+        inputs.append(test[given])
+        outputs.append(test[expected])
         if kind in _CALLS and "" in kinds:
             raise Malformed(
                 "bad_tests", "calls of a function that is not named, or tests of both styles"
@@ -252,7 +271,8 @@ def _call_tests(
                 tests.append(_read_call(given, expected))
             else:
                 arguments = given if isinstance(given, list) else [given]
-                tests.append(write_call(arguments, expected[0] if is_wrapped else expected))
+                value = expected[0] if is_wrapped else expected
+                tests.append(write_call(_as_lists(arguments), value))
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
     notes = (("tests", "expected values taken out of lists of one"),) if is_wrapped else ()
@@ -264,13 +284,31 @@ def _read_call(given: str, expected: str) -> TestCase:
     try:
         for text in (*filter(str.strip, given.split("\n")), expected):
             read_json(text)
-    except ValueError as error:
-        try:
-            return write_call(read_lines(given), read_literal(expected))
-        except ValueError:
-            said = f"not one JSON argument a line and a JSON value ({error}): {shorten(given, 40)}"
-            raise NotACall(said) from None
+    except ValueError:
+        arguments = [
+            _read_value(line, f"argument {number}")
+            for number, line in enumerate(filter(str.strip, given.split("\n")), 1)
+        ]
+        return write_call(_as_lists(arguments), _read_value(expected, "the expected value"))
     return TestCase(input=given, output=expected)
+
+
+def _read_value(text: str, what: str) -> Any:
+    """Return the value of a text, JSON or a Python literal; NotACall, which names it by `what`, if it is neither."""
+    try:
+        return read_literal(text)
+    except ValueError:
+        shown = shorten(text.strip(), 40)
+        raise NotACall(f"{what} is neither JSON nor a Python literal: {shown}") from None
+
+
+def _as_lists(value: Any) -> Any:
+    """Return a value with its tuples as lists, as a function is given them; sets and the like are left as they are."""
+    if isinstance(value, list | tuple):
+        return [_as_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _as_lists(held) for key, held in value.items()}
+    return value
 
 
 def read_lines(given: str) -> list[Any]:
@@ -278,17 +316,67 @@ def read_lines(given: str) -> list[Any]:
     return [read_literal(line) for line in given.split("\n") if line.strip()]
 
 
+_LISTS = (
+    "list",
+    "tuple",
+    "sequence",
+    "iterable",
+    "iterator",
+    "listnode",
+    "treenode",
+    "deque",
+    "set",
+)
+"""Names of annotations, in small letters, whose values are written as lists in tests."""
+
+
 def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
-    """Whether expected values are wrapped in lists of one, as on Codewars; a lone one if `code` returns no list."""
+    """Whether expected values are wrapped in lists of one, as on Codewars; not if `code` returns such lists."""
     if platform in ("leetcode", "hackerrank") or not all(
         isinstance(item, list) and len(item) == 1 for item in outputs
     ):
         return False
-    if platform == "codewars" or len(outputs) > 1:
-        return True
     head = find_head(code, fn_name)
-    returns = ast.unparse(head.returns) if head is not None and head.returns is not None else ""
-    return "list" not in returns.lower()
+    depth = None if head is None or head.returns is None else _depth_of(head.returns)
+    if depth is None:
+        return True
+    # A list that the function returns stands in one more; `list` alone does not say what is in it.
+    return all(_depth_of_value(item) > depth for item in outputs)
+
+
+def _depth_of(annotation: ast.expr) -> int | None:
+    """Return how many lists are inside one another in an annotation; 0 for no list; None for one that says nothing."""
+    match annotation:
+        case ast.Constant(value=str(text)):
+            tree = parse_python(text)
+            inner = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+            return _depth_of(inner.value) if isinstance(inner, ast.Expr) else None
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            if name.lower() in ("any", "object", "none"):
+                return None
+            return int(name.lower() in _LISTS)
+        case ast.Constant(value=None):
+            return None
+        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inside):
+            items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+            depths = [depth for item in items if (depth := _depth_of(item)) is not None]
+            deepest = max(depths, default=0)
+            if name.lower() in _LISTS:
+                return 1 + deepest
+            return deepest if name in ("Optional", "Union") else 0
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            depths = [depth for side in (left, right) if (depth := _depth_of(side)) is not None]
+            return max(depths, default=None)
+    return None
+
+
+def _depth_of_value(value: Any) -> int:
+    """Return how many lists are inside one another at the start of a value."""
+    depth = 0
+    while isinstance(value, list):
+        depth += 1
+        value = value[0] if value else None
+    return depth
 
 
 def _stream(value: Any) -> str:

@@ -5,14 +5,18 @@ verification by execution are left to `microcoder data build`.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.rows import FORMATS, HINDERED, load_format
+from microcoder.data.formats.format import recognise
+from microcoder.data.formats.functions import MBPP_TEST
+from microcoder.data.formats.rows import FORMATS, HINDERED, find_record, load_format
+from microcoder.data.rowfiles import SUFFIXES, FileRow, read_file
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file
@@ -30,9 +34,15 @@ def read_problems(path: Path) -> list[Problem]:
         # Parquet is read by a package that problem files do without.
         from microcoder.data.release.tables import read_released
 
-        problems = read_released(path)
+        read = read_released
     else:
-        problems = read_records(path, Problem, what="problem file")
+        read = partial(read_records, schema=Problem, what="problem file")
+    try:
+        problems = read(path)
+    except DataError:
+        if said := explain_rows(path):
+            raise DataError(said) from None
+        raise
     silent = [problem.id for problem in problems if not problem.statement.strip()]
     if silent:
         raise DataError(
@@ -45,6 +55,35 @@ def read_problems(path: Path) -> list[Problem]:
         except DataError as error:
             raise DataError(f"problem file {path}: {error}") from None
     return problems
+
+
+def explain_rows(path: Path) -> str:
+    """Say what a file or folder of raw rows is, and what to type; empty if it is none, or holds problems."""
+    try:
+        row = next(read_rows(path), None)
+    except (DataError, OSError):
+        return ""
+    if row is None or find_record(row.values) is not None:
+        return ""
+    found = recognise(row.values, FORMATS.values())
+    if found is None or found.folders is not None:
+        return ""
+    return (
+        f"{path} holds rows of {found.name} ({found.about}), not problems; "
+        f"type: microcoder data convert {path} -o problems.jsonl"
+    )
+
+
+def read_rows(source: Path) -> Iterator[FileRow]:
+    """Yield the rows of a file, or of all files of rows in a folder; DataError where one cannot be read."""
+    if not source.is_dir():
+        yield from read_file(source, "file of rows")
+        return
+    files = sorted(file for file in source.iterdir() if file.name.endswith(SUFFIXES))
+    if not files:
+        raise DataError(f"folder {source} holds no file of rows; they end in {', '.join(SUFFIXES)}")
+    for file in files:
+        yield from read_file(file, "file of rows")
 
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
@@ -96,7 +135,7 @@ def read_published(
     problems: list[Problem] = []
     left_out: Counter[str] = Counter()
     for row in collect_source(source):
-        problem = _read_problem(row)
+        problem = "test_of_mbpp" if is_trained_on and _is_test_of_mbpp(row) else _read_problem(row)
         if isinstance(problem, Problem):
             problems.append(problem)
         else:
@@ -113,11 +152,14 @@ def read_published(
 def check_format(name: str, *, is_trained_on: bool) -> None:
     """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
     usable = sorted(
-        key for key, known in FORMATS.items() if not known.folders and not known.is_benchmark
+        key
+        for key, known in FORMATS.items()
+        if not known.folders and (key == "mbpp" or not known.is_benchmark)
     )
     if ":" not in name and (name not in FORMATS or FORMATS[name].folders):
         raise DataError(f"problems.format = {name!r} is unknown; use one of {', '.join(usable)}")
-    if is_trained_on and load_format(name).is_benchmark:
+    # Of MBPP a part is published for training; its test rows are left out where rows are read.
+    if is_trained_on and name != "mbpp" and load_format(name).is_benchmark:
         raise DataError(
             f"problems.format = {name!r} is a benchmark: training would contaminate it; use it as heldout"
         )
@@ -131,6 +173,13 @@ def find_format(name: str) -> str:
             f"what the rows of {name} look like is not known; give --format trl, verl, taco, deepcoder, ..."
         )
     return known[0]
+
+
+def _is_test_of_mbpp(candidate: Candidate | Rejection) -> bool:
+    if not isinstance(candidate, Candidate) or candidate.dataset != "mbpp":
+        return False
+    task = candidate.title.rpartition("/")[2]
+    return not task.isdecimal() or int(task) in MBPP_TEST
 
 
 def _read_problem(candidate: Candidate | Rejection) -> Problem | str:

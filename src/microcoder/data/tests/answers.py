@@ -25,6 +25,7 @@ from microcoder.data.verify.evidence import round_up
 from microcoder.data.verify.execution import turned_numbers
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.config import Config
+from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import cut_pieces, take_in_turn
 from microcoder.judge.core.signatures import find_call
@@ -268,7 +269,7 @@ class Answering:
         if self.candidate.harness is not None:
             return text
         try:
-            value = json.loads(text)
+            value = parse_json(text)
         except ValueError:
             return self._drop("answer is no JSON")
         # A set travels as an object, a dict as pairs: neither is what was returned.

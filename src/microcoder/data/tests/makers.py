@@ -12,7 +12,6 @@ The certificate of a made input says which validators accept it.
 """
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -43,6 +42,7 @@ from microcoder.data.tests.answers import (
     start,
 )
 from microcoder.judge import Execution, Judge
+from microcoder.judge.core.digits import dump_json, parse_json
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.files import cut_pieces, take_in_turn
 from microcoder.judge.core.types import Program, Record
@@ -273,7 +273,7 @@ def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | s
     texts = [test.input for test in tests]
     if candidate.fn_name is not None and candidate.harness is None:
         known = tuple(
-            (text, tuple(json.loads(line) for line in text.split("\n") if line.strip()))
+            (text, tuple(parse_json(line) for line in text.split("\n") if line.strip()))
             for text in texts
         )
         if len({len(values) for _, values in known}) > 1:
@@ -284,7 +284,7 @@ def understand(candidate: Candidate, *, is_validated: bool) -> Understanding | s
         return Understanding(
             model,
             known,
-            lambda values: "\n".join(json.dumps(v, ensure_ascii=False) for v in values),
+            lambda values: "\n".join(dump_json(v, ensure_ascii=False) for v in values),
         )
     cut = split_repeated(texts, [test.output for test in tests])
     # Cases of one line each are the rows of a table as well, and a table has several of them.

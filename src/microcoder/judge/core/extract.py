@@ -3,101 +3,49 @@
 An extractor is a pure function of a response and of whether it was cut off; a recipe names one by `extractor`. The
 built-in rule, in order:
 
-1. What comes before the end of the thinking (`</think>`, and the other marks of `_THINKING`) is a draft; thinking that
+1. A response that goes on after its answer, into a made-up turn or document, is cut at the first mark of that
+   (`endings`) outside the program's own fence.
+2. What comes before the end of the thinking (`</think>`, and the other marks of `_THINKING`) is a draft; thinking that
    is never closed means that the response ended in it: no program. A mark inside the program, or text about one,
    is ignored.
-2. Of the closed blocks (`_Scan` reads them), the last one of the best kind is the program: `_choose_block`.
-3. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
-   that ended by itself, a closed block before it still counts.)
-4. A response without a fence has no program.
+3. Where the prompt opened the fence, the response begins with the program, and the first fence closes it.
+4. Of the closed blocks (`Scan` reads them), the last one of the best kind is the program: `_choose_block`.
+5. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
+   that ended by itself, a closed block before it still counts; one that ended by a special token ended its program.)
+6. A response without a fence has no program; `find_bare_program` finds it in an answer that is to be plain code.
 
-`_Scan` reads fences as a human does: text may stand before an opening fence and behind a closing one, the
+`Scan` reads fences as a human does: text may stand before an opening fence and behind a closing one, the
 indentation of a list or a quotation is undone, and a fence inside a docstring does not end a program that would not
 compile so.
 """
 
 import ast
-import html
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
 
+from microcoder.judge.core.endings import (
+    find_token_ends,
+    find_turn_ends,
+    is_before_answer,
+    strip_tokens,
+)
 from microcoder.judge.core.extensions import Extension, load_extension
+from microcoder.judge.core.fences import (
+    ALIASES,
+    NO_PROGRAM,
+    TAGS,
+    Block,
+    Scan,
+    find_head,
+    has_fence,
+)
+from microcoder.judge.core.sketches import Sketch, cannot_be_program, reads_as_code, sketch
 from microcoder.judge.core.syntax import try_parse
-from microcoder.judge.core.types import Program
+from microcoder.judge.core.types import Problem, Program
 
-ALIASES = {
-    "python": ("python", "py", "python3", "py3", "python2", "pypy", "pypy3", "sage"),
-    "cpp": (
-        "cpp",
-        "c++",
-        "cc",
-        "cxx",
-        "c++11",
-        "c++14",
-        "c++17",
-        "c++20",
-        "c++23",
-        "cpp17",
-        "cpp20",
-        "cpp23",
-    ),
-    "java": ("java",),
-    "javascript": ("javascript", "js", "node", "nodejs", "mjs"),
-}
-"""Language -> the tags of a code fence that mean it."""
-_SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
-_SHOWN = (
-    "text",
-    "txt",
-    "plaintext",
-    "plain",
-    "output",
-    "stdout",
-    "input",
-    "stdin",
-    "log",
-    "diff",
-    "patch",
-    "mermaid",
-)
-_NOTATIONS = (
-    "json",
-    "yaml",
-    "toml",
-    "ini",
-    "csv",
-    "xml",
-    "html",
-    "markdown",
-    "md",
-    "latex",
-    "tex",
-    "math",
-)
-NO_PROGRAM = frozenset((*_SHELLS, *_SHOWN, *_NOTATIONS, "pseudocode", "pseudo", "algorithm"))
-"""Tags of blocks that are no program: shell lines, outputs, data, pseudocode."""
-TAGS = NO_PROGRAM.union(
-    *ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts")
-)
-
-_ODD_SPACES = {
-    "\u00a0": " ",
-    "\u2007": " ",
-    "\u202f": " ",
-    "\u3000": " ",
-    "\u200b": "",
-    "\ufeff": "",
-}
-_SPACE = " \t\r\f\v" + "".join(_ODD_SPACES)
-# Possessive quantifiers: a model that repeats one character after a fence must not cost quadratic time.
-_AT_START = re.compile(rf"(?P<before>[{_SPACE}>]*+)(?P<run>`{{3,}}+|~{{3,}}+)(?P<rest>[^`\n]*+)")
-_BEHIND_TEXT = re.compile(
-    rf"(?P<before>(?:[^`\n]|`{{1,2}}+(?!`))++)(?P<run>`{{3,}}+)(?P<rest>[\w+#.-]*+[{_SPACE}]*+)"
-)
-_TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
 _THINKING = re.compile(
     r"<(?P<end>/?)(?:seed:|mm:)?think(?:ing)?>|\[(?P<end_2>/?)THINK\]|◁(?P<end_3>/?)think▷"
     r"|<\|(?:begin|start|(?P<end_4>end))_(?:of_thought|thinking)\|>"
@@ -106,13 +54,6 @@ _THINKING = re.compile(
     re.IGNORECASE,
 )
 """Marks of reasoning models: tags, tokens, the channels of gpt-oss (`assistantfinal` without their tokens)."""
-_HEAD = r"[^;{}]{0,200}\{"
-_ENTRY = re.compile(rf"\bmain\s*\([^;{{}}]{{0,200}}\){_HEAD}|\bclass\s+\w{_HEAD}")
-_READS, _WRITES = (
-    re.compile(r"\brequire\s*\(|\bstdin\b|readFileSync|readline"),
-    re.compile(r"console\.log|print|write|stdout"),
-)
-"""A JavaScript program has no entry point: it counts as whole if both patterns are found."""
 _GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
 """Classes that a problem's starter code defines, and that answers often repeat."""
 _MENTION_BEFORE, _MENTION_AFTER = (
@@ -120,157 +61,28 @@ _MENTION_BEFORE, _MENTION_AFTER = (
     re.compile(r"[`'\")]|\s[a-z]"),
 )
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
-_ABRIDGED = re.compile(
-    r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.{3}|…)(?![^\s(a-z])", re.MULTILINE
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"")
+"""A whole string on one line, which leaves no quotation mark open."""
+_UNINDENTED = re.compile(r"^(?=\S)", re.MULTILINE)
+_FIRST_FENCE = re.compile(r"```|~~~")
+_INDENTED = re.compile(r"(?:[ \t]*\n)*[ \t]+\S")
+"""The start of a function's body, where the prompt ends with its head."""
+_BEGINS_WHOLE = re.compile(
+    r"\s*^(?:import|from|class|def|async|@|#|\"\"\"|if __name__)", re.MULTILINE
 )
-"""A placeholder for omitted code: a line `...`, or a comment that begins so; not the row of a map, such as `...#`."""
-_QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
-_ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
-_MARK = re.compile(r"`{3}|~{3}")
-_MOST_MARKS, _MOST_ENDS, _MOST_PARSES = 32, 12, 100
-_MOST_PARSED_CHARACTERS = 1 << 17
-"""Limits that bound the time spent on a response, far beyond what answers need."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    """A line with a code fence, which may open a block, end one, or both."""
-
-    start: int
-    """Offset of the start of its line."""
-    code_end: int
-    """Offset of the end of the code before the fence, if it ends a block."""
-    end: int
-    run: str
-    tag: str
-    is_tagged: bool
-    """Whether a language or a kind of text is named: such a fence opens a block and never ends one."""
-    is_alone: bool
-    """Nothing but white space, or the marks of a quotation, stands before it on its line."""
-    is_quoted: bool
-    is_plain: bool
-    """Only white space follows it on its line."""
-
-    def ends(self, opener: Self) -> bool:
-        """Whether the fence can close a block; it may stand behind code on its line."""
-        is_alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
-        return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A fenced block of a response, which may be its program."""
-
-    start: int
-    """Offset of its code in the response."""
-    end: int
-    tag: str
-    """The first word behind the opening fence, in small letters."""
-    code: str
-    """The code, without what the layout adds: quotation marks, indentation, escapes."""
-    is_closed: bool = True
-    compiles: bool | None = None
-    """Whether it compiles; None where not tried: in other languages, behind tags such as `text`."""
+"""The start of an answer that is a program by itself."""
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_MOST_PREFIXES = 64
+"""Most beginnings of an unfenced answer that are tried as a program."""
+_MOST_MARKS = 32
+"""Most marks of thinking, and most ends of turns, that are looked at in a response."""
 
 
 def is_response(text: str, language: str) -> bool:
     """Whether a text given as a program is a whole response: it holds a fenced block and, if Python, does not parse."""
-    if not _MARK.search(text) or not any(_Scan(text, 0, "").blocks()):
+    if not has_fence(text) or not any(Scan(text, 0, "").blocks()):
         return False
     return language != "python" or try_parse(text) is None
-
-
-@dataclass(frozen=True, slots=True)
-class Sketch:
-    """Traits of a block's code, found in its source without running it."""
-
-    acts: bool = False
-    """Whether running the code has an effect: a sample output such as `[1, 2]` compiles, but has none."""
-    stands: bool = False
-    """Whether it can be a program: it defines something, or reads and writes. False for lines that only show how to
-    use one, a method without its class, and code abridged by `...`."""
-    is_whole: bool = False
-    """Whether it is a full program: reads input; in JavaScript also prints; in others has a class or `main`."""
-    defines: Mapping[str, list[str]] = field(default_factory=dict)
-    """Names of the functions and classes it defines -> their source lines, without comments."""
-    uses: frozenset[str] = frozenset()
-    """Names used but not bound in an enclosing scope, or imported from a module outside the standard library."""
-
-
-def sketch(code: str, language: str) -> Sketch:
-    """Return the traits of a block's code; if not Python, `{` counts as a definition, `;` as a statement."""
-    is_abridged = bool(_ABRIDGED.search(code))
-    if language != "python":
-        signs = (_READS, _WRITES) if language == "javascript" else (_ENTRY,)
-        is_whole = not is_abridged and all(sign.search(code) for sign in signs)
-        return Sketch(is_whole or "{" in code or ";" in code, is_whole or "{" in code, is_whole)
-    tree = (
-        None if code.lstrip()[:1] in ("+", "-") else try_parse(code)
-    )  # Those begin the lines of a diff.
-    if tree is None:
-        return Sketch()
-    acts, defines, lines = False, {}, [line.partition("#")[0].strip() for line in code.split("\n")]
-    for node in tree.body:
-        match node:
-            case (
-                ast.FunctionDef(args=ast.arguments(args=[ast.arg("self"), *_]))
-                | ast.Import()
-                | ast.ImportFrom()
-            ):
-                pass
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                defines[node.name] = [*filter(None, lines[node.lineno - 1 : node.end_lineno])]
-            case ast.Expr(value=value) | ast.Assign(value=value) | ast.AnnAssign(value=value):
-                acts = acts or any(
-                    isinstance(inner, (ast.Call, ast.Lambda)) for inner in ast.walk(value or node)
-                )
-            case _:
-                acts = True
-    uses = _find_uses(tree)
-    is_reading = not uses.isdisjoint(("input", "open", "fileinput", "stdin")) or any(
-        map(_is_reading, ast.walk(tree))
-    )
-    stands = bool(defines) or (acts and is_reading and bool(_WRITES.search(code)))
-    return Sketch(acts, stands and not is_abridged, acts and is_reading, defines, uses)
-
-
-def _is_reading(node: ast.AST) -> bool:
-    match node:
-        case (
-            ast.Attribute(attr="stdin")
-            | ast.Attribute(ast.Name("os"), "read")
-            | ast.alias("stdin" | "input")
-        ):
-            return True
-    return False
-
-
-def _find_uses(tree: ast.Module) -> frozenset[str]:
-    """Return the names used but not bound in an enclosing scope, or imported from outside the standard library."""
-    uses, scopes = set[str](), [(tree, frozenset[str]())]
-    while scopes:
-        scope, around = scopes.pop()
-        loaded, bound, inside, nodes = set[str](), set[str](), [], [*ast.iter_child_nodes(scope)]
-        while nodes:
-            node = nodes.pop()
-            match node:
-                case ast.Name(id=name, ctx=ast.Load()):
-                    loaded.add(name)
-                case ast.Name(id=name) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
-                    bound.add(name)
-                case ast.ImportFrom(module=module, names=names):
-                    is_known = (module or "").partition(".")[0] in sys.stdlib_module_names
-                    (bound if is_known else uses).update(alias.name for alias in names)
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    bound.add(node.name)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-                inside.append(node)
-            else:
-                nodes += ast.iter_child_nodes(node)
-        known = around | bound
-        uses |= loaded - known
-        scopes += [(one, known) for one in inside]
-    return frozenset(uses)
 
 
 def _find_answer(response: str, language: str) -> tuple[int, bool]:
@@ -279,11 +91,11 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
     The mark that opened the thinking may be in the prompt. A mark inside the program, or text about one, is ignored.
     """
     cut, is_open = 0, False
-    blocks: dict[int, list[_Block]] = {}
+    blocks: dict[int, list[Block]] = {}
 
     def is_in_program(place: int, before: str) -> bool:
         if cut not in blocks:
-            blocks[cut] = list(_Scan(response[cut:], cut, language).blocks())
+            blocks[cut] = list(Scan(response[cut:], cut, language).blocks())
         around = next(
             (
                 block
@@ -310,108 +122,95 @@ def _find_answer(response: str, language: str) -> tuple[int, bool]:
     return cut, is_open
 
 
-class _Scan:
-    """Reads the blocks of one text from its first fence to its last."""
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """Where a response's own text ends, before what the model made up behind it."""
 
-    def __init__(self, text: str, offset: int, language: str) -> None:
-        self._text, self._offset, self._language = text, offset, language
-        self._fences = list(_find_fences(text))
-        self._num_parses = 0
-
-    def blocks(self) -> Iterator[_Block]:
-        """Yield the blocks; one that is never closed ends with the text, or where the next one is opened by a tag."""
-        place, fences = 0, self._fences
-        while place < len(fences):
-            opener = fences[place]
-            further = range(place + 1, len(fences))
-            ends = [index for index in further[: 2 * _MOST_ENDS] if fences[index].ends(opener)][
-                :_MOST_ENDS
-            ]
-            block, place = self._close(opener, place, ends)
-            if block is not None:
-                yield block
-
-    def _close(self, opener: _Fence, place: int, ends: list[int]) -> tuple[_Block | None, int]:
-        """Return the block that a fence opens (None: it opens none), and the index of the next fence to read."""
-        fences = self._fences
-        is_compiled = self._language == "python" and opener.tag not in NO_PROGRAM
-        if is_compiled and self._num_parses <= _MOST_PARSES:
-            for index in ends:
-                block = self._make(opener, fences[index].code_end)
-                if block.compiles:
-                    return block, index + 1
-            if not (opener.is_alone or opener.is_tagged):
-                return None, place + 1
-        first = next((index for index in ends if fences[index].is_alone), ends[0] if ends else None)
-        behind = range(place + 1, len(fences) if first is None else first)
-        nested = next((index for index in behind if fences[index].is_tagged), None)
-        if nested is not None:
-            return replace(self._make(opener, fences[nested].start), is_closed=False), nested
-        if first is None:
-            if not opener.is_alone and not self._text[opener.end + 1 :].strip():
-                return None, len(fences)
-            return replace(self._make(opener, len(self._text)), is_closed=False), len(fences)
-        return self._make(opener, fences[first].code_end), first + 1
-
-    def _make(self, opener: _Fence, end: int) -> _Block:
-        start = min(opener.end + 1, end)
-        text = self._text[start:end]
-        plain = _QUOTED.sub("", text) if opener.is_quoted else text
-        tries = list(dict.fromkeys((plain, _dedent(plain))))
-        block = _Block(start + self._offset, end + self._offset, opener.tag, tries[-1])
-        if self._language != "python" or opener.tag in NO_PROGRAM:
-            return block
-        if _ESCAPED.search(text):
-            tries += [html.unescape(code) for code in tries]
-        if any(space in text for space in _ODD_SPACES):
-            tries += [code.translate(str.maketrans(_ODD_SPACES)) for code in tries]
-        for code in tries:
-            if self._compiles(code):
-                return replace(block, compiles=True, code=code)
-        return replace(block, compiles=False)
-
-    def _compiles(self, code: str) -> bool:
-        self._num_parses += 1
-        if self._num_parses > _MOST_PARSES or len(code) > _MOST_PARSED_CHARACTERS:
-            return False
-        return try_parse(code) is not None
+    offset: int
+    by_token: bool = False
+    """A special token ended it; the model's turn was over there, though a fence is open."""
+    by_turn: bool = False
+    """Words such as `User:` began a made-up turn."""
 
 
-def _find_fences(text: str) -> Iterator[_Fence]:
-    end = -1
-    for mark in _MARK.finditer(text):
-        if mark.start() < end:
+def _find_ending(response: str, language: str) -> _Ending:
+    """Return the end of a response's own turn: the first mark of another outside its program."""
+    token_end = _find_token_end(response, language)
+    end = len(response) if token_end is None else token_end
+    text = response[:end]
+    turns = list(islice(find_turn_ends(text), _MOST_MARKS))
+    if turns:
+        cut, _ = _find_answer(text, language)
+        blocks = _read_blocks(text, cut, language)
+        for turn in turns:
+            is_inside = any(block.start <= turn < block.end for block in blocks)
+            if not is_inside and any(_is_standing(block, turn, language) for block in blocks):
+                return _Ending(turn, by_turn=True)
+    return _Ending(end, by_token=token_end is not None)
+
+
+def _is_standing(block: Block, end: int, language: str) -> bool:
+    """Whether a block is closed before an offset and can be the program."""
+    if not block.is_closed or block.end > end or block.tag in NO_PROGRAM:
+        return False
+    return sketch(block.code, language).stands or block.tag in ALIASES.get(language, ())
+
+
+def _find_token_end(response: str, language: str) -> int | None:
+    """Return the offset of the first special token that ends the response; None if there is none."""
+    for token in islice(find_token_ends(response), _MOST_MARKS):
+        place = token.start()
+        before = response[:place]
+        cut, is_thinking = _find_answer(before, language)
+        if is_thinking:
+            mark = _THINKING.search(response, place)
+            if mark is not None and any(mark.groups()):
+                continue  # It is a thought about tokens: the thinking that was open goes on behind it.
+            return place
+        if is_before_answer(before[cut:]):
             continue
-        start = text.rfind("\n", 0, mark.start()) + 1
-        end = text.find("\n", mark.end())
-        end = len(text) if end < 0 else end
-        line = text[start:end]
-        fence = _AT_START.fullmatch(line) or _BEHIND_TEXT.fullmatch(line)
-        if fence is not None:
-            found, is_alone = _TAG.match(fence["rest"]), not fence["before"].strip(_SPACE + ">")
-            tag = found[1].lower() if found else ""
-            behind = fence["rest"][found.end() :] if found else ""
-            is_attribute = (
-                "=" in behind or len(behind.split()) <= 1
-            )  # Other words behind a fence are prose.
-            yield _Fence(
-                start,
-                start if is_alone else start + fence.start("run"),
-                end,
-                fence["run"],
-                tag,
-                tag in TAGS and is_attribute,
-                is_alone,
-                is_alone and ">" in fence["before"],
-                not fence["rest"].strip(_SPACE),
-            )
+        blocks = _read_blocks(response, cut, language)
+        inside = (block for block in blocks if block.start <= place < block.end)
+        block = next(inside, None)
+        if block is None or not _is_of_program(block, response, place, language):
+            return place
+    return None
 
 
-def _dedent(text: str) -> str:
-    """Remove the first line's indentation from every line; a line with less loses all of its own."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    width = len(first) - len(first.lstrip(" \t"))
-    return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE) if width else text
+def _is_of_program(block: Block, response: str, place: int, language: str) -> bool:
+    """Whether a token inside a block is part of it: in a string, in a comment, or in front of all code."""
+    if not strip_tokens(response[block.start : place]).strip():
+        return True
+    if block.is_closed and block.compiles:
+        return True
+    if language == "python" and try_parse(strip_tokens(block.code)) is not None:
+        # Without its tokens it is a program, with them it is none.
+        return False
+    if (
+        language != "python"
+        and block.is_closed
+        and strip_tokens(response[place : block.end]).strip()
+    ):
+        return True
+    line = response[response.rfind("\n", 0, place) + 1 : place]
+    line = _STRING.sub("", line)
+    return bool(_COMMENT.search(line))
+
+
+def _read_blocks(text: str, cut: int, language: str) -> list[Block]:
+    """Return the blocks of an answer, which begins at `cut`: first the one that the prompt opened, if it did."""
+    answer = text[cut:]
+    head = find_head(answer, language)
+    if head is None:
+        return list(Scan(answer, cut, language).blocks())
+    first = replace(head.block, start=head.block.start + cut, end=head.block.end + cut)
+    behind = list(Scan(answer[head.behind :], cut + head.behind, language).blocks())
+    if behind and not behind[-1].is_closed:
+        # Perhaps the fence does not close the program, but opens what is shown behind it.
+        shown = list(Scan(answer[head.block.end :], cut + head.block.end, language).blocks())
+        if shown and shown[-1].is_closed:
+            behind = shown
+    return [first, *behind]
 
 
 def extract_program(
@@ -425,11 +224,16 @@ def extract_program(
         language: the problem's language: blocks with its tags are preferred, and only Python blocks are compiled.
     """
     response = response or ""
-    cut, is_thinking = _find_answer(response, language)
+    ending = _find_ending(response, language)
+    text = response[: ending.offset]
+    is_truncated = is_truncated and not (ending.by_token or ending.by_turn)
+    cut, is_thinking = _find_answer(text, language)
     nothing = Program(None, language, is_incomplete=is_truncated)
     if is_thinking:
         return replace(nothing, reason="no_answer_after_thinking")
-    answer = list(_Scan(response[cut:], cut, language).blocks())
+    answer = [_without_tokens(block, language) for block in _read_blocks(text, cut, language)]
+    if answer and ending.by_token:
+        answer[-1] = replace(answer[-1], is_closed=True)
     taken = _choose_block(answer, language)
     if answer and not answer[-1].is_closed and (is_truncated or taken is None):
         return replace(nothing, reason="unclosed_code_block")
@@ -440,7 +244,108 @@ def extract_program(
     return Program(taken.code, language, reason)
 
 
-def _choose_block(blocks: Sequence[_Block], language: str) -> _Block | None:
+def _without_tokens(block: Block, language: str) -> Block:
+    """Return a block without the special tokens in its code, unless it compiles with them."""
+    if block.compiles or block.tag in NO_PROGRAM:
+        return block
+    code = strip_tokens(block.code)
+    if code == block.code:
+        return block
+    if language != "python":
+        return replace(block, code=code)
+    return replace(block, code=code, compiles=try_parse(code) is not None)
+
+
+def clean_code(code: str, language: str) -> str:
+    """Return code as it was given, without a special token and what follows it, if it compiles only so."""
+    if language != "python" or try_parse(code) is not None:
+        return code
+    end = _find_token_end(code, language)
+    if end is None or try_parse(code[:end]) is None:
+        return code
+    return code[:end]
+
+
+def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False) -> str | None:
+    """Return the program of an answer without a fenced block of its own, as of a base model; None if it holds none.
+
+    The answer is a whole program, or it goes on where the problem's prompt (as of HumanEval) or its starter code ends.
+    What follows the program is cut off: a special token, the fence that closes the one of the prompt, a made-up turn,
+    prose.
+    """
+    language, fn_name = problem.language, problem.fn_name or ""
+    prompt, starter = problem.statement, problem.starter_code or ""
+    end = _find_token_end(text, language)
+    answer = text if end is None else text[:end]
+    cut, is_thinking = _find_answer(answer, language)
+    if is_thinking:
+        return None
+    answer = strip_tokens(answer[cut:])
+    if has_fence(answer):
+        head = find_head(answer, language)
+        part = _FIRST_FENCE.split(answer, maxsplit=1)[0]
+        if head is None and not _INDENTED.match(part):
+            return None
+        answer = part if head is None or _INDENTED.match(part) else head.block.code
+    if language != "python":
+        return answer if sketch(answer, language).stands else None
+    turn = next(find_turn_ends(answer), None)
+    answer = answer[:turn]
+    is_whole = _BEGINS_WHOLE.match(answer) is not None
+    for ahead in (prompt, "", starter):
+        if ahead and not (try_parse(ahead) if is_whole else _opens_code(ahead)):
+            continue
+        for joined in _joins(ahead, is_whole=is_whole):
+            code = _longest_program(joined, answer, fn_name)
+            if code is not None:
+                return code
+    if is_truncated or not reads_as_code(answer):
+        return None
+    # It does not compile, and is judged so.
+    return f"{prompt}{answer}" if not is_whole and _opens_code(prompt) else answer
+
+
+def _opens_code(text: str) -> bool:
+    """Whether a prompt is the beginning of a program: it compiles, if need be with a body."""
+    bodies = ("", "\n    pass\n", "\n        pass\n")
+    trees = (try_parse(text.rstrip() + body) for body in bodies)
+    tree = next((tree for tree in trees if tree is not None), None)
+    if tree is None:
+        return False
+    return any(isinstance(node, _DEFINITIONS) for node in tree.body)
+
+
+def _joins(ahead: str, *, is_whole: bool) -> list[str]:
+    """Return the ways in which an answer may go on behind `ahead`: its first line may have lost its indentation."""
+    if not ahead:
+        return [""]
+    bare = ahead.rstrip(" \t")
+    if is_whole:
+        return [f"{ahead.rstrip()}\n\n"]
+    lines = bare if bare.endswith("\n") else f"{bare}\n"
+    return list(dict.fromkeys((ahead, bare, f"{lines}    ", f"{lines}        ", lines)))
+
+
+def _longest_program(ahead: str, answer: str, fn_name: str) -> str | None:
+    """Return `ahead` with the longest beginning of an answer that makes it a program; None if there is none."""
+    ends = [found.start() for found in _UNINDENTED.finditer(answer) if found.start()]
+    ends = [*ends[-_MOST_PREFIXES:], len(answer)]
+    for end in reversed(ends):
+        part = answer[:end]
+        if not part.strip():
+            continue
+        code = ahead + part
+        tree = try_parse(code)
+        if tree is None or any(isinstance(node, ast.Return) for node in tree.body):
+            continue
+        does = sketch(code, "python")
+        is_defined = not fn_name or fn_name in does.defines or "Solution" in does.defines
+        if is_defined and (does.stands or does.acts or bool(ahead)):
+            return code
+    return None
+
+
+def _choose_block(blocks: Sequence[Block], language: str) -> Block | None:
     """Return the closed block that a human would take for the program; None if all are empty.
 
     The last one that is tagged with the language, or has no known tag, compiles, and defines something or reads and
@@ -449,8 +354,11 @@ def _choose_block(blocks: Sequence[_Block], language: str) -> _Block | None:
     languages than Python are not compiled: those with `{` or `;` count as code that does something, and whole programs
     come first.
     """
-    best: tuple[int, _Block] | None = None
+    best: tuple[int, Block] | None = None
     before = Sketch()
+    opened_by_prompt = next((block for block in blocks if block.is_head), None)
+    if opened_by_prompt is not None and sketch(opened_by_prompt.code, language).stands:
+        return opened_by_prompt
     for block in blocks:
         code = block.code if block.is_closed else ""
         if not code.strip():
@@ -471,6 +379,8 @@ def _choose_block(blocks: Sequence[_Block], language: str) -> _Block | None:
             rank = 2
         else:
             rank = full if stands else 5 if does.acts else 1
+        if cannot_be_program(code, language, is_compiled=block.compiles is True):
+            rank = -1
         if best is None or rank >= best[0]:
             best, before = (rank, block), does
     return best[1] if best else None
@@ -491,11 +401,16 @@ class Extractor:
 
     extension: Extension
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is the built-in one, which also reads answers that are plain code."""
+        return self.extension.function is last_code_block
+
     def __call__(
         self, response: str, *, is_truncated: bool = False, language: str = "python"
     ) -> Program:
         """Return the program of a response; a user's function may return its text, a `Program`, or None for none."""
-        if self.extension.function is last_code_block:
+        if self.is_usual:
             return last_code_block(response, is_truncated, language)
         found = self.extension(response, is_truncated)
         if isinstance(found, Program):

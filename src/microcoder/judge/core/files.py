@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.machine import lock_file
 
@@ -148,8 +149,8 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
                 return
             where = f"{path} at byte {begin}" if start else f"{path} line {number}"
             try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
+                row = parse_json(line)
+            except ValueError as error:
                 raise DataError(
                     f"{where} is not JSON ({error}); the file was edited or damaged"
                 ) from None

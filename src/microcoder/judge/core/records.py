@@ -2,13 +2,13 @@
 
 import gzip
 import itertools
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.errors import DataError, explain_fault, own_faults, suggest
 from microcoder.judge.core.types import Problem, Record
 
@@ -61,8 +61,8 @@ def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
 
 def _parse(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise DataError(f"{where} is not JSON ({error}); fix or remove that line") from None
 
 

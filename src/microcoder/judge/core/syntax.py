@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, overload
 
+from microcoder.judge.core.digits import is_long, shorten_integers
 from microcoder.judge.core.errors import EvaluatorFault
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -35,6 +36,10 @@ def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
         for _ in range(_MOST_TRIES):
             try:
                 return ast.parse(source, mode=mode)
+            except SyntaxError as error:
+                if "digits" not in str(error):
+                    raise
+                return _KeepsLongIntegers().visit(ast.parse(shorten_integers(source), mode=mode))
             except SystemError as error:
                 fault = error  # Code that is not ours parses beside us, or was called by the collector: once more.
     raise EvaluatorFault(f"Python's parser failed {_MOST_TRIES} times: {fault}")
@@ -50,13 +55,33 @@ def try_parse(source: str) -> ast.Module | None:
 
 def evaluate_literal(source: str) -> object:
     """Return the value of a literal, as `ast.literal_eval` of a text does; raises like it and like `parse_source`."""
-    return ast.literal_eval(parse_source(source.lstrip(" \t"), mode="eval"))
+    source = shorten_integers(source.lstrip(" \t"))
+    return ast.literal_eval(parse_source(source, mode="eval"))
 
 
 def dump_meaning(path: Path) -> str:
     """Return a file's content for a digest of code: a module's tree, without comments, layout and docstrings."""
     text = path.read_text(encoding="utf-8")
     return ast.dump(_NoTexts().visit(parse_source(text))) if path.suffix == ".py" else text
+
+
+class LongInteger(int):
+    """An integer of more digits than Python writes; it is shown in hexadecimal, as `ast.unparse` then writes it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the integer as hexadecimal Python."""
+        return hex(self)
+
+
+class _KeepsLongIntegers(ast.NodeTransformer):
+    """Makes long integers of a tree such that can be written as source again."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        if type(node.value) is int and is_long(node.value):
+            return ast.copy_location(ast.Constant(LongInteger(node.value)), node)
+        return node
 
 
 class _NoTexts(ast.NodeTransformer):

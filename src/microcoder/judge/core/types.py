@@ -238,21 +238,29 @@ class Problem(Record):
     """A program known to be right."""
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], format: str | None = None) -> "Problem":
+    def from_row(
+        cls,
+        row: Mapping[str, Any],
+        format: str | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> "Problem":
         """Return the problem of a row of a public data set, or of our own; nothing of it is executed.
 
         Args:
             row: its fields, as `datasets`, parquet, pandas or JSON lines give them (docs/rows.md lists the formats).
             format: the name of its format, or your own reader, path/to/file.py:function (docs/extending.md); None to
                 recognise it by its fields.
+            columns: field -> column, where a row has names of its own: {"id": "uid", "statement": "task.text"}.
 
         Raises:
-            ConfigError: the format is unknown.
+            ConfigError: the format is unknown, or a field that a column is named for.
             DataError: it cannot be judged: which field, what was found, what was expected.
         """
         # The readers of formats make problems. A name in place of an import statement: what training runs on is what it
         # imports, and reading rows is no part of that.
-        return import_module("microcoder.data.formats.rows").read_problem(row, format)
+        read = import_module("microcoder.data.formats.rows").read_problem
+        return read(row, format, columns=columns or {})
 
     @model_validator(mode="after")
     def _calls_something(self) -> Self:

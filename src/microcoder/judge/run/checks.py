@@ -5,17 +5,17 @@ docs/functions.md has a table of the kinds of values and how each is written as 
 
 import json
 from collections.abc import Mapping, Sequence
-from decimal import Context, Decimal
 from typing import Any
 
 from microcoder.judge.compare.values import show
+from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import defines_node, find_call
 from microcoder.judge.core.types import Call, Method, Problem, Signature
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.sandbox import nodes
 
-_MAX_SHOWN, _DIGITS_PYTHON_READS = 80, 4300
+_MAX_SHOWN = 80
 _MAX_NAME_LENGTH = 1000
 _MAX_CALL_BYTES, _MAX_ARGUMENTS_BYTES = 1 << 14, 1 << 15
 """Maximum encoded sizes: one message to the sandbox carries everything about a test."""
@@ -88,27 +88,13 @@ def check_arguments(arguments: Sequence[str], what: str) -> None:
         raise DataError(f"{what}: a NUL character in one of them; leave it out")
 
 
-def _read_json(text: str) -> object:
-    """Parse JSON without Python's limit on the digits of an integer; raises ValueError."""
-    try:
-        return json.loads(text, parse_int=_parse_int)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) < _DIGITS_PYTHON_READS:
-        return int(digits)
-    return int(Decimal(digits, Context(prec=len(digits))))
-
-
 def _read_lines(text: str, *, problem_id: str, test: int) -> list[object]:
     """Return the arguments in a test's input, one JSON value per line, blank lines left out; raises DataError."""
     arguments = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                arguments.append(_read_json(line))
+                arguments.append(parse_json(line))
             except ValueError as error:
                 raise DataError(
                     f"problem {problem_id}, test {test}, input line {number} is not a JSON argument ({error}): "
@@ -120,7 +106,7 @@ def _read_lines(text: str, *, problem_id: str, test: int) -> list[object]:
 def _read_expected(text: str, *, problem_id: str, test: int) -> object:
     """Return a test's expected value; DataError if it is not JSON."""
     try:
-        return _read_json(text)
+        return parse_json(text)
     except ValueError as error:
         raise DataError(
             f"problem {problem_id}, test {test}: the expected output is not JSON ({error}): {text[:_MAX_SHOWN]!r}; "

@@ -30,6 +30,7 @@ from microcoder import Checker, EvaluatorFault, Outcome, Problem, Program, TestR
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value, write_json
 from microcoder.judge.core.signatures import find_call
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import (
@@ -145,6 +146,9 @@ def _judge_tests(
             yield _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checking}")
             return
     language = language_of(problem)
+    if problem.harness is not None and try_parse(answer) is None:
+        yield _without_run(Outcome.COMPILE_ERROR, "SyntaxError")
+        return
     # A harness is a program that reads stdin, and is given the answer's source.
     code = answer if problem.harness is None else f"{problem.harness}\n\nmain({answer!r})\n"
     fn_name = problem.fn_name if problem.harness is None and problem.fn_name else ""

@@ -263,6 +263,9 @@ class Session:
         )
         if isinstance(loaded, str):
             return verdicts.without_run(Outcome.COMPILE_ERROR, loaded)
+        # A harness compiles its answer at run time, where it is told from other errors by nobody.
+        if problem.harness is not None and (message := find_syntax_error(answer)):
+            return verdicts.without_run(Outcome.COMPILE_ERROR, message)
         # The same parse serves the screen of programs whose tests may share a process.
         is_screened = (
             not language.is_built and self._options.batch_tests and len(prepared.tests) > 1

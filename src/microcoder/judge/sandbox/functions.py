@@ -290,13 +290,17 @@ def _call(
         raise NameError(f"the program defines neither Solution.{fn_name} nor a function {fn_name}")
     if not call:
         return encode(function(*arguments))
-    return _apply(function, call, arguments)
+    return _apply(function, call, arguments, namespace)
 
 
-def _apply(function: Any, signature: Signature, values: Sequence[Any]) -> Encoded:
+def _apply(
+    function: Any, signature: Signature, values: Sequence[Any], namespace: Mapping[str, Any]
+) -> Encoded:
     """Call a function with arguments built by kind from JSON values; return the flattened, encoded result."""
     kinds = [*signature.get("parameters", ()), *["json"] * len(values)]
-    arguments = list(map(nodes.build, kinds, values))
+    arguments = [
+        nodes.build(kind, value, namespace) for kind, value in zip(kinds, values, strict=False)
+    ]
     result = function(*arguments)
     kind = signature.get("returns", "json")
     if "result" in signature:
@@ -312,8 +316,11 @@ def _operate(namespace: dict[str, Any], fn_name: str, call: Signature, given: li
     signatures = {method["name"]: method for method in call.get("methods", ())}
     operations, values = given
     kinds = [*signatures.get("__init__", {}).get("parameters", ()), *["json"] * len(values[0])]
-    made = namespace[fn_name](*map(nodes.build, kinds, values[0]))
+    arguments = [
+        nodes.build(kind, value, namespace) for kind, value in zip(kinds, values[0], strict=False)
+    ]
+    made = namespace[fn_name](*arguments)
     results: list[Encoded] = [None]
     for name, inner in zip(operations[1:], values[1:], strict=True):
-        results.append(_apply(getattr(made, name), signatures.get(name, {}), inner))
+        results.append(_apply(getattr(made, name), signatures.get(name, {}), inner, namespace))
     return results

@@ -1,12 +1,14 @@
 """Linked lists and trees as LeetCode writes them: level-order lists to nodes and back, without recursion.
 
-Arguments are of the classes below. A result is taken apart by the names of its fields, so a program may use a class
-of its own; whatever its fields do is done here, in the program's own process.
+Arguments are of the class that the program defines under the name, where that class can be made by its fields, else of
+the classes below. A result is taken apart by the names of its fields, whichever class it is of. Whatever a class of the
+program does is done here, in the program's own process.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _MOST_NODES = 1 << 21
@@ -40,14 +42,24 @@ for _class in GIVEN_NAMES.values():
     _class.__module__ = "solution"
 
 
-def build(kind: str, value: Any) -> Any:
-    """Return the argument of this kind for a checked JSON value: nodes, a list of them, or the value itself."""
+def build(kind: str, value: Any, names: Mapping[str, Any] | None = None) -> Any:
+    """Return the argument of this kind for a checked JSON value: nodes, a list of them, or the value itself.
+
+    `names` are those of the program; nodes are made of its own class, if it defines one.
+    """
     if kind.startswith("list["):
         inner = kind[5:-1]
-        return None if value is None else [build(inner, item) for item in value]
+        return None if value is None else [build(inner, item, names) for item in value]
     if kind == "json":
         return value
-    return _build_list(value or []) if kind == "ListNode" else _build_tree(value or [])
+    own = None if names is None else names.get(kind)
+    make = _build_list if kind == "ListNode" else _build_tree
+    if isinstance(own, type) and own is not GIVEN_NAMES[kind]:
+        try:
+            return make(value or [], _maker(own))
+        except _CannotMakeError:
+            pass
+    return make(value or [], GIVEN_NAMES[kind])
 
 
 def flatten(kind: str, value: Any) -> Any:
@@ -77,10 +89,10 @@ def _refuse_cycle(kind: str) -> TypeError:
     return TypeError(f"the {kind} has a cycle, or more than {_MOST_NODES} nodes")
 
 
-def _build_list(values: list[Any]) -> Any:
+def _build_list(values: list[Any], make: _Maker) -> Any:
     head = None
     for value in reversed(values):
-        head = ListNode(value, head)
+        head = make(val=value, next=head)
     return head
 
 
@@ -96,18 +108,97 @@ def _flatten_list(node: Any) -> list[Any]:
     return values
 
 
-def _build_tree(values: list[Any]) -> Any:
+def _build_tree(values: list[Any], make: _Maker) -> Any:
     if not values or values[0] is None:
         return None
-    root = TreeNode(values[0])
-    places = deque([(root, "left"), (root, "right")])
-    for value in values[1:]:
-        parent, side = places.popleft() if places else (None, "")
-        if value is not None and parent is not None:
-            node = TreeNode(value)
-            setattr(parent, side, node)
-            places += [(node, "left"), (node, "right")]
-    return root
+    # Children of each value by index, or none: nodes whose fields cannot change later are made from the leaves up.
+    children: dict[int, list[int]] = {0: []}
+    places = deque([0, 0])
+    for index, value in enumerate(values[1:], 1):
+        if not places:
+            break
+        parent = places.popleft()
+        children[parent].append(index if value is not None else -1)
+        if value is not None:
+            children[index] = []
+            places += [index, index]
+    made: dict[int, Any] = {-1: None}
+    for index in reversed(children):
+        left, right = [*children[index], -1, -1][:2]
+        made[index] = make(
+            val=values[index], left=made.pop(left, None), right=made.pop(right, None)
+        )
+    return made[0]
+
+
+class _CannotMakeError(Exception):
+    """The program's class cannot be made by the fields of a node."""
+
+
+_Maker = Callable[..., Any]
+"""Makes a node of its fields, given by name: `val` and `next`, or `val`, `left` and `right`."""
+_MISSING = object()
+_NAMES_OF = {
+    "val": "val", "value": "val", "v": "val", "x": "val", "data": "val", "key": "val", "item": "val",
+    "next": "next", "nxt": "next", "next_node": "next", "left": "left", "right": "right",
+}  # fmt: skip
+"""Names of a constructor's parameters -> the field that each is; other parameters are told by their place."""
+
+
+def _maker(own: type) -> _Maker:
+    """Return what makes nodes of a class that the program defines, by the first way that gives its nodes the fields."""
+    ways: list[Callable[[dict[str, Any]], Any]] = [
+        lambda fields: _make_by_names(own, fields),
+        lambda fields: own(*fields.values()),
+        lambda fields: own(fields["val"]),
+        lambda fields: own(),
+    ]
+
+    def make(**fields: Any) -> Any:
+        while ways:
+            try:
+                node = ways[0](fields)
+                _set_fields(node, fields)
+                return node
+            except Exception:
+                del ways[0]
+        raise _CannotMakeError
+
+    return make
+
+
+def _make_by_names(own: type, fields: dict[str, Any]) -> Any:
+    """Make a node by the parameters of the class's constructor, in whatever order they are."""
+    code = getattr(own.__init__, "__code__", None) or getattr(own.__new__, "__code__", None)
+    if code is None:
+        raise TypeError(f"the parameters of {own.__name__} are not known")
+    function = own.__init__ if hasattr(own.__init__, "__code__") else own.__new__
+    parameters = code.co_varnames[1 : code.co_argcount]
+    num_required = len(parameters) - len(function.__defaults__ or ())
+    given = {}
+    left = [name for name in fields if name not in map(_NAMES_OF.get, parameters)]
+    for place, parameter in enumerate(parameters):
+        field = _NAMES_OF.get(parameter)
+        if field not in fields and place < num_required and left:
+            field = left.pop(0)
+        if field in fields:
+            given[parameter] = fields[field]
+        elif place < num_required:
+            given[parameter] = None
+    for parameter in code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]:
+        field = _NAMES_OF.get(parameter)
+        if field in fields:
+            given[parameter] = fields[field]
+    num_by_place = max(0, code.co_posonlyargcount - 1)
+    by_place = [given.pop(name) for name in parameters[:num_by_place] if name in given]
+    return own(*by_place, **given)
+
+
+def _set_fields(node: Any, fields: Mapping[str, Any]) -> None:
+    """Give a node the fields that its constructor did not; raises the class's error where it refuses."""
+    for name, value in fields.items():
+        if getattr(node, name, _MISSING) is not value:
+            setattr(node, name, value)
 
 
 def _flatten_tree(root: Any) -> list[Any]:

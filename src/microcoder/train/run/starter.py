@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 
-from microcoder.data.release.problems import check_format, find_format
+from microcoder.data.release.problems import check_format, explain_rows, find_format
 from microcoder.judge.core.config import SHIPPED, load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
@@ -137,6 +137,9 @@ def _problems(wishes: Wishes) -> dict[str, str]:
         and not place.suffix.startswith(".json")
         and _HUB_ID.fullmatch(wishes.problems)
     )
+    for path in (wishes.problems, wishes.heldout):
+        if wishes.format is None and (said := explain_rows(Path(path).expanduser())):
+            raise ConfigError(said)
     if wishes.format is None and not is_id:
         return {"kind": "files", "train": wishes.problems, "heldout": wishes.heldout}
     row_format = wishes.format or find_format(wishes.problems)

@@ -75,7 +75,15 @@ def decide(claim: str, names: dict[str, Any]) -> None:
     except Exception as error:
         refuse(f"{claim[:200]}: {type(error).__name__}: {error}")
     if not holds:
-        refuse(f"not true: {claim[:200]} where _r = {names['_r']!r:.200}")
+        refuse(f"not true: {claim[:200]} where _r = {show(names['_r']):.200}")
+
+
+def show(results: list[Any]) -> str:
+    """Return values as text; Python writes no integer of more than 4,300 digits."""
+    try:
+        return repr(results)
+    except ValueError:
+        return "values with an integer that is too long to print"
 
 
 def replay(test: str, names: dict[str, Any], results: list[Any]) -> None:

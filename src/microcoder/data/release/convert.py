@@ -1,0 +1,135 @@
+"""Rows of any known format -> a problem file that `microcoder train`, `init` and `eval` read.
+
+Rows that cannot be judged whole are left out and counted by reason. Test rows of a benchmark are left out too, unless
+asked for: a model that was trained on them has seen the answers. Nothing of a row is executed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcoder.data.formats.format import recognise
+from microcoder.data.formats.functions import MBPP_TEST
+from microcoder.data.formats.rows import FORMATS, load_format, read_problem
+from microcoder.data.release.problems import read_rows, write_problems
+from microcoder.data.rowfiles import FileRow
+from microcoder.judge import check_problem
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.types import Problem
+
+_LONGEST_REASON = 400
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What became of the rows of a file."""
+
+    num_problems: int
+    num_rows: int
+    left_out: Mapping[str, tuple[str, ...]]
+    """Why rows became no problem -> their ids or places; the most frequent reason first."""
+
+
+def convert(
+    source: Path,
+    output: Path,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    with_test_rows: bool = False,
+) -> Converted:
+    """Write the problems of a file of rows, or of a folder of such files, as a problem file; whole or not at all.
+
+    Args:
+        source: JSON lines, one JSON list or Parquet.
+        output: The problem file (.jsonl).
+        format: a format of docs/rows.md, or a reader of the user's own; None to recognise it row by row.
+        columns: field -> column, where rows have names of their own.
+        with_test_rows: also converts test rows of a benchmark, for held-out problems.
+
+    Raises:
+        ConfigError: the format or a column is unknown, or the output is the source.
+        DataError: a row cannot be read at all, or none of the rows becomes a problem.
+    """
+    if output.suffix != ".jsonl":
+        raise ConfigError(f"{output} is no problem file; name one that ends in .jsonl")
+    if output.exists() and output.samefile(source):
+        raise ConfigError(f"{output} is the source itself; choose another -o")
+    problems: dict[str, Problem] = {}
+    left_out: dict[str, list[str]] = {}
+    num_rows = 0
+    for row in read_rows(source):
+        num_rows += 1
+        place = _name_of(row)
+        why = "" if with_test_rows else _why_test(row.values, format)
+        if not why:
+            try:
+                problem = read_problem(row.values, format, columns=columns or {})
+                check_problem(problem)
+            except DataError as error:
+                why = _as_reason(str(error))
+            else:
+                why = _why_not(problem, problems)
+                if not why:
+                    problems[problem.id] = problem
+        if why:
+            left_out.setdefault(why, []).append(place)
+    by_number = sorted(left_out.items(), key=lambda pair: -len(pair[1]))
+    reasons = {why: tuple(places) for why, places in by_number}
+    if not problems:
+        said = "\n".join(describe(Converted(0, num_rows, reasons)))
+        raise DataError(f"{source}: none of its {num_rows} rows became a problem\n{said}")
+    write_problems(output, list(problems.values()))
+    return Converted(len(problems), num_rows, reasons)
+
+
+def describe(converted: Converted) -> list[str]:
+    """Return a line for each reason for which rows were left out, with the first of them."""
+    lines = []
+    for why, places in converted.left_out.items():
+        shown = ", ".join(places[:_MOST_SHOWN])
+        more = ", ..." if len(places) > _MOST_SHOWN else ""
+        lines.append(f"{len(places):,} left out: {why} ({shown}{more})")
+    return lines
+
+
+def _name_of(row: FileRow) -> str:
+    for name in ("id", "task_id", "question_id", "problem_id", "uid"):
+        value = row.values.get(name)
+        if isinstance(value, str | int) and str(value):
+            return str(value)
+    return row.where.rpartition(" ")[2]
+
+
+def _why_test(values: Mapping[str, Any], format: str | None) -> str:
+    """Say why a row is one of a benchmark's test; empty if it is not."""
+    found = recognise(values, FORMATS.values()) if format is None else load_format(format)
+    if found is None or not (found.is_benchmark or found.name == "livecodebench"):
+        return ""
+    if found.name == "mbpp":
+        task = str(values.get("task_id", "")).rpartition("/")[2]
+        if task.isdecimal() and int(task) not in MBPP_TEST:
+            return ""
+        what = f"rows of MBPP's test split (task_id {MBPP_TEST.start} to {MBPP_TEST.stop - 1})"
+    else:
+        what = f"rows of {found.name}, a benchmark"
+    return (
+        f"{what}: training would contaminate it; --with-test-rows keeps them, for held-out problems"
+    )
+
+
+def _why_not(problem: Problem, others: Mapping[str, Problem]) -> str:
+    if not problem.statement.strip():
+        return "there is no statement; a model cannot be asked without one"
+    if problem.id in others:
+        return "the id was used before; each may appear once"
+    return ""
+
+
+def _as_reason(said: str) -> str:
+    """Return an error's text without the row that it names, so that equal ones are counted together."""
+    head, _, reason = said.partition("): ")
+    text = reason if head.startswith("row ") and reason else said
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."

@@ -1,0 +1,123 @@
+"""Where a response ends: marks of chat templates and of documents, also those that a model wrote as text.
+
+A model whose stop token is missing, or a base model, goes on after its answer: it makes up the next turn, or the next
+document. `find_token_ends` yields the special tokens that end an answer; nobody writes them by accident.
+`find_turn_ends` yields words that only may begin a turn, such as `User:`; they count behind a program.
+"""
+
+import re
+from collections.abc import Iterator
+
+_BAR = r"[|\uff5c]"
+_PIPED = (
+    r"im_(?:start|end|sep|user|system|middle|assistant)",
+    r"eo[tm](?:_id)?",
+    r"bo[tm](?:_id)?",
+    r"(?:start|end)_header_id",
+    r"header_(?:start|end)",
+    r"(?:begin|end)_?of_?(?:text|sentence|turn|document|utterance|prompt|message|role|response|file)",
+    r"start_?of_?(?:text|sentence|turn|document|role|response)",
+    r"(?:start|end)_of_turn_token",
+    r"(?:user|chatbot|system)_token",
+    r"end_response",
+    r"(?:end|return|call|eos|eod|bos|pad|user|human|system|assistant|bot|observation|tool)",
+    r"message_(?:start|end)|turn_end|user_(?:start|end)|assistant_end",
+    r"start(?=[|\uff5c]>\s*(?:user|system|developer|tool))",
+    r"(?:file_sep|repo_name|fim_(?:prefix|middle|suffix|pad)|file_separator)",
+    r"extra_\d+|hy_\w+",
+)
+"""Names of special tokens between bars: ChatML, Llama, Phi, DeepSeek, Command, GLM, Granite, StarCoder and others."""
+_ANGLED = (
+    r"/s",
+    r"(?:start|end)_of_turn",
+    r"turn\||\|turn",
+    r"eos|bos|eop|eosp|eoa|eoh|eod|eot",
+    r"EOS_TOKEN|BOS_TOKEN",
+    r"seed:[be]os",
+    r"reserved_10[67]",
+    r"file_sep|repo_name|reponame|filename|fim_(?:prefix|middle|suffix|pad)",
+    r"jupyter_(?:start|text|code|output|script)|empty_output|issue_(?:start|comment|closed)",
+    r"commit_(?:before|msg|after)|pr(?:_status)?(?=>(?:Title|opened|closed))",
+    r"extra_id_1(?=>\s*(?:User|System))",
+    r"unk|pad",
+)
+"""Names of special tokens between angle brackets: Llama 2, Mistral, Gemma, GLM, StarCoder and others."""
+_OTHERS = (
+    r"(?:<s>\s*)?\[/?INST\]",
+    r"<</?SYS>>",
+    r"\[\|(?:endofturn|user|system|assistant|end)\|\]",
+    r"\[(?:EOS|EOT|gMASK)\]",
+    r"\[e~\[|\]~b\]",
+    r"^[ \t]*\[/?(?:DONE|BEGIN)\][ \t]*$",
+)
+_TOKENS = re.compile(
+    rf"(?P<piped><{_BAR}(?:{'|'.join(_PIPED)}){_BAR}>)|<(?:{'|'.join(_ANGLED)})>|{'|'.join(_OTHERS)}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_IS_GOING_ON = re.compile(rf"\s*<{_BAR}start{_BAR}>\s*assistant", re.IGNORECASE)
+"""Behind `<|end|>`: gpt-oss ends its analysis and begins its answer."""
+_STRUCK_OUT = re.compile(r"<s>[^\n]*$", re.IGNORECASE)
+"""Before `</s>`: text that is struck out in HTML."""
+_OPENERS = re.compile(
+    r"\b(?:assistant|model|gpt|bot|ai)\b:?|#+\s*(?:response|assistant|answer):?", re.I
+)
+"""Roles and headings that stand beside the tokens at the start of an answer."""
+_SPEAKERS = r"Human|User|Instruction|Assistant|Student|GPT4 Correct User|Falcon"
+_TURNS = re.compile(
+    rf"^(?:\#{{2,4}}[ ]?(?:{_SPEAKERS}|System|Question|Problem)s?(?:[ ]\d+)?[ ]?:?[ \t]*$"
+    rf"|\#{{2,4}}[ ]?(?:{_SPEAKERS}|System|Question|Problem):"
+    rf"|(?:\*\*)?(?:{_SPEAKERS})(?:\*\*)?:"
+    r"|(?P<asks>\#{2,4}[ ]?Input:|(?:\*\*)?(?:Question|Problem|Task|Q|Exercise|Prompt)(?:[ ]?\d+)?(?:\*\*)?:))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANSWERS = re.compile(
+    r"^(?:\*\*|#+ ?)?(?:A|Answer|Solution|Response|Completion)(?:\*\*)?:", re.I | re.M
+)
+"""Behind `Q:` and the like: only with an answer is it a made-up turn."""
+_INTRODUCES = re.compile(
+    r":[*_ \t]*$|^#|^\*\*.*\*\*$"
+    r"|\b(?:samples?|examples?|sessions?|dialog(?:ue)?s?|conversations?|transcripts?)\b[^.]*$",
+    re.IGNORECASE,
+)
+"""The line before a sample: what comes next is shown, and no turn."""
+_MENTION_BEFORE = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$")
+_MENTION_AFTER = re.compile(r"[`'\")]|\s[a-z]")
+
+
+def find_token_ends(text: str) -> Iterator[re.Match[str]]:
+    """Yield the special tokens that may end an answer, in order; those that prose only names are left out."""
+    for token in _TOKENS.finditer(text):
+        before = text[max(0, token.start() - 200) : token.start()]
+        if _MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(text, token.end()):
+            continue
+        if token.group().strip("<>|\uff5c").lower() == "end" and _IS_GOING_ON.match(
+            text, token.end()
+        ):
+            continue
+        if token.group() == "</s>" and _STRUCK_OUT.search(before):
+            continue
+        yield token
+
+
+def is_before_answer(text: str) -> bool:
+    """Whether nothing but special tokens and roles stands in a text: a token behind it opens the answer."""
+    return len(text) < 1000 and not _OPENERS.sub("", _TOKENS.sub("", text)).strip()
+
+
+def strip_tokens(code: str) -> str:
+    """Return code without the special tokens in it."""
+    return _TOKENS.sub("", code)
+
+
+def find_turn_ends(text: str) -> Iterator[int]:
+    """Yield the offsets of lines that may begin a made-up turn; those that a line before introduces are left out."""
+    for turn in _TURNS.finditer(text):
+        above = text[max(0, turn.start() - 1000) : turn.start()]
+        line_above = above.rstrip().rpartition("\n")[2].strip()
+        is_apart = above.endswith(("\n\n", "\n\r\n"))
+        is_after_sentence = line_above.endswith((".", "!", "?", "`", "~"))
+        if not (is_apart or is_after_sentence) or _INTRODUCES.search(line_above):
+            continue
+        if turn["asks"] and not _ANSWERS.search(text, turn.end()):
+            continue
+        yield turn.start()
