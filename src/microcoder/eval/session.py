@@ -103,6 +103,16 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
     return Evaluation(folder, config, questions, saved, ask, extract, observer)
 
 
+def _describe_device(config: EvalConfig) -> dict[str, str]:
+    """Return the device and the number format by which a model in this process generates; empty without one."""
+    if not isinstance(config.generation, Transformers):
+        return {}
+    # Pulls in torch.
+    from microcoder.train.run.weights import describe_device
+
+    return describe_device(config.generation.dtype)
+
+
 def digest_config(config: EvalConfig) -> str:
     """Return a digest of every key that can change a result."""
     return digest_keys(config, neutral=NEUTRAL_KEYS)
@@ -144,8 +154,10 @@ class Evaluation:
             # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
             with Judge(workers=1, **config.judging.judge_options()) as judge:
                 isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
+            start = describe_start(config, name=folder.root.name, command=command)
             manifest = {
-                **describe_start(config, name=folder.root.name, command=command),
+                **start,
+                "machine": {**start["machine"], **_describe_device(config)},
                 "kind": "evaluation",
                 "digest": digest_config(config),
                 **origin,
@@ -185,17 +197,21 @@ class Evaluation:
             # Pulls in torch.
             from microcoder.train.run.weights import respond
 
-            self.observer.note(f"loading {config.generation.model}")
+            # That of the first start holds, also on another machine.
+            dtype = folder.read_manifest()["machine"].get("dtype") or config.generation.dtype
+            self.observer.note(f"loading {config.generation.model} in {dtype}")
             answers = respond(
                 config.generation.model,
                 [request.messages for request in requests],
                 seeds=[request.seed for request in requests],
                 template_options=options,
                 note=self.observer.note,
-                **config.generation.model_dump(include={"batch_size", "revision", "dtype"}),
+                report=self.observer.sampling,
+                dtype=dtype,
+                **config.generation.model_dump(include={"batch_size", "revision"}),
                 **sampling.model_dump(include={"temperature", "top_p", "max_tokens"}),
             )
-            responses = zip(requests, answers, strict=True)
+            responses = ((requests[index], completion) for index, completion in answers)
         by_id = {question.id: question for question in self.questions}
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
         for request, response in responses:
