@@ -49,6 +49,7 @@ from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
 from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
+from microcoder.train.run.context import check_fit, find_context
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
@@ -100,6 +101,12 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
             )
         if place := model_folder(generation.model):
             check_model_folder(place)
+        # With the prompts it is checked as the model is loaded.
+        check_fit(
+            find_context(generation.model, generation.revision),
+            0,
+            {"sampling.max_tokens": config.sampling.max_tokens},
+        )
     return Evaluation(folder, config, questions, saved, ask, extract, observer)
 
 

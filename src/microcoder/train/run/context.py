@@ -80,7 +80,7 @@ def check_fit(
 
     Args:
         context: of the model; None: not known, nothing is checked.
-        prompt_tokens: of the longest prompt.
+        prompt_tokens: of the longest prompt; 0: not known.
         limits: key of a config -> length limit that it sets for responses.
         of: the problems that are meant, such as "held-out ", where there are several kinds.
     """
@@ -99,10 +99,13 @@ def find_misfit(
     for key, limit in limits.items():
         if limit <= room:
             continue
-        need = (
-            f"the longest {of}prompt ({prompt_tokens:,} tokens) and {key} = {limit:,} make "
-            f"{prompt_tokens + limit:,} tokens, more than the model's context of {context.tokens:,} ({context.source})"
-        )
+        limits_it = f"the model's context of {context.tokens:,} ({context.source})"
+        need = f"{key} = {limit:,} is more than {limits_it}"
+        if prompt_tokens:
+            need = (
+                f"the longest {of}prompt ({prompt_tokens:,} tokens) and {key} = {limit:,} make "
+                f"{prompt_tokens + limit:,} tokens, more than {limits_it}"
+            )
         if room < 1:
             return f"{need}; leave out such long problems, or use a model with a longer context"
         return f"{need}; pass --{key} {room} or less, or use a model with a longer context"

@@ -21,6 +21,7 @@ from microcoder.train.recipe.recipe import (
     HubProblems,
     HuggingFaceModel,
     MicroModel,
+    MicroProblems,
     ProblemFiles,
     TrainConfig,
 )
@@ -38,7 +39,7 @@ from microcoder.train.run.context import (
 from microcoder.train.run.estimate import find_architecture, find_file, read_file
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.model_files import find_position_fault
-from microcoder.train.run.tasks import Tasks, check_problems
+from microcoder.train.run.tasks import Tasks, check_problems, generate_micro
 
 _BYTES_PER_TOKEN = 2
 """Fewer than those of any text that is likely here, so that a prompt has no more tokens than this says."""
@@ -114,6 +115,9 @@ def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Pr
         return _read_file(problems.train), _read_file(problems.heldout)
     if isinstance(problems, HubProblems) and problems.heldout is not None:
         return (), _read_file(problems.heldout)
+    if isinstance(problems, MicroProblems) and isinstance(config.model, HuggingFaceModel):
+        train, heldout = generate_micro(problems)
+        return train, heldout
     return (), ()
 
 
@@ -188,14 +192,14 @@ def _count_bytes(chat: Chat) -> int:
 
 
 def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
-    """Return the tokens of the longest prompt, by the model's own tokenizer; 1 where that is not here.
+    """Return the tokens of the longest prompt, by the model's own tokenizer; 0 where that is not here.
 
     To import transformers takes seconds, so this is for prompts that may not fit. Raises DataError if the tokenizer
     cannot be loaded.
     """
-    tokenizer = _load_tokenizer(config.model)
-    if not chats or tokenizer is None:
-        return 1
+    tokenizer = _load_tokenizer(config.model) if chats else None
+    if tokenizer is None:
+        return 0
     from microcoder.train.run.weights import encode_chats
 
     options = config.prompt.chat_template_options

@@ -143,9 +143,9 @@ class _OwnDraws(LogitsProcessor):
         self, batch: Sequence[_Response], sampling: Sampling, *, width: int, device: torch.device
     ) -> None:
         self._width = width
-        self._warpers = LogitsProcessorList([TemperatureLogitsWarper(sampling.temperature)])
+        self._warpers = LogitsProcessorList([TemperatureLogitsWarper(float(sampling.temperature))])
         if sampling.top_p < 1:
-            self._warpers.append(TopPLogitsWarper(sampling.top_p))
+            self._warpers.append(TopPLogitsWarper(float(sampling.top_p)))
         # Of a response that goes on, the numbers behind those that were used; then zeros, for ended rows.
         rows = []
         for response in batch:

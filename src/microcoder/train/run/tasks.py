@@ -97,19 +97,7 @@ def _read_problems(
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
     match problems:
         case MicroProblems():
-            train, heldout = (
-                generate_problems(
-                    split=split,
-                    num_problems=n,
-                    seed=problems.seed,
-                    tiers=tiers,
-                    styles=problems.styles,
-                )
-                for split, n, tiers in (
-                    ("train", problems.num_train, problems.tiers),
-                    ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),
-                )
-            )
+            train, heldout = generate_micro(problems)
             return train, heldout, {}
         case ProblemFiles():
             if is_livecodebench(path := problems.train):
@@ -129,6 +117,16 @@ def _read_problems(
                 return asked.problems, _read_heldout(problems.heldout), asked.left_out
             held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+
+
+def generate_micro(problems: MicroProblems) -> tuple[list[Problem], list[Problem]]:
+    """Return the training and the held-out problems of the micro lab."""
+    make = partial(generate_problems, seed=problems.seed, styles=problems.styles)
+    tiers = problems.heldout_tiers or problems.tiers
+    return (
+        make(split="train", num_problems=problems.num_train, tiers=problems.tiers),
+        make(split="heldout", num_problems=problems.num_heldout, tiers=tiers),
+    )
 
 
 def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:

@@ -62,6 +62,8 @@ class Published:
     """The tokenizer's own padding and end token; None where it names none."""
     model_pad_id: int | None
     """The padding token of config.json."""
+    use_cache: bool | None
+    """Whether config.json says to keep keys and values: TRL switches it off for its own passes."""
 
 
 class Checkpoint(NamedTuple):
@@ -141,7 +143,11 @@ def _settle_tokens(
     own = model.generation_config or GenerationConfig()
     text_config: Any = model.config.get_text_config()
     published = Published(
-        own, _own_token(tokenizer, "pad"), _own_token(tokenizer, "eos"), text_config.pad_token_id
+        generation=own,
+        pad_token=_own_token(tokenizer, "pad"),
+        eos_token=_own_token(tokenizer, "eos"),
+        model_pad_id=text_config.pad_token_id,
+        use_cache=getattr(text_config, "use_cache", None),
     )
     ends = end_token_ids(tokenizer, own) or _as_ids(getattr(text_config, "eos_token_id", None))
     possible = [token for token in ends if 0 <= token < text_config.vocab_size]
@@ -242,17 +248,26 @@ def as_published(checkpoint: Checkpoint, folder: Path) -> Iterator[None]:
     """
     tokenizer, published = checkpoint.tokenizer, checkpoint.published
     text_config: Any = checkpoint.model.config.get_text_config()
-    used = tokenizer.pad_token, tokenizer.eos_token, text_config.pad_token_id
-    tokenizer.pad_token, tokenizer.eos_token = published.pad_token, published.eos_token
-    text_config.pad_token_id = published.model_pad_id
+    own_tokens = {"pad_token": published.pad_token, "eos_token": published.eos_token}
+    own_keys = {"pad_token_id": published.model_pad_id, "use_cache": published.use_cache}
+    used_tokens = {name: getattr(tokenizer, name) for name in own_tokens}
+    used_keys = {name: getattr(text_config, name, None) for name in own_keys}
+    _set_all(tokenizer, own_tokens)
+    _set_all(text_config, own_keys)
     try:
         yield
     finally:
-        tokenizer.pad_token, tokenizer.eos_token, text_config.pad_token_id = used
+        _set_all(tokenizer, used_tokens)
+        _set_all(text_config, used_keys)
     file = folder / "generation_config.json"
     if file.exists():
         # Not by save_pretrained, which refuses settings that contradict each other, as published ones may.
         published.generation.to_json_file(file)
+
+
+def _set_all(owner: object, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(owner, name, value)
 
 
 _PROBE_TOKENS = 24
