@@ -108,7 +108,7 @@ def test_settings_of_sampling_in_an_old_config_json_change_nothing_and_are_saved
 def test_all_end_tokens_of_a_generation_config_end_a_response(
     tiny_checkpoint: Path, tmp_path: Path, plain: dict[float, list[Completion]]
 ) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(tiny_checkpoint)
+    tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
     (first, second, *_) = tokenizer(plain[0][0].text, add_special_tokens=False)["input_ids"]
     own = tokenizer.eos_token_id
     model = publish(tiny_checkpoint, tmp_path / "model", eos_token_id=[own, second])
@@ -296,7 +296,7 @@ def test_a_tokenizer_without_padding_or_end_is_said_and_saved_as_it_was(
     with as_published(checkpoint, saved):
         checkpoint.tokenizer.save_pretrained(saved)
     assert checkpoint.tokenizer.pad_token == "<|eos|>"
-    again = AutoTokenizer.from_pretrained(saved)
+    again: Any = AutoTokenizer.from_pretrained(saved)
     assert again.pad_token is None
     assert again.eos_token is None
 
@@ -361,7 +361,8 @@ def tiny_model(folder: Path, tokenizer: Path, kind: str) -> Path:
             num_attention_heads=2,
         )
         LlamaForCausalLM(llama).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
+    loaded: Any = AutoTokenizer.from_pretrained(tokenizer)
+    loaded.save_pretrained(folder)
     return folder
 
 
