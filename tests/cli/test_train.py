@@ -351,6 +351,7 @@ def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
             (tmp_path / "run").mkdir()
             manifest = {"config": {"seed": 7}}
             (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+            (tmp_path / "run" / "metrics.jsonl").touch()
         case "template":
             words += ["--prompt.chat_template_options.enable_thinking", "false"]
     with pytest.raises(SystemExit, match="2"):

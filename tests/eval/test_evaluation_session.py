@@ -360,6 +360,8 @@ def test_no_setting_of_a_checkpoint_changes_an_evaluation_and_the_manifest_names
         samples = EvaluationFolder(tmp_path / f"run{number}").read_samples().values()
         shown.append({(one.problem_id, one.sample_index, one.completion) for one in samples})
     assert shown[0] == shown[1]
+    texts = [one.prompt or "" for one in samples]
+    assert all(text.endswith("<|sep|>") for text in texts)
     machine = EvaluationFolder(tmp_path / "run0").read_manifest()["machine"]
     assert machine["dtype"] == "float32"
 

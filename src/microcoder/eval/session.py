@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.data.benchmarks import ProblemFile, Question
+from microcoder.data.completions import Completion
 from microcoder.data.formats.rows import find_source
 from microcoder.eval.config import (
     NEUTRAL_KEYS,
@@ -180,7 +181,7 @@ class Evaluation:
         done = folder.read_samples()
         if isinstance(config.generation, GenerationFile):
             if len(done) < len(self.saved):
-                write_rows(folder.samples, (sample.model_dump() for sample in self.saved))
+                write_rows(folder.samples, (sample.as_row() for sample in self.saved))
             return
         requests = [
             ResponseRequest(
@@ -196,10 +197,14 @@ class Evaluation:
         if not requests:
             return
         options = config.prompt.chat_template_options
+        texts: list[str] = []
+        responses: Iterator[tuple[ResponseRequest, Completion, str | None]]
         if isinstance(config.generation, EndpointGeneration):
-            responses = ask_endpoint(
+            answered = ask_endpoint(
                 config.generation, requests, sampling, chat_template_options=options
             )
+            # What a server makes of the chat is not known here.
+            responses = ((request, response, None) for request, response in answered)
         else:
             # Pulls in torch.
             from microcoder.train.run.weights import respond
@@ -214,18 +219,25 @@ class Evaluation:
                 template_options=options,
                 note=self.observer.note,
                 report=self.observer.sampling,
+                keep_prompts=texts.extend,
                 dtype=dtype,
                 **config.generation.model_dump(include={"batch_size", "revision"}),
                 **sampling.model_dump(include={"temperature", "top_p", "max_tokens"}),
             )
-            responses = ((requests[index], completion) for index, completion in answers)
+            responses = (
+                (requests[index], completion, texts[index]) for index, completion in answers
+            )
         by_id = {question.id: question for question in self.questions}
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
-        for request, response in responses:
+        for request, response, prompt in responses:
             sample = Sample.from_response(
-                by_id[request.problem_id], request.sample_index, response, self.extract
+                by_id[request.problem_id],
+                request.sample_index,
+                response,
+                self.extract,
+                prompt=prompt,
             )
-            append_row(folder.samples, sample.model_dump())
+            append_row(folder.samples, sample.as_row())
             self.observer.advance(sample.extraction)
 
     def judge_samples(self) -> None:

@@ -369,10 +369,12 @@ def respond(
     template_options: Mapping[str, Any] | None = None,
     note: Callable[[str], None] = lambda text: None,
     report: Callable[[SamplingProgress], None] = lambda progress: None,
+    keep_prompts: Callable[[list[str]], object] = lambda texts: None,
 ) -> Iterator[tuple[int, Completion]]:
     """Load a model, sample a response to each chat, on a GPU if there is one; yield each with its chat's index.
 
-    Responses come in the order in which they end. Each depends on its own seed; see `responses.py`.
+    Responses come in the order in which they end. Each depends on its own seed; see `responses.py`. `keep_prompts` gets
+    the texts of all prompts before the first: as the model is given them.
     """
     source = model_source(name)
     checkpoint = load_checkpoint(source, revision=revision, dtype=dtype)
@@ -387,6 +389,7 @@ def respond(
             "prompt.style = instruct asks in training's words"
         )
     prompts = encode_chats(tokenizer, chats, options)
+    keep_prompts([render_chat(tokenizer, chat, options) for chat in chats])
     check_fit(
         find_context(source, revision),
         max(map(len, prompts)),
