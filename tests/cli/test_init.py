@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import struct
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +25,7 @@ def files(tmp_path: Path) -> dict[str, str]:
     """Problem files that are there."""
     splits: tuple[Literal["train", "heldout"], ...] = ("train", "heldout")
     for name in splits:
-        write_problems(tmp_path / f"{name}.jsonl", generate_problems(split=name, num_problems=2))
+        write_problems(tmp_path / f"{name}.jsonl", generate_problems(split=name, num_problems=64))
     return {"problems": str(tmp_path / "train.jsonl"), "heldout": str(tmp_path / "heldout.jsonl")}
 
 
@@ -51,9 +52,10 @@ def make_model(folder: Path, *, chat_template: str | None, layers: int = 28) -> 
         "max_position_embeddings": 40960,
     }
     (folder / "config.json").write_text(json.dumps({**kind, **dims, **more}))
-    (folder / "model.safetensors").touch()
-    (folder / "tokenizer.json").touch()
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": chat_template}))
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
+    (folder / "tokenizer.json").write_text('{"model": {}}')
+    settings = {"chat_template": chat_template, "eos_token": "<|im_end|>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from test_metrics import EVALUATION, HEALTHY
 
-from microcoder.cli.display import StepDisplay
+from microcoder.cli.display import StepDisplay, describe_sampling
 from microcoder.cli.train import RunDisplay
+from microcoder.train.run.progress import SamplingProgress
 
 SECONDS = {"generate": 8.0, "update": 2.0, "total": 10.0}
 STEP = replace(
@@ -94,3 +95,62 @@ def test_a_log_shows_rows_and_signs_of_life(
         "verify: 8 of 8 rows, 40 s",
         "judge [x]: 5 of 5 rows, 0 s, 4 kept, 1 refused",
     ]
+
+
+SAMPLING = SamplingProgress(
+    ended=3, total=8, tokens=1200, longest=200, limit=1000, seconds=10.0, steps=200
+)
+DONE = replace(SAMPLING, ended=8)
+DESCRIBED = "3 of 8 responses ended, 200 of at most 1,000 tokens, 120 tokens/s, at most 40 s left"
+
+
+def test_a_batch_is_described_by_ended_responses_speed_and_what_is_left() -> None:
+    assert describe_sampling(SAMPLING) == DESCRIBED
+
+
+def test_a_log_gets_a_line_of_a_batch_after_half_a_minute_and_not_before(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    display = RunDisplay()
+    display.sampling(SAMPLING)
+    assert capsys.readouterr().err == ""
+    display = RunDisplay()
+    display.sampling(replace(SAMPLING, seconds=31.0, tokens=3720))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sampling: 3 of 8 responses ended, 200 of at most 1,000 tokens, 120")
+    display.sampling(replace(SAMPLING, seconds=31.5))
+    display.sampling(replace(DONE, seconds=90.0))
+    assert capsys.readouterr().err == ""
+
+
+def test_the_line_of_a_step_says_how_far_its_batch_is() -> None:
+    display = StepDisplay()
+    display.phase("generating", done=2, total=20)
+    display.sampling(SAMPLING)
+    assert display._latest is not None
+    assert display._describe(display._latest).endswith(f"now {DESCRIBED}")
+    display.sampling(DONE)
+    assert "responses ended" not in display._describe(display._latest)
+
+
+BAR = f"""
+from microcoder.cli.train import RunDisplay
+from microcoder.train.run.progress import SamplingProgress
+display = RunDisplay()
+display.sampling({SAMPLING!r})
+display.note("a line")
+display.sampling({SAMPLING!r})
+display.sampling({DONE!r})
+"""
+
+
+def test_a_terminal_has_a_bar_below_the_lines_which_is_gone_at_the_end() -> None:
+    master, slave = os.openpty()
+    environment = {**os.environ, "COLUMNS": "200"}
+    subprocess.run([sys.executable, "-c", BAR], stderr=slave, check=True, env=environment)
+    os.close(slave)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    cleared = "\r\x1b[K"
+    bar = f"{cleared}[########............] {DESCRIBED}"
+    assert shown == f"{bar}{cleared}a line\r\n{bar}{cleared}"

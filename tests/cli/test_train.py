@@ -1,6 +1,11 @@
 """`microcoder train`: recipes, dry runs, and one clear line for each mistake."""
 
+import importlib.util
+import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -57,7 +62,11 @@ def test_every_recipe_is_estimated(
     )
     # Every idea of it can act, with any algorithm.
     for over in ([], *([path] for path in ALGORITHMS)):
-        assert find_idle(load_config(TrainConfig, [recipe, *over])) == []
+        idle = find_idle(load_config(TrainConfig, [recipe, *over]))
+        if recipe.parent.name == "lab":
+            # Shorter than two windows of the paper: a study that lays a mask over them sets its window.
+            idle = [one for one in idle if "the repeat check of the mask" not in one]
+        assert idle == []
 
 
 @pytest.mark.parametrize(
@@ -68,6 +77,13 @@ def test_every_recipe_is_estimated(
         (
             {"algorithm.masking.rho": "0", "batch.ppo_mini_batch_size": "32"},
             "the mask, with algorithm.masking.rho = 0",
+        ),
+        (
+            {
+                "algorithm.masking.repeat_window_tokens": "128",
+                "batch.ppo_mini_batch_size": "32",
+            },
+            "responses have at most 32; try algorithm.masking.repeat_window_tokens=8",
         ),
     ],
 )
@@ -267,3 +283,106 @@ def test_a_dry_run_loads_what_the_recipe_brings_along_and_knows_the_packages_rec
 
 def test_overrides_are_flag_and_value_or_joined() -> None:
     assert parse_overrides(("--a.b", "1", "--c-d=x=y")) == {"a.b": "1", "c_d": "x=y"}
+
+
+def write_plan(folder: Path, *, train: int = 64) -> list[str]:
+    """Write problem files of a plan that could start; return the words of its dry run without a model."""
+    splits: tuple[Literal["train", "heldout"], ...] = ("train", "heldout")
+    for name in splits:
+        number = train if name == "train" else 4
+        problems = generate_problems(split=name, num_problems=number, tiers=("easy",))
+        write_problems(folder / f"{name}.jsonl", problems)
+    (folder / "empty.toml").touch()
+    files = [
+        word for name in splits for word in (f"--problems.{name}", str(folder / f"{name}.jsonl"))
+    ]
+    words = ["train", "-c", str(folder / "empty.toml"), "--dry-run", "--run-dir"]
+    kinds = ["--problems.kind", "files", "--model.kind", "hugging_face"]
+    limits = ["--rollout.max_response_tokens", "256"]
+    return [*words, str(folder / "run"), *kinds, *files, *limits]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("too few", "batch.train_batch_size=64 is more than the 40 training problems"),
+        ("same file", "4 held-out problems are training problems too"),
+        ("same statements", "4 held-out problems are training problems too"),
+        ("no heldout", "heldout.jsonl does not exist"),
+        ("empty weights", "model.safetensors is empty (0 bytes)"),
+        ("empty tokenizer", "tokenizer.json holds no tokenizer"),
+        ("no model", "is no folder here"),
+        ("context", "more than the model's context of 1,024"),
+        ("stage", "rollout.length_stages.0.max_response_tokens = 1,024"),
+        ("evaluation", "evaluation.max_response_tokens = 1,024"),
+        ("another run", "was begun under another config"),
+        ("template", "prompt.chat_template_options.enable_thinking would change nothing"),
+    ],
+)
+def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
+    kind: str,
+    message: str,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = write_plan(tmp_path, train=40 if kind == "too few" else 64)
+    model = tmp_path / "model"
+    shutil.copytree(tiny_checkpoint, model)
+    words += ["--model.path", str(model)]
+    heldout, train = tmp_path / "heldout.jsonl", tmp_path / "train.jsonl"
+    match kind:
+        case "same file":
+            words += ["--problems.heldout", str(train)]
+            train.write_text("".join(train.read_text().splitlines(keepends=True)[:64]))
+            message = message.replace("4 held-out", "64 held-out")
+        case "same statements":
+            rows = [json.loads(line) for line in train.read_text().splitlines()[:4]]
+            spaced = [
+                {**row, "id": f"other-{place}", "statement": f"{row['statement']}\n \n"}
+                for place, row in enumerate(rows)
+            ]
+            heldout.write_text("".join(f"{json.dumps(row)}\n" for row in spaced))
+        case "no heldout":
+            heldout.unlink()
+        case "empty weights":
+            (model / "model.safetensors").write_bytes(b"")
+        case "empty tokenizer":
+            (model / "tokenizer.json").write_text("{}")
+        case "no model":
+            shutil.rmtree(model)
+        case "context":
+            words += ["--rollout.max_response_tokens", "1024"]
+        case "stage":
+            stage = "[{from_step = 9, max_response_tokens = 1024}]"
+            words += ["--rollout.length_stages", stage]
+        case "evaluation":
+            words += ["--evaluation.max_response_tokens", "1024"]
+        case "another run":
+            (tmp_path / "run").mkdir()
+            manifest = {"config": {"seed": 7}}
+            (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+            (tmp_path / "run" / "metrics.jsonl").touch()
+        case "template":
+            words += ["--prompt.chat_template_options.enable_thinking", "false"]
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+def test_a_plan_that_can_start_is_not_refused_and_loads_no_torch(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    words = [*write_plan(tmp_path), "--model.path", str(tiny_checkpoint), "--gpu-memory-gib", "80"]
+    program = f"import sys; from microcoder.cli import main; main({words!r}); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_what_this_machine_lacks_is_said_and_refuses_no_plan(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if importlib.util.find_spec("vllm") is not None:
+        pytest.skip("vLLM is here")
+    main([*write_plan(tmp_path), "--model.path", str(tiny_checkpoint), "--rollout.backend", "vllm"])
+    assert "this machine cannot start it: rollout.backend" in capsys.readouterr().out

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from completions_server import Reply, Server, completion, serve
 from published import make_call_row, make_row, write_rows
+from published_sampling import SETTINGS, edit, publish
 
 from microcoder.cli import main
 from microcoder.cli.display import StepDisplay
@@ -33,6 +34,7 @@ from microcoder.eval.generation import (
     load_questions,
 )
 from microcoder.eval.report import Sample
+from microcoder.eval.session import plan_evaluation
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Problem, TestCase
@@ -343,6 +345,56 @@ def test_a_base_model_is_asked_in_plain_text(
     config = model_config(tmp_path, base, EASY[:2], **few)
     assert run(config, tmp_path / "run")["is_complete"]
     assert "has no chat template: prompts are plain text" in capsys.readouterr().err
+
+
+def test_no_setting_of_a_checkpoint_changes_an_evaluation_and_the_manifest_names_the_number_format(
+    tmp_path: Path, tiny_checkpoint: Path
+) -> None:
+    few = {"sampling.num_samples": "2", "sampling.max_tokens": "24", "sampling.temperature": "0.8"}
+    shown: list[set[tuple[Any, ...]]] = []
+    names = ("repetition_penalty", "no_repeat_ngram_size", "min_p", "num_beams", "suppress_tokens")
+    model = publish(tiny_checkpoint, tmp_path / "model", **{name: SETTINGS[name] for name in names})
+    for number, source in enumerate((tiny_checkpoint, model)):
+        config = model_config(tmp_path, source, EASY[:4], **few)
+        run(config, tmp_path / f"run{number}")
+        samples = EvaluationFolder(tmp_path / f"run{number}").read_samples().values()
+        shown.append({(one.problem_id, one.sample_index, one.completion) for one in samples})
+    assert shown[0] == shown[1]
+    texts = [one.prompt or "" for one in samples]
+    assert all(text.endswith("<|sep|>") for text in texts)
+    machine = EvaluationFolder(tmp_path / "run0").read_manifest()["machine"]
+    assert machine["dtype"] == "float32"
+
+
+def test_a_resumed_evaluation_gives_the_same_answers_in_the_number_format_of_the_first_start(
+    tmp_path: Path, tiny_checkpoint: Path
+) -> None:
+    few = {"sampling.num_samples": "2", "sampling.max_tokens": "24", "generation.dtype": "auto"}
+    config = model_config(tmp_path, tiny_checkpoint, EASY[:4], **few)
+    run(config, tmp_path / "run")
+    folder = EvaluationFolder(tmp_path / "run")
+    whole = folder.read_samples()
+    # As a kill leaves it, on a machine that had another number format.
+    lines = folder.samples.read_text().splitlines(keepends=True)
+    folder.samples.write_text("".join(lines[:3]))
+    other = {"float32": "bfloat16", "bfloat16": "float32"}[
+        folder.read_manifest()["machine"]["dtype"]
+    ]
+    edit(folder.manifest, machine={**folder.read_manifest()["machine"], "dtype": other})
+    run(config, tmp_path / "run")
+    assert folder.read_manifest()["machine"]["dtype"] == other
+    assert set(folder.read_samples()) == set(whole)
+
+
+def test_answers_beyond_the_context_of_a_model_are_refused(
+    tmp_path: Path, tiny_checkpoint: Path
+) -> None:
+    config = model_config(tmp_path, tiny_checkpoint, EASY[:2], **{"sampling.max_tokens": "1025"})
+    with pytest.raises(ConfigError, match=r"sampling\.max_tokens = 1,025 is more than .* 1,024"):
+        plan_evaluation(config, run_directory=tmp_path / "plan", observer=StepDisplay())
+    config = model_config(tmp_path, tiny_checkpoint, EASY[:2], **{"sampling.max_tokens": "1024"})
+    with pytest.raises(ConfigError, match=r"the longest prompt .* pass --sampling\.max_tokens"):
+        run(config, tmp_path / "run")
 
 
 FILTERED: Reply = (200, {}, b'{"choices": []}')

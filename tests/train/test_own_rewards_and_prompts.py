@@ -82,7 +82,7 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     assert changed
     assert all("proj" in name for name in changed)
     rows = read_rollouts(run.rollout_file(1))
-    assert all(row["prompt"].endswith("!") for row in rows)
+    assert all(row["prompt"].endswith("!<|sep|>") for row in rows)
     for row in rows:
         parts = dict(row["rewards"])
         assert parts == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shutil
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from cyclopts import Parameter
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.run.checkpoints import Observer
+from microcoder.train.run.progress import SamplingProgress
 
 Flag = Annotated[bool, Parameter(negative="")]
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
@@ -70,22 +72,91 @@ def print_resolved(config: Mapping[str, Any]) -> None:
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
+_BAR_CELLS = 20
+"""Width of the bar of a batch, in characters."""
 
 
 class LineDisplay:
-    """Prints lines to stderr. If stderr is closed, it stops printing; it never stops a command."""
+    """Prints lines to stderr. If stderr is closed, it stops printing; it never stops a command.
+
+    While a batch of responses is sampled, a terminal has a bar below the lines, drawn anew as responses grow.
+    """
 
     _is_muted = False
+    _bar: SamplingBar | None = None
+    _last_sampling = 0.0
 
     def note(self, text: str) -> None:
         """Print one line."""
         if self._is_muted:
             return
         try:
+            if self._bar is not None:
+                self._bar.clear()
             sys.stderr.write(printable(text).rstrip() + "\n")
             sys.stderr.flush()
         except OSError:
             self._is_muted = True
+
+    def sampling(self, progress: SamplingProgress) -> None:
+        """Show how far a batch of responses is: as a bar in a terminal, elsewhere as a line twice a minute."""
+        if self._is_muted:
+            return
+        try:
+            if sys.stderr.isatty():
+                self._bar = self._bar or SamplingBar()
+                self._bar.draw(progress)
+                return
+        except OSError:
+            self._is_muted = True
+            return
+        if progress.ended == progress.total:
+            return
+        self._last_sampling = max(self._last_sampling, time.monotonic() - progress.seconds)
+        if time.monotonic() - self._last_sampling >= _MOST_SECONDS_OF_SILENCE:
+            self._last_sampling = time.monotonic()
+            self.note(f"sampling: {describe_sampling(progress)}")
+
+
+class SamplingBar:
+    """A bar in a terminal for a batch of responses: how many have ended, tokens a second, what is left."""
+
+    def __init__(self) -> None:
+        """Begin with nothing drawn."""
+        self._is_drawn = False
+
+    def draw(self, progress: SamplingProgress) -> None:
+        """Draw the bar over the one before; a batch that has ended has none."""
+        if progress.ended == progress.total:
+            self.clear()
+            return
+        width = shutil.get_terminal_size().columns - 1
+        full = round(_BAR_CELLS * progress.ended / progress.total)
+        bar = "#" * full + "." * (_BAR_CELLS - full)
+        text = f"[{bar}] {describe_sampling(progress)}"
+        sys.stderr.write(f"\r\x1b[K{text[:width]}")
+        sys.stderr.flush()
+        self._is_drawn = True
+
+    def clear(self) -> None:
+        """Remove the bar, so that a line can take its place."""
+        if self._is_drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._is_drawn = False
+
+
+def describe_sampling(progress: SamplingProgress) -> str:
+    """Return a batch's progress as text; what is left is a bound, since a response may end at any token."""
+    parts = [
+        f"{progress.ended} of {progress.total} responses ended",
+        f"{progress.longest:,} of at most {progress.limit:,} tokens",
+        f"{progress.tokens_per_second:,.0f} tokens/s",
+    ]
+    left = progress.most_seconds_left
+    if left is not None:
+        parts.append(f"at most {describe_seconds(left)} left")
+    return ", ".join(parts)
 
 
 @dataclass(slots=True)
@@ -109,6 +180,7 @@ class StepDisplay(LineDisplay, Observer):
         self._steps: dict[str, _Step] = {}
         self._latest: _Step | None = None
         self._last_line = time.monotonic()
+        self._batch: SamplingProgress | None = None
         self._lock = threading.RLock()
         self._is_over = threading.Event()
         self._heart = threading.Thread(target=self._beat, daemon=True)
@@ -126,6 +198,7 @@ class StepDisplay(LineDisplay, Observer):
     ) -> None:
         """Begin a step; earlier commands have done `done` of its `total` units, `counts` of each kind."""
         with self._lock:
+            self._batch = None
             self._steps[name] = _Step(name, done, counts=Counter(counts or {}))
             self.show(name, done, total)
 
@@ -135,6 +208,13 @@ class StepDisplay(LineDisplay, Observer):
             assert self._latest is not None
             self._latest.counts[label] += 1
             self.show(self._latest.name, self._latest.done + 1, self._latest.total)
+
+    def sampling(self, progress: SamplingProgress) -> None:
+        """Show how far a batch of responses is, in a terminal at once, elsewhere with the next line."""
+        with self._lock:
+            self._batch = None if progress.ended == progress.total else progress
+            if sys.stderr.isatty():
+                super().sampling(progress)
 
     def show(self, name: str, done: int, total: int) -> None:
         """Set the progress of a step, begun if it is new; print a line if one is due."""
@@ -168,9 +248,9 @@ class StepDisplay(LineDisplay, Observer):
         knows_rate = num_done > 0 and num_left > 0
         left = f"about {describe_seconds(seconds / num_done * num_left)} left" if knows_rate else ""
         done = f"{step.done:,} of {step.total:,}{self._unit}"
-        return ", ".join(
-            filter(None, (done, describe_seconds(seconds), left, describe_counts(step.counts)))
-        )
+        batch = "" if self._batch is None else f"now {describe_sampling(self._batch)}"
+        parts = (done, describe_seconds(seconds), left, describe_counts(step.counts), batch)
+        return ", ".join(filter(None, parts))
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

@@ -34,7 +34,8 @@ from microcoder.train.recipe.recipe import (
 )
 from microcoder.train.run import estimate
 from microcoder.train.run.checkpoints import Observer, model_folder
-from microcoder.train.run.manifest import check_run_directory, find_extensions, find_missing
+from microcoder.train.run.manifest import check_run_directory, find_extensions
+from microcoder.train.run.preflight import describe_machine_faults, find_faults
 from microcoder.train.run.starter import Wishes, write_recipe
 from microcoder.train.runs import RunDirectory
 
@@ -131,7 +132,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
         else None
     )
     table = estimate.count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
-    missing = find_missing(config)
+    faults = find_faults(config)
     print_resolved(config.model_dump(mode="json"))
     print(
         "\n".join(
@@ -155,12 +156,14 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
         print(
             f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked"
         )
+    for lack in describe_machine_faults(config):
+        print(f"this machine cannot start it: {lack}")
     print(f"disk: {estimate.describe_disk(config, target)}")
     if command:
         print(f"\nthe verl command (its data files are written when the run starts):\n{command}\n")
     print(f"the run would be written to {target}")
-    if missing:
-        raise ConfigError(f"this cannot start: {'; '.join(missing)}")
+    if faults:
+        raise ConfigError(f"this cannot start: {'; '.join(faults)}")
     if table is not None and table.fits is False:
         assert table.device_gib is not None
         lacks = (

@@ -41,8 +41,9 @@ class Transformers(Config):
     model: str = Field(min_length=1)
     """A checkpoint folder or a hub id."""
     revision: str | None = None
-    dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """Precision of the weights."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Precision of the weights; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The manifest records which
+    (`machine.dtype`)."""
     batch_size: int = Field(default=16, ge=1)
     """Responses sampled in parallel; bounds memory."""
 

@@ -5,7 +5,7 @@ The folder holds questions, answers and verdicts; results are computed from thes
     manifest.json     config, digest, problems, versions, machine, isolation
     questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date
     samples.jsonl     one line a response as it came: problem_id, sample_index, completion, program, extraction,
-                      is_truncated, num_tokens
+                      is_truncated, num_tokens; and prompt, with the chat template's turns, of a model in this process
     verdicts.jsonl    one line a verdict as it came: problem_id, sample_index, verdict, tests, detail
     results.json      accuracy and pass@k by platform and difficulty, with intervals
     report.md         the same as tables
@@ -51,10 +51,18 @@ class Sample(Record):
     """How the program was extracted, or why there is none."""
     is_truncated: bool = False
     num_tokens: int | None = None
+    prompt: str | None = None
+    """What the model was given, with all that its chat template adds; None where another program made the prompt."""
 
     @classmethod
     def from_response(
-        cls, question: Question, sample_index: int, response: Completion, extract: Extractor = USUAL
+        cls,
+        question: Question,
+        sample_index: int,
+        response: Completion,
+        extract: Extractor = USUAL,
+        *,
+        prompt: str | None = None,
     ) -> Self:
         """Return the sample of a response, with the program that `extract` finds in it."""
         program = extract(
@@ -68,7 +76,12 @@ class Sample(Record):
             extraction=program.reason,
             is_truncated=response.is_truncated,
             num_tokens=response.num_tokens,
+            prompt=prompt,
         )
+
+    def as_row(self) -> Row:
+        """Return the line of samples.jsonl; one without a known prompt has no such key."""
+        return self.model_dump(exclude={"prompt"} if self.prompt is None else None)
 
 
 class EvaluationFolder(WorkFolder):

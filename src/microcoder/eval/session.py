@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.data.benchmarks import ProblemFile, Question
+from microcoder.data.completions import Completion
 from microcoder.data.formats.rows import find_source
 from microcoder.eval.config import (
     NEUTRAL_KEYS,
@@ -49,6 +50,7 @@ from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
 from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
+from microcoder.train.run.context import check_fit, find_context
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
@@ -100,7 +102,23 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
             )
         if place := model_folder(generation.model):
             check_model_folder(place)
+        # With the prompts it is checked as the model is loaded.
+        check_fit(
+            find_context(generation.model, generation.revision),
+            0,
+            {"sampling.max_tokens": config.sampling.max_tokens},
+        )
     return Evaluation(folder, config, questions, saved, ask, extract, observer)
+
+
+def _describe_device(config: EvalConfig) -> dict[str, str]:
+    """Return the device and the number format by which a model in this process generates; empty without one."""
+    if not isinstance(config.generation, Transformers):
+        return {}
+    # Pulls in torch.
+    from microcoder.train.run.weights import describe_device
+
+    return describe_device(config.generation.dtype)
 
 
 def digest_config(config: EvalConfig) -> str:
@@ -144,8 +162,10 @@ class Evaluation:
             # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
             with Judge(workers=1, **config.judging.judge_options()) as judge:
                 isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
+            start = describe_start(config, name=folder.root.name, command=command)
             manifest = {
-                **describe_start(config, name=folder.root.name, command=command),
+                **start,
+                "machine": {**start["machine"], **_describe_device(config)},
                 "kind": "evaluation",
                 "digest": digest_config(config),
                 **origin,
@@ -161,7 +181,7 @@ class Evaluation:
         done = folder.read_samples()
         if isinstance(config.generation, GenerationFile):
             if len(done) < len(self.saved):
-                write_rows(folder.samples, (sample.model_dump() for sample in self.saved))
+                write_rows(folder.samples, (sample.as_row() for sample in self.saved))
             return
         requests = [
             ResponseRequest(
@@ -177,32 +197,47 @@ class Evaluation:
         if not requests:
             return
         options = config.prompt.chat_template_options
+        texts: list[str] = []
+        responses: Iterator[tuple[ResponseRequest, Completion, str | None]]
         if isinstance(config.generation, EndpointGeneration):
-            responses = ask_endpoint(
+            answered = ask_endpoint(
                 config.generation, requests, sampling, chat_template_options=options
             )
+            # What a server makes of the chat is not known here.
+            responses = ((request, response, None) for request, response in answered)
         else:
             # Pulls in torch.
             from microcoder.train.run.weights import respond
 
-            self.observer.note(f"loading {config.generation.model}")
+            # That of the first start holds, also on another machine.
+            dtype = folder.read_manifest()["machine"].get("dtype") or config.generation.dtype
+            self.observer.note(f"loading {config.generation.model} in {dtype}")
             answers = respond(
                 config.generation.model,
                 [request.messages for request in requests],
                 seeds=[request.seed for request in requests],
                 template_options=options,
                 note=self.observer.note,
-                **config.generation.model_dump(include={"batch_size", "revision", "dtype"}),
+                report=self.observer.sampling,
+                keep_prompts=texts.extend,
+                dtype=dtype,
+                **config.generation.model_dump(include={"batch_size", "revision"}),
                 **sampling.model_dump(include={"temperature", "top_p", "max_tokens"}),
             )
-            responses = zip(requests, answers, strict=True)
+            responses = (
+                (requests[index], completion, texts[index]) for index, completion in answers
+            )
         by_id = {question.id: question for question in self.questions}
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
-        for request, response in responses:
+        for request, response, prompt in responses:
             sample = Sample.from_response(
-                by_id[request.problem_id], request.sample_index, response, self.extract
+                by_id[request.problem_id],
+                request.sample_index,
+                response,
+                self.extract,
+                prompt=prompt,
             )
-            append_row(folder.samples, sample.model_dump())
+            append_row(folder.samples, sample.as_row())
             self.observer.advance(sample.extraction)
 
     def judge_samples(self) -> None:

@@ -43,6 +43,12 @@ class RolloutReader:
     """Ids of the tokens that end a response."""
     opens_thinking: bool
     """Whether responses begin inside `<think>`, see the function `opens_thinking`."""
+    template_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the chat template by which prompts are rendered."""
+
+    def render(self, chat: Chat) -> str:
+        """Return a prompt as the model is given it: with the system turn and marks that the chat template adds."""
+        return render_chat(self.tokenizer, chat, self.template_options)
 
     def read(
         self,

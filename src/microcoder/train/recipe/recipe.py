@@ -17,6 +17,7 @@ from microcoder.data.micro import ThinkingShares
 from microcoder.judge.core.config import Config, flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import DEFAULT, Extractor, load_extractor
+from microcoder.judge.core.machine import has_bfloat16
 from microcoder.judge.core.rewards import RewardSum, load_rewards
 from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
@@ -29,6 +30,22 @@ WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
 
 MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
 """Heads and width of the MLPs of the micro lab's models, whatever else their size."""
+
+
+MICRO_CONTEXT_TOKENS = 1024
+"""Context of the micro lab's models: prompt and response together."""
+
+
+NumberFormat = Literal["float32", "bfloat16"]
+
+
+def choose_dtype(asked: Literal["auto", "float32", "bfloat16"], *, on_gpu: bool) -> NumberFormat:
+    """Return a number format; `auto` is bfloat16 on a GPU or a CPU that has it, else float32."""
+    if asked != "auto":
+        return asked
+    if on_gpu or has_bfloat16():
+        return "bfloat16"
+    return "float32"
 
 
 class WarmStartConfig(Config):
@@ -73,8 +90,9 @@ class HuggingFaceModel(Config):
     """Precision of weights and optimizer state. Keep float32 for full training: these are the master weights of mixed
     precision; in bfloat16 an update below 1/256 of a weight is lost, as most are at rate 1e-6.
     With LoRA, bfloat16 halves the memory of the frozen weights; adapters and their optimizer stay in float32."""
-    compute_dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """Precision of matrix products."""
+    compute_dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Precision of matrix products; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The manifest records
+    which (`machine.compute_dtype`)."""
     attn_implementation: str | None = Field(default=None, min_length=1)
     """Attention by transformers' names: `sdpa`, `eager`, `flash_attention_2` (needs flash_attn, on a GPU), or a kernel
     of the hub; None: the engine's own choice."""

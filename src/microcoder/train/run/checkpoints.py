@@ -13,6 +13,8 @@ from typing import Any
 from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
+from microcoder.train.run.model_files import check_files
+from microcoder.train.run.progress import SamplingProgress
 from microcoder.train.runs import RunDirectory, steps_in
 
 
@@ -33,6 +35,9 @@ class Observer:
 
     def probe(self, probe: Any) -> None:
         """Called when a probe of the untrained model (`probe.Probe`) has chosen a temperature."""
+
+    def sampling(self, progress: SamplingProgress) -> None:
+        """Called now and then while a batch of responses is sampled."""
 
     def note(self, text: str) -> None:
         """Called with a message for the user."""
@@ -122,10 +127,15 @@ def model_folder(name: str) -> Path | None:
 
 
 def check_model_folder(path: Path) -> None:
-    """Raise DataError unless a folder holds the files of a causal language model and its tokenizer."""
+    """Raise DataError unless a folder holds the whole files of a causal language model and its tokenizer."""
     if not path.is_dir():
         raise DataError(
             f"model {path} is no folder here; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B"
+        )
+    if (path / "adapter_config.json").exists() and not (path / "config.json").exists():
+        raise DataError(
+            f"model {path} is an adapter (adapter_config.json), not a model; merge it into its base model with PEFT's "
+            "merge_and_unload(), save that and the tokenizer, and use the new folder"
         )
     parts = {
         "config.json": ("config.json",),
@@ -139,6 +149,7 @@ def check_model_folder(path: Path) -> None:
             f"checkpoint folder {path} has no {' and no '.join(lacks)}; use a folder written by save_pretrained() of "
             "model and tokenizer, or another with --model.path"
         )
+    check_files(path)
 
 
 def publish_checkpoint(

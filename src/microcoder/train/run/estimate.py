@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, MicroCoderError, TrainingError
-from microcoder.judge.core.files import read_json
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.recipe.recipe import (
+    MICRO_CONTEXT_TOKENS,
     MICRO_HEADS,
     MICRO_INTERMEDIATE_SIZE,
     WEIGHT_BYTES,
@@ -26,9 +26,11 @@ from microcoder.train.recipe.recipe import (
     MicroProblems,
     ProblemFiles,
     TrainConfig,
+    choose_dtype,
 )
 from microcoder.train.run.checkpoints import model_folder
 from microcoder.train.run.manifest import longest_statement
+from microcoder.train.run.model_files import read_object
 from microcoder.train.runs import RunDirectory
 
 Architecture = Mapping[str, Any]
@@ -74,6 +76,7 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
             "model_type": "qwen3",
             **dict(zip(_DIMENSIONS, values, strict=True)),
             "vocab_size": dims.vocab_size,
+            "max_position_embeddings": MICRO_CONTEXT_TOKENS,
             "tie_word_embeddings": True,
         }
     if model.path in KNOWN:
@@ -82,7 +85,7 @@ def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | No
     return found if "num_hidden_layers" in found else None
 
 
-def find_file(model: str, name: str) -> Path | None:
+def find_file(model: str, name: str, *, revision: str | None = None) -> Path | None:
     """Return the path of a model's file, in its folder or the Hub's local cache; None if it is not there."""
     if (folder := model_folder(model)) is not None:
         return folder / name if (folder / name).is_file() else None
@@ -92,7 +95,7 @@ def find_file(model: str, name: str) -> Path | None:
     except ImportError:
         return None
     try:
-        found = try_to_load_from_cache(model, name)
+        found = try_to_load_from_cache(model, name, revision=revision)
     except HFValidationError as error:
         raise ConfigError(
             f"model {model!r} is neither a folder here nor an id of the Hub ({error})"
@@ -100,9 +103,10 @@ def find_file(model: str, name: str) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def read_file(model: str, name: str) -> dict[str, Any]:
+def read_file(model: str, name: str, *, revision: str | None = None) -> dict[str, Any]:
     """Return the object in a model's JSON file; empty without a file. DataError if it is damaged."""
-    return {} if (path := find_file(model, name)) is None else read_json(path, what="model's file")
+    path = find_file(model, name, revision=revision)
+    return {} if path is None else read_object(path)
 
 
 def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
@@ -189,7 +193,8 @@ def count_memory(
     prompt_tokens, response_tokens = longest_prompt_tokens(config), rollout.longest_response_tokens
     stored, product, is_whole = (
         WEIGHT_BYTES[model.dtype],
-        WEIGHT_BYTES[model.compute_dtype],
+        # Memory is counted for a GPU.
+        WEIGHT_BYTES[choose_dtype(model.compute_dtype, on_gpu=True)],
         model.lora is None,
     )
     rank = 0 if model.lora is None else model.lora.rank

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from microcoder.train.run.manifest import (
     find_extensions,
     open_run,
 )
+from microcoder.train.run.preflight import check_context
 from microcoder.train.run.tasks import EngineInputs, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -59,6 +61,7 @@ def run_training(
             observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
         engine = import_module(f"microcoder.train.{config.engine}.engine")  # which imports torch
         policy = engine.load_policy(config, observer=observer)
+        check_context(config, tasks, partial(engine.encode_prompts, config, policy))
         judge, judged_by = opened.enter_context(open_judge(config.evaluator))
         machine, leads = engine.describe_machine(config), engine.is_main_process()
         if leads:

@@ -14,8 +14,9 @@ from microcoder.judge.core.config import SHIPPED, load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
 from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig, count_verl_devices
-from microcoder.train.run.estimate import MemoryTable, count_memory, find_file, read_file
+from microcoder.train.run.estimate import MemoryTable, count_memory
 from microcoder.train.run.manifest import find_missing
+from microcoder.train.run.preflight import find_faults, find_response_room, read_template
 
 GPUS: Mapping[str, float | None] = MappingProxyType(
     {"h200": 141, "h100": 80, "a100-80": 80, "a100-40": 40, "l40s": 48, "a6000": 48}
@@ -88,23 +89,33 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
         raise ConfigError(
             "engine verl trains on GPUs; pass --gpu h100, say, or leave out --engine verl"
         )
-    context = read_file(wishes.model, "config.json").get("max_position_embeddings")
     usual, is_trl = OptimizerConfig().name, wishes.engine == "trl"
+    plan = _load(_render(wishes, problems, Setting(True, 1024, False, usual, 8), None, command))
+    if missing := find_missing(plan):
+        raise ConfigError("; ".join(missing))
+    room = find_response_room(plan)
+    if room is not None and room < 1:
+        raise ConfigError(
+            f"the longest prompt fills the context of {wishes.model}; leave out such long problems, or use a model "
+            "with a longer context"
+        )
 
     def count(setting: Setting) -> tuple[str, MemoryTable | None]:
-        text = _render(wishes, problems, setting, context, command)
-        config = load_config(TrainConfig, layers=[tomllib.loads(text)])
-        if missing := find_missing(config):
-            raise ConfigError("; ".join(missing))
+        text = _render(wishes, problems, setting, room, command)
+        config = _load(text)
         num_shards = 1 if is_trl else count_verl_devices(config)
         gib = None if memory_gb is None else memory_gb * 1e9 / 2**30
         return text, count_memory(config, device_memory_gib=gib, num_shards=num_shards)
 
     if memory_gb is None:
-        return count(Setting(True, min(512, (context or 1024) // 2), False, usual, 8))[0]
-    limits = [
-        tokens for tokens in (8192, 4096, 2048, 1024) if tokens + 1024 <= (context or tokens + 1024)
-    ]
+        text, _ = count(Setting(True, min(512, room or 512), False, usual, 8))
+        return _checked(text)
+    limits = [tokens for tokens in (8192, 4096, 2048, 1024) if room is None or tokens <= room]
+    if not limits:
+        raise ConfigError(
+            f"the context of {wishes.model} leaves {room} tokens for a response to the longest prompt, and a GPU's "
+            "recipe wants 1024 or more; use a model with a longer context, or try it with --gpu cpu"
+        )
     long = [tokens for tokens in limits if tokens >= 4096]
     turns = (
         [(False, usual), (True, usual), (True, "adamw_8bit")]
@@ -123,11 +134,22 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
                 f"type: hf download {wishes.model}, and try again"
             )
         if table.fits:
-            return text
+            return _checked(text)
     raise ConfigError(
         f"{wishes.model} does not fit on one {wishes.gpu} even with adapters and responses of 1024 tokens; choose a "
         "larger GPU, several (--engine verl, docs/cluster.md), or another model"
     )
+
+
+def _load(text: str) -> TrainConfig:
+    return load_config(TrainConfig, layers=[tomllib.loads(text)])
+
+
+def _checked(text: str) -> str:
+    """Return a recipe's text; ConfigError if its run could not start."""
+    if faults := find_faults(_load(text)):
+        raise ConfigError(f"its run could not start: {'; '.join(faults)}")
+    return text
 
 
 def _problems(wishes: Wishes) -> dict[str, str]:
@@ -153,16 +175,14 @@ def _problems(wishes: Wishes) -> dict[str, str]:
 
 def _read_template(model: str) -> tuple[bool, bool]:
     """Return whether a model thinks unless switched off, and whether its tokenizer lacks a chat template."""
-    if (file := find_file(model, "chat_template.jinja")) is not None:
-        return "enable_thinking" in file.read_text(encoding="utf-8"), False
-    if settings := read_file(model, "tokenizer_config.json"):
-        template = settings.get("chat_template")
-        return "enable_thinking" in json.dumps(template), template is None
+    template = read_template(model)
+    if template is not None:
+        return "enable_thinking" in template, not template
     return _HYBRID.fullmatch(model.rpartition("/")[2]) is not None, False
 
 
 def _render(
-    wishes: Wishes, problems: Mapping[str, str], setting: Setting, context: int | None, command: str
+    wishes: Wishes, problems: Mapping[str, str], setting: Setting, room: int | None, command: str
 ) -> str:
     """Return the recipe's text: the keys that depart from the defaults, which are the published recipe."""
     is_on_gpu, tokens, published = (
@@ -171,7 +191,7 @@ def _render(
         RolloutConfig().max_response_tokens,
     )
     is_hybrid, is_bare = _read_template(wishes.model)
-    is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (context or _EVALUATION_TOKENS)
+    is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (room or _EVALUATION_TOKENS)
     rate, is_colocated = OptimizerConfig().learning_rate, is_on_gpu and wishes.engine == "trl"
     table = {key: json.dumps(value, ensure_ascii=False) for key, value in problems.items()}
     why = "longer ones do not fit" if is_on_gpu else "longer ones take hours on a CPU"

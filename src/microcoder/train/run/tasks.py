@@ -17,7 +17,13 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.judge import BatchJudge
 from microcoder.train.recipe.judge import OutputComparison, build_asker
-from microcoder.train.recipe.recipe import HubProblems, MicroProblems, ProblemFiles, TrainConfig
+from microcoder.train.recipe.recipe import (
+    HubProblems,
+    MicroProblems,
+    ProblemFiles,
+    TrainConfig,
+    largest_divisor,
+)
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
 
@@ -60,16 +66,7 @@ class Tasks:
 def load_tasks(config: TrainConfig) -> Tasks:
     """Return a config's problems with their prompts; DataError if a held-out problem is a training problem too."""
     train, heldout, left_out = _read_problems(config.problems)
-    if shared := _find_shared(heldout, train):
-        raise DataError(
-            f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
-            "remove them from one of the two files, or accuracy is measured on training data"
-        )
-    if config.batch.train_batch_size > len(train):
-        raise ConfigError(
-            f"batch.train_batch_size={config.batch.train_batch_size} is more than the {len(train)} training problems; "
-            "lower it or add problems"
-        )
+    check_problems(config, train, heldout)
     ask = build_asker(config.prompt)
     asked_train = [
         Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train
@@ -77,24 +74,30 @@ def load_tasks(config: TrainConfig) -> Tasks:
     return Tasks(asked_train, [Task(problem, ask(problem)) for problem in heldout], left_out)
 
 
+def check_problems(
+    config: TrainConfig, train: Sequence[Problem], heldout: Sequence[Problem]
+) -> None:
+    """Raise an error if problems are in both sets, or are too few for a step; an empty set is not known yet."""
+    if shared := _find_shared(heldout, train):
+        raise DataError(
+            f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
+            "remove them from one of the two files, or accuracy is measured on training data"
+        )
+    size = config.batch.train_batch_size
+    if train and size > len(train):
+        update = largest_divisor(config.batch.ppo_mini_batch_size, max(1, len(train) // 2))
+        raise ConfigError(
+            f"batch.train_batch_size={size} is more than the {len(train)} training problems; add problems, or lower "
+            f"it: --batch.train_batch_size {len(train) - len(train) % update} --batch.ppo_mini_batch_size {update}"
+        )
+
+
 def _read_problems(
     problems: MicroProblems | ProblemFiles | HubProblems,
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
     match problems:
         case MicroProblems():
-            train, heldout = (
-                generate_problems(
-                    split=split,
-                    num_problems=n,
-                    seed=problems.seed,
-                    tiers=tiers,
-                    styles=problems.styles,
-                )
-                for split, n, tiers in (
-                    ("train", problems.num_train, problems.tiers),
-                    ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),
-                )
-            )
+            train, heldout = generate_micro(problems)
             return train, heldout, {}
         case ProblemFiles():
             if is_livecodebench(path := problems.train):
@@ -116,12 +119,29 @@ def _read_problems(
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
 
 
+def generate_micro(problems: MicroProblems) -> tuple[list[Problem], list[Problem]]:
+    """Return the training and the held-out problems of the micro lab."""
+    make = partial(generate_problems, seed=problems.seed, styles=problems.styles)
+    tiers = problems.heldout_tiers or problems.tiers
+    return (
+        make(split="train", num_problems=problems.num_train, tiers=problems.tiers),
+        make(split="heldout", num_problems=problems.num_heldout, tiers=tiers),
+    )
+
+
 def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
-    """Return the ids of `problems` that share their id or statement with one of `others`."""
-    ids, statements = {problem.id for problem in others}, {problem.statement for problem in others}
-    return [
-        problem.id for problem in problems if problem.id in ids or problem.statement in statements
-    ]
+    """Return the ids of `problems` that share their id or statement (but for spaces) with one of `others`."""
+    ids = {problem.id for problem in others}
+    statements = {_normalise(problem.statement) for problem in others}
+    shared = []
+    for problem in problems:
+        if problem.id in ids or _normalise(problem.statement) in statements:
+            shared.append(problem.id)
+    return shared
+
+
+def _normalise(statement: str) -> str:
+    return " ".join(statement.split())
 
 
 def _read_heldout(path: Path) -> list[Problem]:

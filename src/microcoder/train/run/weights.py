@@ -1,7 +1,10 @@
 """Models and tokenizers: loading checkpoints, encoding prompts, local generation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import torch
 from transformers import (
@@ -16,14 +19,27 @@ from transformers.utils import logging as transformers_logging
 from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import is_disk_full
+from microcoder.train.recipe.recipe import choose_dtype
 from microcoder.train.rollouts import Chat, render_chat
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
+from microcoder.train.run.context import check_fit, find_context
+from microcoder.train.run.progress import SamplingProgress
+from microcoder.train.run.responses import Sampling, sample_responses
 
 
 def silence_transformers() -> None:
     """Keep transformers' notes and progress bars out of our own display."""
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+
+
+def describe_device(dtype: Literal["auto", "float32", "bfloat16"]) -> dict[str, str]:
+    """Return the device of generation in this process, and the number format of the weights there."""
+    on_gpu = torch.cuda.is_available()
+    return {
+        "device": torch.cuda.get_device_name() if on_gpu else "cpu",
+        "dtype": choose_dtype(dtype, on_gpu=on_gpu),
+    }
 
 
 def model_source(name: str) -> str:
@@ -35,10 +51,44 @@ def model_source(name: str) -> str:
     return str(folder)
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a checkpoint's files say and its loaded model does not: it is written back as the model is saved."""
+
+    generation: GenerationConfig
+    """The checkpoint's own generation config: how servers sample by default."""
+    pad_token: str | None
+    eos_token: str | None
+    """The tokenizer's own padding and end token; None where it names none."""
+    model_pad_id: int | None
+    """The padding token of config.json."""
+    use_cache: bool | None
+    """Whether config.json says to keep keys and values: TRL switches it off for its own passes."""
+
+
+class Checkpoint(NamedTuple):
+    """A loaded model with its tokenizer, and what ends and pads its responses."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    end_ids: list[int]
+    pad_id: int
+    published: Published
+    remarks: tuple[str, ...]
+    """Sentences on what is unusual about its tokens, for the user."""
+
+
 def load_checkpoint(
     source: str, *, revision: str | None, dtype: str, attn_implementation: str | None = None
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load weights and tokenizer from a folder or the hub; DataError if a part is missing or cannot be loaded."""
+) -> Checkpoint:
+    """Load weights and tokenizer from a folder or the hub.
+
+    The model's generation config holds end and padding tokens only, whatever the checkpoint's own says: transformers
+    takes every setting that a caller leaves open from it, and so would sample from another distribution.
+
+    Raises:
+        DataError: a part is missing or cannot be loaded, no end token is named, or weights are not finite.
+    """
     silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
@@ -68,7 +118,197 @@ def load_checkpoint(
         raise DataError(
             f"model {source!r} has no tokenizer; save one into its folder with save_pretrained()"
         )
-    return weights, tokenizer
+    check_finite(weights, source)
+    return _settle_tokens(weights, tokenizer, source)
+
+
+def check_finite(model: torch.nn.Module, source: str) -> None:
+    """Raise DataError if a weight is NaN or infinite."""
+    broken = []
+    for name, weight in model.named_parameters():
+        if weight.is_floating_point() and not bool(torch.isfinite(weight).all()):
+            broken.append(name)
+    if broken:
+        raise DataError(
+            f"checkpoint {source!r} holds weights that are no numbers (NaN or infinite), in {len(broken)} of its "
+            f"tensors (first: {broken[0]}); it was saved by a training that diverged: use an earlier checkpoint, or "
+            "download it again"
+        )
+
+
+def _settle_tokens(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str
+) -> Checkpoint:
+    """Give a model and its tokenizer their end and padding tokens, and nothing else that sampling could read."""
+    own = model.generation_config or GenerationConfig()
+    text_config: Any = model.config.get_text_config()
+    published = Published(
+        generation=own,
+        pad_token=_own_token(tokenizer, "pad"),
+        eos_token=_own_token(tokenizer, "eos"),
+        model_pad_id=text_config.pad_token_id,
+        use_cache=getattr(text_config, "use_cache", None),
+    )
+    ends = end_token_ids(tokenizer, own) or _as_ids(getattr(text_config, "eos_token_id", None))
+    possible = [token for token in ends if 0 <= token < text_config.vocab_size]
+    if not possible:
+        named = f"end tokens {ends}, which its vocabulary lacks" if ends else "no end token"
+        raise DataError(
+            f"checkpoint {source!r} names {named}: no response would ever end; name one as eos_token_id in its "
+            "generation_config.json"
+        )
+    remarks = _describe_tokens(tokenizer, own, possible)
+    if tokenizer.eos_token_id is None:
+        tokenizer.eos_token = tokenizer.convert_ids_to_tokens(possible[0])
+    if tokenizer.pad_token_id is None:
+        padding = own.pad_token_id if isinstance(own.pad_token_id, int) else possible[0]
+        tokenizer.pad_token = tokenizer.convert_ids_to_tokens(padding)
+    set_generation(model, tokenizer, possible)
+    pad_id = tokenizer.pad_token_id
+    assert isinstance(pad_id, int)
+    return Checkpoint(model, tokenizer, possible, pad_id, published, tuple(remarks))
+
+
+def _own_token(tokenizer: PreTrainedTokenizerBase, kind: str) -> str | None:
+    token = getattr(tokenizer, f"{kind}_token")
+    return None if token is None else str(token)
+
+
+def _as_ids(value: object) -> list[int]:
+    if isinstance(value, int):
+        return [value]
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def set_generation(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, end_ids: Sequence[int]
+) -> None:
+    """Replace a model's generation config by one that holds end, padding and start tokens only.
+
+    Settings of sampling in config.json, where old checkpoints have them, go too: transformers refuses to save those.
+    """
+    config: Any = model.config
+    for name in config._get_generation_parameters():
+        delattr(config, name)
+    model.generation_config = GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=list(end_ids),
+        pad_token_id=tokenizer.pad_token_id,
+    )
+
+
+def _describe_tokens(
+    tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig, end_ids: Sequence[int]
+) -> list[str]:
+    """Return a sentence for each thing about a checkpoint's end and padding tokens that may surprise."""
+    remarks = []
+    ends = ", ".join(repr(tokenizer.convert_ids_to_tokens(token)) for token in end_ids)
+    named = _as_ids(generation.eos_token_id)
+    own = tokenizer.eos_token_id
+    if own is None:
+        remarks.append(f"the tokenizer names no end token; the model's own ends a response: {ends}")
+    elif named and own not in named:
+        remarks.append(
+            f"the tokenizer's end token is not one of the model's generation config: each of {ends} ends a response"
+        )
+    if tokenizer.pad_token_id is None:
+        remarks.append(
+            "the tokenizer names no padding token; an end token pads here, and what is saved names none either"
+        )
+    closing = _closing_token(tokenizer)
+    if closing is not None and closing not in end_ids:
+        token = tokenizer.convert_ids_to_tokens(closing)
+        remarks.append(
+            f"the chat template closes an answer with {token!r}, which ends no response here (that do {ends}): "
+            "answers may run on; name it in eos_token_id of generation_config.json"
+        )
+    return remarks
+
+
+def _closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the special token that a chat template puts behind an answer; None without one."""
+    if tokenizer.chat_template is None:
+        return None
+    answer = "An answer."
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": answer}]
+    try:
+        text = str(tokenizer.apply_chat_template(chat, tokenize=False))
+    except Exception:  # a template may refuse any chat that it was not written for
+        return None
+    behind = text.rpartition(answer)[2]
+    ids = tokenizer(behind, add_special_tokens=False)["input_ids"]
+    return ids[0] if ids and ids[0] in tokenizer.all_special_ids else None
+
+
+@contextmanager
+def as_published(checkpoint: Checkpoint, folder: Path) -> Iterator[None]:
+    """Within the body, the tokenizer is saved with its own tokens; afterwards `folder` has the own generation config.
+
+    So a trained model differs from the one that it was trained from by its weights alone.
+    """
+    tokenizer, published = checkpoint.tokenizer, checkpoint.published
+    text_config: Any = checkpoint.model.config.get_text_config()
+    own_tokens = {"pad_token": published.pad_token, "eos_token": published.eos_token}
+    own_keys = {"pad_token_id": published.model_pad_id, "use_cache": published.use_cache}
+    used_tokens = {name: getattr(tokenizer, name) for name in own_tokens}
+    used_keys = {name: getattr(text_config, name, None) for name in own_keys}
+    _set_all(tokenizer, own_tokens)
+    _set_all(text_config, own_keys)
+    try:
+        yield
+    finally:
+        _set_all(tokenizer, used_tokens)
+        _set_all(text_config, used_keys)
+    file = folder / "generation_config.json"
+    if file.exists():
+        # Not by save_pretrained, which refuses settings that contradict each other, as published ones may.
+        published.generation.to_json_file(file)
+
+
+def _set_all(owner: object, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(owner, name, value)
+
+
+_PROBE_TOKENS = 24
+_PADDING_TOKENS = 9
+_MOST_DIFFERENCE = {torch.float32: 0.01, torch.bfloat16: 0.25}
+"""Largest difference that padding may make, in standard deviations of the logits; rounding makes a tenth of it."""
+
+
+@torch.no_grad()
+def check_positions(checkpoint: Checkpoint, source: str) -> None:
+    """Raise DataError if padding on the left changes a model's log-probs.
+
+    TRL passes no position ids, so a model that counts positions from the first column, such as GPT-2, would be trained
+    on other log-probs than those it was sampled with.
+    """
+    model: Any = checkpoint.model
+    was_training = model.training
+    attention = model.config._attn_implementation
+    model.eval()
+    if attention not in ("eager", "sdpa"):
+        # Kernels for a GPU; the weights are not there yet.
+        model.set_attn_implementation("eager")
+    vocab_size = model.config.get_text_config().vocab_size
+    tokens = [(7 * place + 3) % vocab_size for place in range(_PROBE_TOKENS)]
+    plain = torch.tensor([tokens], device=model.device)
+    padded = torch.tensor([[checkpoint.pad_id] * _PADDING_TOKENS + tokens], device=model.device)
+    mask = torch.ones_like(padded)
+    mask[:, :_PADDING_TOKENS] = 0
+    expected = model(input_ids=plain, attention_mask=torch.ones_like(plain)).logits.float()
+    found = model(input_ids=padded, attention_mask=mask).logits[:, _PADDING_TOKENS:].float()
+    if model.config._attn_implementation != attention:
+        model.set_attn_implementation(attention)
+    model.train(was_training)
+    difference = (found.log_softmax(-1) - expected.log_softmax(-1)).abs().max()
+    share = float(difference / expected.std())
+    if share > _MOST_DIFFERENCE.get(model.dtype, 0.25):
+        raise DataError(
+            f"model {source!r} ({model.config.model_type}) gives other log-probs behind padding (by up to "
+            f"{float(difference):.2g} nats): it counts positions from the first column, and training would score "
+            "responses wrongly; use a model with rotary positions, such as Qwen, Llama or SmolLM"
+        )
 
 
 def encode_chats(
@@ -128,54 +368,45 @@ def respond(
     dtype: str = "float32",
     template_options: Mapping[str, Any] | None = None,
     note: Callable[[str], None] = lambda text: None,
-) -> Iterator[Completion]:
-    """Load a model and yield a response to each chat, on a GPU if there is one; a batch uses its first chat's seed."""
-    loaded, tokenizer = load_checkpoint(model_source(name), revision=revision, dtype=dtype)
+    report: Callable[[SamplingProgress], None] = lambda progress: None,
+    keep_prompts: Callable[[list[str]], object] = lambda texts: None,
+) -> Iterator[tuple[int, Completion]]:
+    """Load a model, sample a response to each chat, on a GPU if there is one; yield each with its chat's index.
+
+    Responses come in the order in which they end. Each depends on its own seed; see `responses.py`. `keep_prompts` gets
+    the texts of all prompts before the first: as the model is given them.
+    """
+    source = model_source(name)
+    checkpoint = load_checkpoint(source, revision=revision, dtype=dtype)
+    loaded, tokenizer = checkpoint.model, checkpoint.tokenizer
     options = template_options or {}
     check_options(tokenizer, options)
+    for remark in checkpoint.remarks:
+        note(remark)
     if tokenizer.chat_template is None:
         note(
             f"{name} has no chat template: prompts are plain text, as in the training of a base model; "
             "prompt.style = instruct asks in training's words"
         )
-    ends = end_token_ids(tokenizer, loaded.generation_config)
-    if not ends:
-        raise ConfigError(
-            "the checkpoint names no end-of-sequence token; save one into its generation_config.json"
-        )
+    prompts = encode_chats(tokenizer, chats, options)
+    keep_prompts([render_chat(tokenizer, chat, options) for chat in chats])
+    check_fit(
+        find_context(source, revision),
+        max(map(len, prompts)),
+        {"sampling.max_tokens": max_tokens},
+    )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model: Any = loaded.to(device).eval()  # pyrefly: ignore[bad-argument-type]
-    padding = ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-    chosen = {"temperature": temperature, "top_p": top_p, "top_k": 0} if temperature > 0 else {}
-    # All given, so that the checkpoint's own generation_config.json decides nothing.
-    settings = GenerationConfig(
-        do_sample=temperature > 0,
-        max_new_tokens=max_tokens,
-        eos_token_id=ends,
-        pad_token_id=padding,
-        **chosen,
-    )
-    for start in range(0, len(chats), batch_size):
-        prompts = encode_chats(tokenizer, chats[start : start + batch_size], options)
-        longest = max(map(len, prompts))
-        ids = torch.tensor(
-            [[padding] * (longest - len(one)) + one for one in prompts], device=device
-        )
-        seen = torch.tensor(
-            [[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device
-        )
-        torch.manual_seed(seeds[start])
-        try:
-            with torch.inference_mode():
-                out = model.generate(input_ids=ids, attention_mask=seen, generation_config=settings)
-        except torch.OutOfMemoryError as error:
-            reason = str(error).splitlines()[0][:200]
-            raise ConfigError(
-                f"out of memory ({reason}); lower generation.batch_size (now {batch_size}) or "
-                f"sampling.max_tokens (now {max_tokens}); type the same command again to resume"
-            ) from None
-        for row in out[:, longest:].tolist():
-            end = next((place for place, token in enumerate(row) if token in ends), None)
-            response = row if end is None else row[: end + 1]
-            (text,) = tokenizer.batch_decode([response], skip_special_tokens=True)
-            yield Completion(text, end is None, len(response))
+    sampling = Sampling(temperature, top_p, max_tokens, checkpoint.end_ids, checkpoint.pad_id)
+    try:
+        for index, ids in sample_responses(
+            model, prompts, sampling, seeds=seeds, batch_size=batch_size, report=report
+        ):
+            (text,) = tokenizer.batch_decode([ids], skip_special_tokens=True)
+            yield index, Completion(text, ids[-1] not in sampling.end_ids, len(ids))
+    except torch.OutOfMemoryError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ConfigError(
+            f"out of memory ({reason}); lower generation.batch_size (now {batch_size}) or "
+            f"sampling.max_tokens (now {max_tokens}); type the same command again to resume"
+        ) from None

@@ -3,9 +3,10 @@
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from accelerate import PartialState
@@ -28,14 +29,26 @@ from microcoder.train.algorithm.config import (
     LuspoLoss,
     SapoLoss,
 )
-from microcoder.train.recipe.recipe import Batches, TrainConfig, cut_batches, require_optimizer
+from microcoder.train.recipe.recipe import (
+    Batches,
+    NumberFormat,
+    TrainConfig,
+    choose_dtype,
+    cut_batches,
+    require_optimizer,
+)
+from microcoder.train.rollouts import Chat
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import (
+    Checkpoint,
+    as_published,
     check_options,
+    check_positions,
     encode_chats,
     load_checkpoint,
+    set_generation,
     silence_transformers,
 )
 from microcoder.train.trl.trainer import MicroCoderTrainer
@@ -64,16 +77,32 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
         "gpus": gpus,
         "num_processes": _processes().num_processes,
         "num_threads": torch.get_num_threads(),
+        "compute_dtype": find_compute_dtype(config),
     }
 
 
-class Policy(NamedTuple):
+def find_compute_dtype(config: TrainConfig) -> NumberFormat:
+    """Return the number format of matrix products on this machine."""
+    return choose_dtype(config.weights.compute_dtype, on_gpu=torch.cuda.is_available())
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
     """The starting weights with their tokenizer."""
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
+    checkpoint: Checkpoint
     source: str
     """The folder or hub id they came from."""
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model, which is trained in place."""
+        return self.checkpoint.model
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The model's tokenizer."""
+        return self.checkpoint.tokenizer
 
 
 def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
@@ -88,14 +117,22 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     require_optimizer(config.optimizer)
     require_vllm(config)
     source, model = find_model(config, observer), config.weights
-    weights, tokenizer = load_checkpoint(
+    checkpoint = load_checkpoint(
         source,
         revision=model.revision,
         dtype=model.dtype,
         attn_implementation=model.attn_implementation,
     )
-    check_options(tokenizer, config.prompt.chat_template_options)
-    return Policy(weights, tokenizer, source)
+    check_options(checkpoint.tokenizer, config.prompt.chat_template_options)
+    check_positions(checkpoint, source)
+    for remark in checkpoint.remarks:
+        observer.note(remark)
+    return Policy(checkpoint, source)
+
+
+def encode_prompts(config: TrainConfig, policy: Policy, chats: Sequence[Chat]) -> list[list[int]]:
+    """Return the token ids of prompts, as the model is given them."""
+    return encode_chats(policy.tokenizer, chats, config.prompt.chat_template_options)
 
 
 def train(
@@ -108,8 +145,9 @@ def train(
     """Run the steps that are not done yet; raises KeyboardInterrupt if stopped before the last."""
     config, run = inputs.config, inputs.run
     # The last bits of a matrix product depend on the number of threads: those of the first start hold.
-    torch.set_num_threads(run.read_manifest()["machine"]["num_threads"])
-    trainer = build_trainer(inputs, run_clock)
+    machine = run.read_manifest()["machine"]
+    torch.set_num_threads(machine["num_threads"])
+    trainer = build_trainer(inputs, run_clock, compute_dtype=machine.get("compute_dtype"))
     for callback in callbacks:
         trainer.add_callback(callback)
     with stop_between_steps(trainer.request_stop, inputs.observer):
@@ -120,8 +158,10 @@ def train(
         raise KeyboardInterrupt
 
 
-def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTrainer:
-    """Return the trainer of a run, its sampler loaded and checked."""
+def build_trainer(
+    inputs: EngineInputs, run_clock: RunClock, *, compute_dtype: NumberFormat | None = None
+) -> MicroCoderTrainer:
+    """Return the trainer of a run, its sampler loaded and checked; `compute_dtype` as in `build_arguments`."""
     config, policy = inputs.config, inputs.policy
     batches = cut_batches(config, num_processes=_processes().num_processes)
     sampler: dict[str, Any] = {}
@@ -136,7 +176,13 @@ def build_trainer(inputs: EngineInputs, run_clock: RunClock) -> MicroCoderTraine
         ) as some:  # TRL's first choice is the same in each run of a machine
             os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
     arguments, adapter = (
-        build_arguments(config, batches, output_dir=inputs.run.trl, sampler=sampler),
+        build_arguments(
+            config,
+            batches,
+            output_dir=inputs.run.trl,
+            sampler=sampler,
+            compute_dtype=compute_dtype,
+        ),
         None,
     )
     if (lora := config.weights.lora) is not None:
@@ -161,8 +207,9 @@ def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, targe
     base = AutoModelForCausalLM.from_pretrained(
         policy.source, revision=config.weights.revision, dtype=getattr(torch, config.weights.dtype)
     )
+    set_generation(base, policy.tokenizer, policy.checkpoint.end_ids)
     adapted = PeftModel.from_pretrained(base, str(checkpoint))
-    with new_folder(target) as partial:
+    with new_folder(target) as partial, as_published(policy.checkpoint, partial):
         adapted.merge_and_unload().save_pretrained(partial)
         policy.tokenizer.save_pretrained(partial)
 
@@ -173,14 +220,23 @@ def build_arguments(
     *,
     output_dir: Path,
     sampler: Mapping[str, Any] = MappingProxyType({}),
+    compute_dtype: NumberFormat | None = None,
 ) -> GRPOConfig:
-    """Translate a recipe into TRL's arguments; `sampler` are those of `vllm_arguments`, if vLLM samples."""
+    """Translate a recipe into TRL's arguments.
+
+    Args:
+        config: the recipe.
+        batches: the split of a step.
+        output_dir: where TRL writes.
+        sampler: those of `vllm_arguments`, if vLLM samples.
+        compute_dtype: of the run's first start; None: by the recipe and this machine.
+    """
     on_gpu = torch.cuda.is_available()
     model, algorithm, optimizer = config.weights, config.algorithm, config.optimizer
     decided: dict[str, Any] = dict(
         output_dir=str(output_dir),
         use_cpu=not on_gpu,
-        bf16=model.compute_dtype == "bfloat16",
+        bf16=(compute_dtype or find_compute_dtype(config)) == "bfloat16",
         seed=config.seed,
         # The order of the problems is ours (`tasks.order_problems`), so that it survives a resume.
         shuffle_dataset=False,

@@ -47,7 +47,9 @@ from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_check
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
 from microcoder.train.run.recorder import Recorder
+from microcoder.train.run.responses import ProgressWatch, watch_generate
 from microcoder.train.run.tasks import EngineInputs, Task, order_problems
+from microcoder.train.run.weights import Checkpoint, as_published
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -105,6 +107,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
         self.tokenizer = tokenizer
+        self.checkpoint: Checkpoint = inputs.policy.checkpoint
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
         self.stop_requested = False
         self._scored_P_G: list[list[ScoredRollout]] = []
@@ -234,6 +237,30 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         with self.clock.phase("generate"):
             return super()._generate(prompts)
 
+    def _generate_single_turn(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
+        """Sample as TRL does, without dropout, and show the progress."""
+        policy = self.model
+        assert policy is not None
+        was_training = policy.training
+        # TRL leaves dropout on, and the responses would be those of another policy than is trained.
+        policy.eval()
+        try:
+            with watch_generate(policy, self._watch_progress):
+                return super()._generate_single_turn(prompt_ids, *rest, **named)
+        finally:
+            policy.train(was_training)
+
+    def _watch_progress(self, input_ids: torch.Tensor) -> ProgressWatch:
+        rows, width = input_ids.shape
+        assert self.max_completion_length is not None
+        return ProgressWatch(
+            rows,
+            self.eos_token_ids,
+            width=width,
+            limit=self.max_completion_length,
+            report=self.observer.sampling,
+        )
+
     def _reward(
         self,
         prompts: list[Any],
@@ -272,14 +299,20 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self, completion_ids: list[list[int]], tasks_P: Sequence[Task], max_response_tokens: int
     ) -> list[list[Rollout]]:
         # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
-        reader = RolloutReader(self.tokenizer, self.eos_token_ids, self.opens_thinking)
+        reader = RolloutReader(
+            self.tokenizer,
+            self.eos_token_ids,
+            self.opens_thinking,
+            self.config.prompt.chat_template_options,
+        )
         groups = cut_pieces(completion_ids, len(completion_ids) // len(tasks_P))
-        return [
-            reader.read(
-                task.problem.id, task.prompt.text, group, max_response_tokens=max_response_tokens
+        rollouts_P_G = []
+        for task, group in zip(tasks_P, groups, strict=True):
+            prompt = reader.render(task.prompt.as_chat())
+            rollouts_P_G.append(
+                reader.read(task.problem.id, prompt, group, max_response_tokens=max_response_tokens)
             )
-            for task, group in zip(tasks_P, groups, strict=True)
-        ]
+        return rollouts_P_G
 
     # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
 
@@ -338,16 +371,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         mine = [
             (index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]
         ]
-        policy = self.model
-        assert policy is not None
-        was_training = policy.training
         scored: list[tuple[int, list[ScoredRollout]]] = []
         most = min(
             EVALUATION_ROLLOUTS, self.batches.rollouts_per_step // world
         )  # what a step samples at a time fits
         with apart(self, seed=seed):
             set_sampling(self, temperature=temperature, max_response_tokens=limit)
-            policy.eval()
             for chunk in cut_pieces(mine, max(1, most // num_samples)):
                 tasks_P = [task for _, task in chunk]
                 prompts = [
@@ -363,7 +392,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     rollouts_P_G, problems_P, judge=self.judge, extract=self.rules.extract
                 )
                 scored.extend(zip((index for index, _ in chunk), groups, strict=True))
-            policy.train(was_training)
         return [group for _, group in sorted(dict(gather_object(scored)).items())]
 
     # --- metrics and checkpoints -----------------------------------------------------------------------------
@@ -413,12 +441,14 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self.evaluate_policy()
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        staged = self.run.trl / f"checkpoint-{self.state.global_step}"
         with self.clock.phase("checkpoint"):
-            super()._save_checkpoint(model, trial)
+            with as_published(self.checkpoint, staged):
+                super()._save_checkpoint(model, trial)
             self.accelerator.wait_for_everyone()
             if self.accelerator.is_main_process:
                 publish_checkpoint(
-                    self.run.trl / f"checkpoint-{self.state.global_step}",
+                    staged,
                     self.run,
                     step=self.steps_done,
                     clock=self.run_clock.read(),

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 from microcoder.data.release.problems import write_problems
 from microcoder.judge.core.errors import ConfigError, TrainingError
@@ -22,13 +23,19 @@ from microcoder.judge.core.files import write_json, write_parquet
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.fleet.ray import allow_slow_start
 from microcoder.train.metrics import EvaluationMetrics
-from microcoder.train.recipe.recipe import TrainConfig, count_verl_devices, require_optimizer
+from microcoder.train.recipe.recipe import (
+    TrainConfig,
+    choose_dtype,
+    count_verl_devices,
+    require_optimizer,
+)
+from microcoder.train.rollouts import Chat
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model
 from microcoder.train.run.probe import read_probe
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.tasks import EngineInputs, Task, Tasks, order_problems
 from microcoder.train.run.warm import find_model
-from microcoder.train.run.weights import silence_transformers
+from microcoder.train.run.weights import encode_chats, silence_transformers
 from microcoder.train.runs import RunDirectory, read_steps
 from microcoder.train.verl.translate import as_words, translate
 
@@ -94,6 +101,7 @@ def describe_machine(config: TrainConfig) -> dict[str, Any]:
         "gpus": gpus,
         "num_processes": count_verl_devices(config),
         "num_threads": torch.get_num_threads(),
+        "compute_dtype": choose_dtype(config.weights.compute_dtype, on_gpu=True),
     }
 
 
@@ -112,6 +120,12 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> str:
     model = str(Path(source).absolute()) if Path(source).is_dir() else source
     translate(config, RunDirectory(Path("runs/new")), model=model)
     return model
+
+
+def encode_prompts(config: TrainConfig, policy: str, chats: Sequence[Chat]) -> list[list[int]]:
+    """Return the token ids of prompts, as the model is given them."""
+    tokenizer: Any = AutoTokenizer.from_pretrained(policy)
+    return encode_chats(tokenizer, chats, config.prompt.chat_template_options)
 
 
 def train(

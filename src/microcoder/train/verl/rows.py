@@ -57,7 +57,7 @@ def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
     model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
     options = dict(config.data.get("apply_chat_template_kwargs") or {})
     ends = end_token_ids(tokenizer, model.generation_config)
-    return RolloutReader(tokenizer, tuple(ends), opens_thinking(tokenizer, options))
+    return RolloutReader(tokenizer, tuple(ends), opens_thinking(tokenizer, options), options)
 
 
 _FIELDS = ["responses", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
@@ -113,11 +113,10 @@ def read_sessions(
         uid, index, _ = key.rsplit("_", 2)
         limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
         found = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
-        chat, about = row["raw_prompt"], row["extra_info"] or {}
-        name, prompt = (
-            problem_name(about, row["data_source"] or ""),
-            str(chat[-1]["content"]) if chat else "",
-        )
+        about = row["extra_info"] or {}
+        name = problem_name(about, row["data_source"] or "")
+        # With all that the chat template adds: what the model was given.
+        prompt = reader.render(row["raw_prompt"]) if row["raw_prompt"] else ""
         (rollout,) = reader.read(name, prompt, [row["responses"]], max_response_tokens=limit)
         language = about.get("language", "python")
         program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)

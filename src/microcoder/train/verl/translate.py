@@ -16,7 +16,12 @@ from typing import Any
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.advantages import ADVANTAGES
 from microcoder.train.algorithm.config import CispoLoss, ClippedLoss, DrGrpoLoss, SapoLoss
-from microcoder.train.recipe.recipe import EVALUATION_ROLLOUTS, HuggingFaceModel, TrainConfig
+from microcoder.train.recipe.recipe import (
+    EVALUATION_ROLLOUTS,
+    HuggingFaceModel,
+    TrainConfig,
+    choose_dtype,
+)
 from microcoder.train.run.estimate import longest_prompt_tokens
 from microcoder.train.runs import RunDirectory
 from microcoder.train.verl.names import (
@@ -38,7 +43,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "rollout.backend": (f"{ROLLOUT}.name",),
     "rollout.num_samples": (f"{ROLLOUT}.n",),
     "algorithm.kl_coefficient": (f"{ACTOR}.kl_loss_coef",),
-    "weights.compute_dtype": (f"{ACTOR}.fsdp_config.dtype",),
     "weights.gradient_checkpointing": (f"{MODEL}.enable_gradient_checkpointing",),
     "optimizer.learning_rate": (f"{ACTOR}.optim.lr",),
     "optimizer.weight_decay": (f"{ACTOR}.optim.weight_decay",),
@@ -246,10 +250,12 @@ def _mode(config: TrainConfig) -> str:
 
 def _model(config: TrainConfig) -> dict[str, Any]:
     model, short = config.weights, {"bfloat16": "bf16", "float32": "fp32"}
+    compute_dtype = choose_dtype(model.compute_dtype, on_gpu=True)
     decided: dict[str, Any] = {
+        f"{ACTOR}.fsdp_config.dtype": compute_dtype,
         f"{ACTOR}.fsdp_config.model_dtype": short[model.dtype],
         f"+{ACTOR}.fsdp_config.mixed_precision": {
-            "param_dtype": short[model.compute_dtype],
+            "param_dtype": short[compute_dtype],
             "reduce_dtype": "fp32",
             "buffer_dtype": "fp32",
         },

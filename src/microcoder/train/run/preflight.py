@@ -1,0 +1,248 @@
+"""What would stop a run at its start or later, found without weights: for the dry run, `init` and `train` alike.
+
+Files are read, no model is loaded and nothing is downloaded. What only weights or the Hub can tell is found as the run
+starts: missing or broken weights, and prompts of a data set that is not here.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
+from microcoder.data.release.problems import read_problems
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.judge.core.machine import how_to_install
+from microcoder.judge.core.types import Problem
+from microcoder.train.recipe.judge import build_asker
+from microcoder.train.recipe.recipe import (
+    HubProblems,
+    HuggingFaceModel,
+    MicroModel,
+    MicroProblems,
+    ProblemFiles,
+    TrainConfig,
+)
+from microcoder.train.rollouts import Chat
+from microcoder.train.run.checkpoints import model_folder
+from microcoder.train.run.context import (
+    Context,
+    check_fit,
+    evaluation_limits,
+    find_context,
+    find_misfit,
+    read_context,
+    training_limits,
+)
+from microcoder.train.run.estimate import find_architecture, find_file, read_file
+from microcoder.train.run.manifest import find_missing
+from microcoder.train.run.model_files import find_position_fault
+from microcoder.train.run.tasks import Tasks, check_problems, generate_micro
+
+_BYTES_PER_TOKEN = 2
+"""Fewer than those of any text that is likely here, so that a prompt has no more tokens than this says."""
+_TEMPLATE_TOKENS = 512
+"""Room for what a chat template adds, its system turn included (the longest in use have some hundred tokens)."""
+_PROMPTS_COUNTED = 256
+"""Prompts whose tokens are counted exactly: those of the most bytes."""
+
+
+def find_faults(config: TrainConfig) -> list[str]:
+    """Return what keeps a run from starting or ending well, one sentence each with what to type."""
+    faults = find_missing(config)
+    if faults:
+        # Most others would follow from these.
+        return faults
+    return list(_find_plan_faults(config))
+
+
+def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
+    if isinstance(config.model, HuggingFaceModel):
+        described = read_file(config.model.path, "config.json", revision=config.model.revision)
+        fault = find_position_fault(described, config.model.path)
+        if fault is not None:
+            yield fault
+        yield from _find_option_faults(config, config.model)
+    try:
+        train, heldout = read_statements(config)
+    except (DataError, ConfigError) as error:
+        yield str(error)
+        return
+    try:
+        check_problems(config, train, heldout)
+    except (DataError, ConfigError) as error:
+        yield str(error)
+    try:
+        yield from _find_context_faults(config, train, heldout)
+    except (DataError, ConfigError) as error:
+        yield str(error)
+
+
+def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterator[str]:
+    """Yield options that a chat template does not name; whether one changes anything is tried as the run starts."""
+    template = read_template(model.path, model.revision)
+    if template is None:
+        return
+    for name in config.prompt.chat_template_options:
+        if name not in template:
+            yield (
+                f"prompt.chat_template_options.{name} would change nothing: the model's chat template does not look at "
+                "it; check its name, or leave it out"
+            )
+
+
+def read_template(model: str, revision: str | None = None) -> str | None:
+    """Return the text of a model's chat templates; empty without any, None if the model's files are not here."""
+    file = find_file(model, "chat_template.jinja", revision=revision)
+    if file is not None:
+        return file.read_text(encoding="utf-8")
+    settings = read_file(model, "tokenizer_config.json", revision=revision)
+    if not settings:
+        return None
+    return json.dumps(settings["chat_template"]) if settings.get("chat_template") else ""
+
+
+def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """Return training and held-out problems as far as they are in files here, those of a benchmark without tests."""
+    problems = config.problems
+    if isinstance(problems, ProblemFiles):
+        if is_livecodebench(problems.train):
+            raise DataError(
+                f"{problems.train} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout"
+            )
+        return _read_file(problems.train), _read_file(problems.heldout)
+    if isinstance(problems, HubProblems) and problems.heldout is not None:
+        return (), _read_file(problems.heldout)
+    if isinstance(problems, MicroProblems) and isinstance(config.model, HuggingFaceModel):
+        train, heldout = generate_micro(problems)
+        return train, heldout
+    return (), ()
+
+
+@cache
+def _read_file(path: Path) -> Sequence[Problem]:
+    if is_livecodebench(path):
+        return [question.problem for question in LiveCodeBench(path=path).read()]
+    return read_problems(path)
+
+
+def _find_context_faults(
+    config: TrainConfig, train: Sequence[Problem], heldout: Sequence[Problem]
+) -> Iterator[str]:
+    context = model_context(config)
+    if context is None:
+        return
+    ask = build_asker(config.prompt)
+    for of, problems, limits in (
+        ("", train, training_limits(config)),
+        ("held-out ", heldout, evaluation_limits(config)),
+    ):
+        chats = [ask(problem).as_chat() for problem in problems]
+        most = max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+        if find_misfit(context, most, limits) is None:
+            continue
+        fault = find_misfit(context, count_longest(config, chats), limits, of=of)
+        if fault is not None:
+            yield fault
+            return
+
+
+def describe_machine_faults(config: TrainConfig) -> list[str]:
+    """Return what this machine lacks for a run: a plan may be for another."""
+    lacks = []
+    if config.rollout.backend == "vllm" and config.engine == "trl" and find_spec("vllm") is None:
+        lacks.append(
+            f'rollout.backend = "vllm" needs vLLM (type: {how_to_install("vllm")}) and a GPU'
+        )
+    if config.engine == "verl" and find_spec("verl") is None:
+        lacks.append(f'engine = "verl" needs verl (type: {how_to_install("train,verl")})')
+    if config.optimizer.name == "adamw_8bit" and find_spec("bitsandbytes") is None:
+        lacks.append(
+            'optimizer.name = "adamw_8bit" needs bitsandbytes (type: pip install bitsandbytes)'
+        )
+    return lacks
+
+
+def model_context(config: TrainConfig) -> Context | None:
+    """Return the context of a recipe's model; None if its files are not here, or do not say."""
+    if isinstance(config.model, MicroModel):
+        return read_context(find_architecture(config.model) or {})
+    return find_context(config.model.path, config.model.revision)
+
+
+def find_response_room(config: TrainConfig) -> int | None:
+    """Return the tokens that a model's context leaves for a response to the longest prompt; None if not known."""
+    context = model_context(config)
+    if context is None:
+        return None
+    train, heldout = read_statements(config)
+    ask = build_asker(config.prompt)
+    chats = [ask(problem).as_chat() for problem in (*train, *heldout)]
+    most = max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+    if 2 * most > context.tokens:
+        # Too coarse a bound for a context that is this short.
+        most = count_longest(config, chats)
+    return context.tokens - most
+
+
+def _count_bytes(chat: Chat) -> int:
+    return sum(len(turn["content"].encode("utf-8")) for turn in chat)
+
+
+def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
+    """Return the tokens of the longest prompt, by the model's own tokenizer; 0 where that is not here.
+
+    To import transformers takes seconds, so this is for prompts that may not fit. Raises DataError if the tokenizer
+    cannot be loaded.
+    """
+    tokenizer = _load_tokenizer(config.model) if chats else None
+    if tokenizer is None:
+        return 0
+    from microcoder.train.run.weights import encode_chats
+
+    options = config.prompt.chat_template_options
+    return max(map(len, encode_chats(tokenizer, _longest(chats), options)))
+
+
+def _load_tokenizer(model: MicroModel | HuggingFaceModel) -> Any:
+    """Return the tokenizer of a model in a folder; None of any other model, or without transformers."""
+    if not isinstance(model, HuggingFaceModel) or model_folder(model.path) is None:
+        return None
+    if find_spec("transformers") is None or find_spec("torch") is None:
+        return None
+    return _load_from(model.path)
+
+
+@cache
+def _load_from(path: str) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(path)
+    except Exception as error:  # foreign files fail in many ways
+        reason = str(error).strip().split("\n")[0]
+        raise DataError(
+            f"the tokenizer of {path} cannot be loaded: {type(error).__name__}: {reason}; save it anew with "
+            "save_pretrained()"
+        ) from None
+
+
+def _longest(chats: Sequence[Chat]) -> list[Chat]:
+    return sorted(chats, key=_count_bytes)[-_PROMPTS_COUNTED:]
+
+
+def check_context(
+    config: TrainConfig, tasks: Tasks, encode: Callable[[Sequence[Chat]], list[list[int]]]
+) -> None:
+    """Raise ConfigError if a prompt with its response does not fit; `encode` makes token ids of chats."""
+    context = model_context(config)
+    if context is None:
+        return
+    for of, some, limits in (
+        ("", tasks.train, training_limits(config)),
+        ("held-out ", tasks.heldout, evaluation_limits(config)),
+    ):
+        prompts = encode(_longest([task.prompt.as_chat() for task in some]))
+        check_fit(context, max(map(len, prompts), default=0), limits, of=of)
