@@ -28,7 +28,7 @@ class KeyedSampling(MicroCoderTrainer):
     """Samples as the transformers rollout of verl's tests does."""
 
     @torch.no_grad()
-    def _generate_single_turn(
+    def generate_responses(
         self, prompt_ids: Any, *_: Any, **__: Any
     ) -> tuple[list[list[int]], Any]:
         model, limit = self.model, self.max_completion_length

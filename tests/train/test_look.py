@@ -1,11 +1,14 @@
 """A look before a run says whether the model can learn from the problems."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from small_runs import ROLLOUT, scored
+from small_runs import ROLLOUT, SMALL, scored
 
+from microcoder.cli import main
 from microcoder.judge.core.types import Outcome
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.look import Look, choose_looked_at, describe_look, summarise_look
@@ -75,3 +78,36 @@ def test_at_most_32_problems_are_looked_at_each_once(num_items: int, num_chosen:
     chosen = choose_looked_at(range(num_items), seed=1)
     assert len(set(chosen)) == len(chosen) == num_chosen
     assert choose_looked_at(range(num_items), seed=1) == chosen
+
+
+def is_bare(value: str) -> bool:
+    """Whether TOML takes a value without quotes: a number, a list, true or false."""
+    return value[0] in "0123456789[" or value in ("true", "false")
+
+
+@pytest.mark.slow
+def test_a_look_at_a_model_samples_and_judges_and_leaves_nothing(
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = tmp_path / "recipe.toml"
+    keys = {**SMALL, "model.path": str(tiny_checkpoint)}
+    lines = [
+        f"{name} = {value if is_bare(value) else json.dumps(value)}" for name, value in keys.items()
+    ]
+    recipe.write_text("\n".join(lines))
+    main(["train", "-c", str(recipe), "--dry-run", "--look"])
+    shown = capsys.readouterr().out
+    # 24 problems, four samples each.
+    assert "look: 24 problems, 96 responses by the untrained model" in shown
+    assert "of 96 are right" in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["recipe.toml"]
+
+
+def test_a_look_belongs_to_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "-c", "micro", "--look"])
+    assert "add --dry-run" in capsys.readouterr().err

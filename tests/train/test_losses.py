@@ -27,8 +27,9 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.train.algorithm.config import AlgorithmConfig, DapoLoss, GspoLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, MaskAll, NoMasking
 from microcoder.train.algorithm.scoring import build_rules
+from microcoder.train.trl.adapter import set_sampling
 from microcoder.train.trl.engine import translate_loss
-from microcoder.train.trl.trainer import MicroCoderTrainer, set_sampling
+from microcoder.train.trl.trainer import MicroCoderTrainer
 
 TEMPERATURE = 0.8
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 from transformers.optimization import get_scheduler
-from trl import GRPOConfig
+from trl import GRPOConfig, GRPOTrainer
 
 from microcoder.judge.core.config import load_config
-from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.train.recipe.recipe import (
     REFUSED_OF_TRL,
     TrainConfig,
@@ -19,6 +19,7 @@ from microcoder.train.recipe.recipe import (
 )
 from microcoder.train.run.manifest import digest_config
 from microcoder.train.trl import engine
+from microcoder.train.trl.adapter import find_changes, require_known
 from microcoder.train.trl.engine import build_arguments
 
 MICRO = {"model.kind": "micro", "problems.kind": "micro"}
@@ -164,3 +165,24 @@ def test_verl_options_are_one_level_however_they_are_written() -> None:
 def test_where_programs_are_judged_changes_no_result() -> None:
     elsewhere = load(evaluator__backend="http://judge:8077")
     assert digest_config(load()) == digest_config(elsewhere)
+
+
+class OtherTrl(GRPOTrainer):
+    """A TRL in which a private method has another parameter."""
+
+    def _compute_loss(self, model: object, inputs: object, num_items: int) -> None:  # type: ignore[override]
+        raise NotImplementedError
+
+    def _tokenize_prompts(self, texts: object) -> None:  # type: ignore[override]
+        raise NotImplementedError
+
+
+def test_the_installed_trl_is_the_one_that_is_known() -> None:
+    assert find_changes(GRPOTrainer) == []
+
+
+def test_a_changed_or_missing_method_of_trl_is_named_with_what_to_install() -> None:
+    assert find_changes(OtherTrl) == ["_tokenize_prompts takes (texts), not (prompts, ...)"]
+    assert "_generate is gone" in find_changes(object)
+    with pytest.raises(TrainingError, match=r"_generate is gone.*pip install 'trl>=1\.16,<1\.17'"):
+        require_known(find_changes(object))

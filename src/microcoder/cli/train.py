@@ -49,6 +49,7 @@ def train(
     run_dir: Path | None = None,
     dry_run: Flag = False,
     gpu_memory_gib: PositiveFloat | None = None,
+    look: Flag = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
 
@@ -63,6 +64,9 @@ def train(
         problems are missing, or the folder is another's; a run that may not fit the GPU is warned of.
     gpu_memory_gib
         With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this machine's first GPU.
+    look
+        With --dry-run: sample 32 training problems by the untrained model, as often as a step does, judge them, and say
+        whether it can learn from them. Takes as long as half a step.
     """
     if not config:
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
@@ -71,7 +75,11 @@ def train(
     target = run_dir or default_run_directory(config)
     if dry_run:
         _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib)
+        if look:
+            _print_look(resolved)
         return
+    if look:
+        raise ConfigError("--look belongs to a dry run; add --dry-run, or leave it out")
     if gpu_memory_gib is not None:
         raise ConfigError(
             "--gpu-memory-gib applies to a dry run only; add --dry-run, or leave it out"
@@ -176,6 +184,14 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
             f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}",
             file=sys.stderr,
         )
+
+
+def _print_look(config: TrainConfig) -> None:
+    require_training()
+    # Pulls in torch, which a dry run does without.
+    from microcoder.train.run.session import look_before_training
+
+    print("\n".join(["", *look_before_training(config, observer=RunDisplay())]))
 
 
 class RunDisplay(LineDisplay, Observer):

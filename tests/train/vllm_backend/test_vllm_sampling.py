@@ -14,7 +14,8 @@ from vllm_runs import RECIPE, needs_vllm
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
-from microcoder.train.trl.trainer import MicroCoderTrainer, apart, set_sampling, start_sampler
+from microcoder.train.trl.adapter import set_sampling
+from microcoder.train.trl.trainer import MicroCoderTrainer, apart, start_sampler
 
 pytestmark = [needs_vllm, pytest.mark.slow]
 

@@ -5,13 +5,16 @@ from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.files import read_json, write_json
 from microcoder.train.recipe.recipe import TrainConfig, describe_batches
 from microcoder.train.run.checkpoints import Observer, RunClock, read_clock
 from microcoder.train.run.estimate import explain_failures
 from microcoder.train.run.judging import open_judge
+from microcoder.train.run.look import describe_look, summarise_look
 from microcoder.train.run.manifest import (
     check_run_directory,
     describe_start,
@@ -97,6 +100,31 @@ def run_training(
             write_json(run.summary, summarise(run, run_clock))
         engine.wait_for_everyone()
     return read_json(run.summary, what="run summary")
+
+
+def look_before_training(config: TrainConfig, *, observer: Observer) -> list[str]:
+    """Sample some training problems by the untrained model; return what a run could learn from them, in lines.
+
+    Raises:
+        ConfigError: the engine is verl, or the config contradicts the machine or the problems.
+        DataError: the problem files or the model folder are wrong.
+    """
+    if config.engine != "trl":
+        raise ConfigError(
+            f'a look samples in this process, by engine trl, and the recipe has "{config.engine}"; add --engine trl'
+        )
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(TemporaryDirectory()))
+        run = RunDirectory(folder / "look")
+        opened.enter_context(explain_failures(config, run))
+        tasks = load_tasks(config)
+        engine = import_module("microcoder.train.trl.engine")  # which imports torch
+        policy = engine.load_policy(config, observer=observer)
+        check_context(config, tasks, partial(engine.encode_prompts, config, policy))
+        judge, _ = opened.enter_context(open_judge(config.evaluator))
+        scored_P_G = engine.look(EngineInputs(config, policy, tasks, judge, run, observer))
+    look = summarise_look(scored_P_G)
+    return describe_look(look, max_response_tokens=config.rollout.max_response_tokens)
 
 
 def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:

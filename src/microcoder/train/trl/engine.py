@@ -37,8 +37,9 @@ from microcoder.train.recipe.recipe import (
     cut_batches,
     require_optimizer,
 )
-from microcoder.train.rollouts import Chat
+from microcoder.train.rollouts import Chat, ScoredRollout
 from microcoder.train.run.checkpoints import Observer, RunClock, copy_model, stop_between_steps
+from microcoder.train.run.look import choose_looked_at
 from microcoder.train.run.tasks import EngineInputs
 from microcoder.train.run.warm import find_model
 from microcoder.train.run.weights import (
@@ -156,6 +157,12 @@ def train(
         )
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
+
+
+def look(inputs: EngineInputs) -> list[list[ScoredRollout]]:
+    """Sample and judge some training problems by the untrained model; nothing is trained, and no run is written."""
+    chosen = choose_looked_at(inputs.tasks.train, seed=inputs.config.seed)
+    return build_trainer(inputs, RunClock()).look_at(chosen)
 
 
 def build_trainer(

@@ -9,9 +9,9 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import torch
-from trl import GRPOTrainer
 
 from microcoder.judge.core.errors import TrainingError
+from microcoder.train.trl.adapter import AdaptedTrainer
 
 ROWS_PER_FORWARD = 32
 """Most rows of a forward pass on a CPU, where small passes cost no more per token and hold less padding."""
@@ -37,14 +37,14 @@ class Units(NamedTuple):
     """Tokens that are in the loss."""
 
 
-class FrugalGRPOTrainer(GRPOTrainer):
+class FrugalGRPOTrainer(AdaptedTrainer):
     """TRL's trainer without work on padding and, where the loss allows it, on rows whose advantage is zero."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         self._sums: dict[str, list[tuple[float, float]]] = defaultdict(list)
         super().__init__(*arguments, **keywords)
 
-    def _get_per_token_logps_and_entropies(
+    def read_logps(
         self,
         model: Any,
         input_ids: torch.Tensor,
@@ -59,7 +59,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
         Shapes: `input_ids` and `attention_mask` (rows, prompt + completion); results (rows, logits_to_keep).
         """
         if any(value is not None and value is not False for value in extras.values()):
-            return super()._get_per_token_logps_and_entropies(
+            return super().read_logps(
                 model,
                 input_ids,
                 attention_mask,
@@ -82,7 +82,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
             # At least one column: a mask may hide whole responses.
             last = max(int(used[-1]), width - logits_to_keep) + 1
             keep, padding = logits_to_keep - (width - last), (0, width - last)
-            logps, entropies, _ = super()._get_per_token_logps_and_entropies(
+            logps, entropies, _ = super().read_logps(
                 model, ids[:, first:last], mask[:, first:last], keep, None, compute_entropy
             )
             logps_parts.append(torch.nn.functional.pad(logps, padding))
@@ -95,7 +95,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
             None,
         )
 
-    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+    def compute_policy_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         """Return TRL's loss, computed without rows whose advantage is zero: they add nothing to a policy loss.
 
         A loss that is divided by the number of rows passed is rescaled to all rows. KL and entropy terms have other
@@ -106,14 +106,12 @@ class FrugalGRPOTrainer(GRPOTrainer):
         all_rows = _count_units(inputs, torch.ones_like(inputs["advantages"], dtype=torch.bool))
         teaches = inputs["advantages"] != 0
         is_proportional = (
-            self.beta == 0.0
-            and not self._entropy_bonus_enabled
-            and self.top_entropy_quantile == 1.0
+            self.beta == 0.0 and not self.has_entropy_bonus and self.top_entropy_quantile == 1.0
         )
         # TRL gathers a figure a row from every process, so all must keep equally many.
         is_alone = self.accelerator.num_processes == 1
         if not is_proportional or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
-            loss = super()._compute_loss(model, inputs)
+            loss = super().compute_policy_loss(model, inputs)
             self._note_shares(all_rows, all_rows)
             return loss
         # A pass without a row that teaches still needs one: it has no part in the entropy.
@@ -132,7 +130,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
                 f"TRL's {', '.join(odd)} have no row a response; this version of TRL is not known"
             )
         kept = {name: column[teaches] for name, column in columns.items()}
-        loss = super()._compute_loss(model, {**inputs, **kept})
+        loss = super().compute_policy_loss(model, {**inputs, **kept})
         self._note_shares(all_rows, passed_rows, teaching_rows)
         return loss * self._share_of_denominator(teaches)
 
@@ -144,7 +142,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
         TRL reports means over the rows of a pass, and averages the passes of an update: that hangs on how many passes
         there are. Summed over tokens it does not.
         """
-        reported = self._metrics["train"]
+        reported = self.reported
         counts_rows = self.importance_sampling_level == "sequence"
         for name in SHARES:
             if not reported.get(name):
@@ -182,7 +180,7 @@ class FrugalGRPOTrainer(GRPOTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log an update's figures, in the place of TRL's means over passes those over tokens."""
         for name, value in self.take_shares().items():
-            self._metrics["train"][name] = [value]
+            self.reported[name] = [value]
         super().log(logs, start_time)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:

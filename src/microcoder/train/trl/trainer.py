@@ -1,10 +1,7 @@
 """GRPOTrainer with MicroCoder's rewards, masks and advantages: translates between TRL's tensors and our functions.
 
-A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates.
-
-TRL 1.16 keeps the temperature in three places: the generation config, the vLLM client, and a closure that
-`add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at the old
-temperature, silently. Ratios must be taken at the sampling temperature (paper, equation 1): `set_sampling`.
+A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates. What is overridden has its
+name in `adapter`.
 """
 
 import time
@@ -12,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import fmean
-from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,11 +16,9 @@ import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
-from torch import nn
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from microcoder.judge.core.errors import TrainingError
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
 from microcoder.train.algorithm.sampling import DiversityTemperature, find_limit
@@ -50,6 +44,7 @@ from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.responses import ProgressWatch, watch_generate
 from microcoder.train.run.tasks import EngineInputs, Task, order_problems
 from microcoder.train.run.weights import Checkpoint, as_published
+from microcoder.train.trl.adapter import set_sampling
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
 
 # TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
@@ -138,7 +133,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     # --- sampling and scoring: one call a step ---------------------------------------------------------------
 
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+    def sample_step(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        """Sample and judge a step's problems, and put our advantages and weights into TRL's tensors."""
         rollout, step = self.config.rollout, self.steps_done + 1
         limit = find_limit(rollout.max_response_tokens, rollout.length_stages, step=step)
         self.rules = replace(self.rules, max_response_tokens=limit)
@@ -161,7 +157,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
             self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
             inputs = [row for group in groups for row in group.inputs]
-        output = super()._generate_and_score_completions(inputs)
+        output = super().sample_step(inputs)
         self._ready = None
         self._correct_mismatch(output)
         samples = [sample for group in self._scored_P_G for sample in group]
@@ -208,7 +204,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
         num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
-        prompt_ids, completion_ids, _, completions, logprobs, *_ = self._generate(
+        prompt_ids, completion_ids, _, completions, logprobs, *_ = self.generate(
             [row["prompt"] for row in inputs]
         )
         logprobs = logprobs or [None] * len(completion_ids)
@@ -217,7 +213,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
         return [SampledGroup(*group) for group in zip(*groups, strict=True)]
 
-    def _generate(self, prompts: list[Any]) -> Any:
+    def generate(self, prompts: list[Any]) -> Any:
+        """Return what filtering has sampled already, or sample as TRL does."""
         if self._ready is not None:
             # Their rows, as TRL returns them without tools and images: we use neither.
             rows = [row for group in self._ready for row in group.generated]
@@ -235,9 +232,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 [],
             )
         with self.clock.phase("generate"):
-            return super()._generate(prompts)
+            return super().generate(prompts)
 
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
+    def generate_responses(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
         """Sample as TRL does, without dropout, and show the progress."""
         policy = self.model
         assert policy is not None
@@ -246,7 +243,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         policy.eval()
         try:
             with watch_generate(policy, self._watch_progress):
-                return super()._generate_single_turn(prompt_ids, *rest, **named)
+                return super().generate_responses(prompt_ids, *rest, **named)
         finally:
             policy.train(was_training)
 
@@ -360,6 +357,22 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             self.observer.probe(write_probe(self.run, settings, points))
         self.accelerator.wait_for_everyone()
 
+    def look_at(self, tasks: Sequence[Task]) -> list[list[ScoredRollout]]:
+        """Sample training problems by the weights as they are, as the first step would, and judge them."""
+        rollout = self.config.rollout
+        if isinstance(rollout.temperature, DiversityTemperature):
+            # The probe has not chosen yet: the middle of what it would try.
+            temperature = rollout.temperature.grid[len(rollout.temperature.grid) // 2]
+        else:
+            temperature = rollout.temperature.at(1)
+        return self._sample_apart(
+            tasks,
+            num_samples=rollout.num_samples,
+            temperature=temperature,
+            limit=rollout.max_response_tokens,
+            seed=self.config.seed,
+        )
+
     def _sample_apart(
         self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
     ) -> list[list[ScoredRollout]]:
@@ -382,10 +395,8 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 prompts = [
                     self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)
                 ]
-                prompt_ids, images, fields = self._tokenize_prompts(prompts)
-                completion_ids, _ = self._generate_single_turn(
-                    prompt_ids, images, fields, num_samples
-                )
+                prompt_ids, images, fields = self.tokenize(prompts)
+                completion_ids, _ = self.generate_responses(prompt_ids, images, fields, num_samples)
                 rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
                 problems_P = [task.problem for task in tasks_P]
                 groups = score_heldout(
@@ -440,11 +451,12 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+    def write_checkpoint(self, model: Any, trial: Any) -> None:
+        """Write TRL's checkpoint and publish it as the step's, with the model's own generation config."""
         staged = self.run.trl / f"checkpoint-{self.state.global_step}"
         with self.clock.phase("checkpoint"):
             with as_published(self.checkpoint, staged):
-                super()._save_checkpoint(model, trial)
+                super().write_checkpoint(model, trial)
             self.accelerator.wait_for_everyone()
             if self.accelerator.is_main_process:
                 publish_checkpoint(
@@ -509,24 +521,6 @@ class _StepBoundary(TrainerCallback):
             control.should_training_stop = True
 
 
-def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_tokens: int) -> None:
-    """From now on, sample at this temperature and length limit, and take log-probs at this temperature."""
-    trainer.temperature = temperature
-    trainer.max_completion_length = max_response_tokens
-    if trainer.use_vllm:
-        trainer.vllm_generation.temperature = temperature
-        trainer.vllm_generation.max_completion_length = max_response_tokens
-    else:
-        trainer.generation_config.temperature = temperature
-        trainer.generation_config.max_new_tokens = max_response_tokens
-        trainer.generation_kwargs.update(
-            temperature=temperature, max_new_tokens=max_response_tokens
-        )
-    for model in (trainer.model, trainer.ref_model):
-        if isinstance(model, nn.Module):
-            _temperature_cell(model).cell_contents = temperature
-
-
 @contextmanager
 def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
     """Within the body, sample from a random state of `seed`; that of training is restored after it.
@@ -558,38 +552,3 @@ def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
     seed += trainer.accelerator.process_index // sharing
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)
-
-
-def _temperature_cell(model: nn.Module) -> CellType:
-    """Return the closure cell of the fused LM head's temperature, however `forward` was wrapped since."""
-    for function in _wrapped_functions(model):
-        if function.__code__.co_name == "_fused_forward" and function.__closure__:
-            cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
-            if "temperature" in cells:
-                return cells["temperature"]
-    raise TrainingError(
-        "cannot find the temperature of TRL's fused LM head, so the log-probs would be taken at the wrong "
-        "temperature; install a TRL this version was tested with: pip install 'trl>=1.16,<1.17'"
-    )
-
-
-def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
-    todo: list[object] = [
-        module.__dict__[name]
-        for module in model.modules()
-        for name in ("forward", "_original_forward")
-        if name in module.__dict__
-    ]
-    seen: set[int] = set()
-    while todo:
-        candidate = todo.pop()
-        function = getattr(candidate, "__func__", candidate)
-        if not isinstance(function, FunctionType) or id(function) in seen:
-            continue
-        seen.add(id(function))
-        yield function
-        todo.extend(
-            cell.cell_contents
-            for cell in function.__closure__ or ()
-            if callable(cell.cell_contents)
-        )
