@@ -172,14 +172,17 @@ _SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 def _resolver(
     study: Study, scale: str, seeds_from: int
 ) -> Callable[[Mapping[str, Any], int], TrainConfig]:
-    """Return a function that makes the config of a level's or a measurement's keys and a seed."""
+    """Return a function that makes the config of a level's or a measurement's keys and a seed.
+
+    `"{seed}"` is filled in wherever it stands: in what the study, the scale and the level set.
+    """
     chosen = study.at_scale(scale)
 
     # Reading a recipe takes a while: once for all seeds, unless the keys name the seed.
     @cache
     def read(keys: str) -> TrainConfig:
-        layers = [study.set, chosen.set, json.loads(keys)]
-        config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
+        baseline = study.path.parent / chosen.baseline
+        config = load_config(TrainConfig, [baseline], layers=json.loads(keys))
         if seeds_from == 0 or not isinstance(config.model, MicroModel):
             return config
         # What is to hold elsewhere must hold of another warm-started model, too.
@@ -192,7 +195,8 @@ def _resolver(
 
     def resolve(keys: Mapping[str, Any], seed: int) -> TrainConfig:
         filled = _SEED.sub(
-            lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys)
+            lambda found: str(seed % int(found[1]) if found[1] else seed),
+            json.dumps([study.set, chosen.set, keys]),
         )
         return read(filled).model_copy(update={"seed": seed})
 
