@@ -28,6 +28,7 @@ from microcoder.train.runs import (
 )
 from microcoder.view.files import (
     ROWS_AT_ONCE,
+    Asked,
     ProblemTests,
     Row,
     present,
@@ -45,6 +46,7 @@ from microcoder.view.index import (
     Texts,
     pc,
 )
+from microcoder.view.statements import PromptFrame, explain_other, find_frame, is_asked_by
 
 _SECONDS, _DETAIL, _OUTPUT = (
     f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output")
@@ -81,6 +83,7 @@ class TrainingSource(RunSource):
         self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
+        self._frame: PromptFrame | None = None
         self._drawn: tuple[object, History, list[Row]] | None = None
         """Kept between calls: stamp of the metrics' files, their history, and its charts."""
 
@@ -115,6 +118,34 @@ class TrainingSource(RunSource):
                 for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
+
+    def explain_difference(self, problem_id: str, asked: Asked) -> str:
+        """Return why a problem of a file is not the one of this run, by the prompt that the run recorded."""
+        index = self.index()
+        places = index.places_of(problem_id)
+        if not places:
+            return "Not shown: no rollout of this run answers this problem."
+        record = index.record(places[0])
+        path = self._path(record["split"], record["step"])
+        prompt = read_row(path, record["row"], ["prompt"]).get("prompt")
+        if not prompt:
+            return "Not shown: this run recorded no prompt to compare the problem's statement with."
+        style = (self._manifest.get("config") or {}).get("prompt") or {}
+        if is_asked_by(prompt, asked, style=style, frame=self._find_frame()):
+            return ""
+        return explain_other(asked)
+
+    def _find_frame(self) -> PromptFrame | None:
+        """Return what stands around the problem in every prompt, by the first file of rollouts and of evaluations."""
+        if self._frame is None:
+            prompts: set[str] = set()
+            for folder in (self._run.rollouts, self._run.evaluation_samples):
+                for step in sorted(steps_in(folder))[:1]:
+                    path = folder / self._run.rollout_file(step).name
+                    column = pq.read_table(path, columns=["prompt"])["prompt"]
+                    prompts.update(filter(None, column.unique().to_pylist()))
+            self._frame = find_frame(prompts)
+        return self._frame
 
     @property
     def asked(self) -> str | None:

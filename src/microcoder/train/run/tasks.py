@@ -82,19 +82,7 @@ def _read_problems(
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
     match problems:
         case MicroProblems():
-            train, heldout = (
-                generate_problems(
-                    split=split,
-                    num_problems=n,
-                    seed=problems.seed,
-                    tiers=tiers,
-                    styles=problems.styles,
-                )
-                for split, n, tiers in (
-                    ("train", problems.num_train, problems.tiers),
-                    ("heldout", problems.num_heldout, problems.heldout_tiers or problems.tiers),
-                )
-            )
+            train, heldout = generate_splits(problems)
             return train, heldout, {}
         case ProblemFiles():
             if is_livecodebench(path := problems.train):
@@ -114,6 +102,24 @@ def _read_problems(
                 return asked.problems, _read_heldout(problems.heldout), asked.left_out
             held = read(split=problems.heldout_split or "", is_trained_on=False)
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+
+
+def generate_splits(problems: MicroProblems) -> tuple[list[Problem], list[Problem]]:
+    """Return the training and the held-out problems of a generated world.
+
+    Whoever needs the problems of a run again, as the viewer does, calls this with the table of its config.
+    """
+    shared: dict[str, Any] = {"seed": problems.seed, "styles": problems.styles}
+    train = generate_problems(
+        split="train", num_problems=problems.num_train, tiers=problems.tiers, **shared
+    )
+    heldout = generate_problems(
+        split="heldout",
+        num_problems=problems.num_heldout,
+        tiers=problems.heldout_tiers or problems.tiers,
+        **shared,
+    )
+    return list(train), list(heldout)
 
 
 def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
