@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -203,6 +205,19 @@ def test_a_study_of_measurements_is_never_done_twice(
     call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** Supported: a higher level scores more (T2)." in page
+    # Of a study of one's own: no path of the repository, and links and commands that lead somewhere from here.
+    assert "docs/insights" not in page
+    assert "studies/" not in page
+    for link in re.findall(r"\]\(([^)]+)\)", page):
+        assert (tmp_path / "pages" / link).is_file(), link
+    assert "microcoder study study.toml --report --quick -o pages\n" in page
+    call("--report", "-o", str(tmp_path / "deep" / "er"))
+    page = (tmp_path / "deep" / "er" / "study.md").read_text()
+    assert "](../../study.toml)" in page
+    # The line that writes the page without running is one that does.
+    (again,) = (line for line in page.splitlines() if "--runs" in line)
+    (tmp_path / "runs").rename(tmp_path / "gone")
+    main(shlex.split(again.partition("  #")[0])[1:])
 
 
 def test_two_studies_may_call_their_own_claims_alike(

@@ -90,7 +90,7 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
     reported = "--all" if records.name == f"all-records{SUFFIX}" else typed
     again = f"microcoder study {reported} --report{quick} -o {folder.as_posix()}"
     explained = folder.parent / "insights.md"
-    reading = f"; how to read this: {_link(explained, folder)}" if explained.is_file() else ""
+    reading = "; how to read this: [insights.md](../insights.md)" if explained.is_file() else ""
     lines = [
         f"# {_capital(study.factor)}",
         "",
@@ -136,8 +136,14 @@ def _typed(study: Study) -> str:
 
 
 def _link(path: Path, folder: Path, text: str = "") -> str:
-    """Return a link from a page in a folder to a file; the text alone where the file came with the package."""
-    if path.is_relative_to(SHIPPED):
+    """Return a link from a page in a folder to a file.
+
+    The text alone where the file came with the package, or where either is outside the current folder: the way there
+    would name folders of this machine.
+    """
+    here = Path.cwd()
+    is_near = all(place.absolute().is_relative_to(here) for place in (path, folder))
+    if path.is_relative_to(SHIPPED) or not is_near:
         return text or path.name
     return f"[{text or path.name}]({Path(os.path.relpath(path, folder)).as_posix()})"
 
@@ -159,12 +165,12 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
     folder = records.parent
     again = f"microcoder study --all --report{quick} -o {folder.as_posix()}"
     reading = [
-        f"{words}: {_link(page, folder, title)}"
+        f"{words}: [{title}]({page})"
         for words, page, title in (
-            ("How to read this", folder.parent / "insights.md", "insights.md"),
-            ("in words", folder / "what-we-learnt.md", "what we learnt"),
+            ("How to read this", "../insights.md", "insights.md"),
+            ("in words", "what-we-learnt.md", "what we learnt"),
         )
-        if page.is_file()
+        if (folder / page).is_file()
     ]
     lines = [
         "# The 34 insights on the micro lab",
