@@ -383,7 +383,7 @@ MODELS = [
         "starts",
     ),
     ("a published model", [{"kind": "hugging_face", "path": "Qwen/Qwen3-4B"}] * 9, 9, "seeds"),
-    ("unknown, in an old record", [{}] * 9, 9, "seeds"),
+    ("unknown, in an old record", [{}] * 9, 1, "starts"),
 ]
 
 

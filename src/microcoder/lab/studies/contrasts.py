@@ -22,7 +22,7 @@ from microcoder.lab.studies.effects import (
     group_seeds,
 )
 from microcoder.lab.studies.features import MetricSeries, measure, measure_alike, read_series
-from microcoder.lab.studies.work import MeasuredValue
+from microcoder.lab.studies.work import MeasuredValue, Work
 from microcoder.train.runs import History
 
 Histories = Mapping[str, Mapping[int, History]]
@@ -84,11 +84,26 @@ def name_start(model: Mapping[str, Any]) -> str | None:
     """Return a name for the start that a model's table draws; None for a given model, which is no draw.
 
     A micro model is warm-started by a seed of its own: another seed gives another model. A published checkpoint is the
-    one that a study asks about, and each of its seeds is a draw of its own.
+    one that a study asks about, and each of its seeds is a draw of its own. Where the records do not say what a run
+    began with, all such runs are taken for one start.
     """
+    if not model:
+        return "unknown"
     if model.get("kind") != "micro":
         return None
     return json.dumps(model, sort_keys=True)
+
+
+def count_draws(works: Sequence[Work]) -> str:
+    """Return from how many starts the planned runs of a study begin, in words: `8 seeds from 3 starts`."""
+    models: dict[int, list[Mapping[str, Any]]] = {}
+    for work in works:
+        models.setdefault(work.seed, []).append(work.config.model.model_dump(mode="json"))
+    groups, drawn = _group_by_start(models)
+    seeds = f"{len(models)} seeds"
+    if drawn != "starts":
+        return f"{seeds} of a given model"
+    return f"{seeds} from {len(groups)} start{'s' if len(groups) > 1 else ''}"
 
 
 def _group_by_start(

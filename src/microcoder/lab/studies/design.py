@@ -277,7 +277,7 @@ class Study(Config):
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     """Measurements without whole training runs."""
     scales: dict[str, Scale] = Field(default_factory=dict)
-    """Name -> scale, such as `quick` or a model's size; the study itself is at scale `micro`."""
+    """Name -> scale, such as `quick` or a model's size; `micro` is the study's own baseline and seeds, if not named."""
     claims: tuple[Claim, ...] = ()
     """Claims; empty for a study whose results are reported elsewhere."""
 
@@ -288,11 +288,11 @@ class Study(Config):
 
     def at_scale(self, name: str) -> Scale:
         """Return a scale; raises ConfigError if the study has none of that name."""
-        if name == MICRO:
+        if name == MICRO and MICRO not in self.scales:
             return Scale(baseline=self.baseline, seeds=self.seeds)
         if name not in self.scales:
             raise ConfigError(
-                f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}"
+                f"no scale {name!r} in {self.name}; use one of {', '.join(dict.fromkeys([MICRO, *self.scales]))}"
             )
         return self.scales[name]
 

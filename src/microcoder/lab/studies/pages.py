@@ -399,8 +399,15 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
     return f"{result.verdict}{effect}: {result.claim.short}{why}"
 
 
-def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
-    """Return a sentence: how wide an interval to expect, or why the claim is not decidable; empty without a spread."""
+def describe_expectation(claim: Claim, study: Study, *, scale: str, draws: str) -> str:
+    """Return a sentence: how wide an interval to expect, or why the claim is not decided; empty without a spread.
+
+    Args:
+        claim: of the study.
+        study: whose seeds are counted.
+        scale: at which it is run.
+        draws: from how many starts they begin, see `count_draws`.
+    """
     if claim.undecidable:
         return f"Not decidable here: {claim.undecidable}"
     if claim.unasked:
@@ -413,10 +420,9 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
         format_amount(x, unit)
         for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
     )
-    few = "" if num_seeds >= MIN_DRAWS else f" Fewer than {MIN_DRAWS} starts conclude nothing."
     return (
-        f"A spread between seeds of {sd} ({spread.where}) lets {num_seeds} seeds, each with its own start, give a half "
-        f"width of {half}; the smallest effect of interest is {least}.{few}"
+        f"A spread between starts of {sd} ({spread.where}) lets {num_seeds} starts give a half width of {half}; the "
+        f"smallest effect of interest is {least}. Here are {draws}; fewer than {MIN_DRAWS} starts conclude nothing."
     )
 
 

@@ -169,7 +169,7 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
 _SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
-def _fill(keys: str, seed: int) -> str:
+def fill_seed(keys: str, seed: int) -> str:
     """Return keys as JSON with the seed filled in."""
     return _SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), keys)
 
@@ -209,9 +209,9 @@ def _resolver(
 
     def resolve(keys: Mapping[str, Any], seed: int) -> TrainConfig:
         text = json.dumps([study.set, chosen.set, keys])
-        config = read(_fill(text, seed))
+        config = read(fill_seed(text, seed))
         if seeds_from and isinstance(config.model, MicroModel):
-            config = _move_start(config, read(_fill(text, seed - seeds_from)), seeds_from)
+            config = _move_start(config, read(fill_seed(text, seed - seeds_from)), seeds_from)
         return config.model_copy(update={"seed": seed})
 
     return resolve
