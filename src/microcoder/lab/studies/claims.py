@@ -38,7 +38,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from microcoder.lab.studies.contrasts import Histories, MeasuredRows, measure_contrast
+from microcoder.lab.studies.contrasts import (
+    Histories,
+    MeasuredRows,
+    measure_contrast,
+    name_start,
+)
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Control, Study
 from microcoder.lab.studies.effects import ALPHA, Effect
 from microcoder.lab.studies.work import Work, plan_work, read_measured
@@ -354,7 +359,8 @@ def _describe_origin(
     works: Sequence[Work],
 ) -> str:
     commits = set()
-    for record in [*(history.manifest for history in runs), *summaries]:
+    records = [*(history.manifest for history in runs), *summaries]
+    for record in records:
         git = record.get("git") or {}
         commits.add(
             str(git.get("commit") or "unknown")[:12]
@@ -365,11 +371,14 @@ def _describe_origin(
         for h in runs
         if (m := h.manifest.get("machine"))
     }
+    models = [(record.get("config") or {}).get("model") or {} for record in records]
+    starts = {name for name in map(name_start, models) if name}
+    begun = f" from {len(starts)} start{'s' if len(starts) > 1 else ''}" if starts else ""
     codes = sorted({work.folder.parent.name for work in works})
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in runs)
     seconds += sum(summary.get("cpu_seconds", 0.0) for summary in summaries)
     return (
-        f"Seeds {', '.join(map(str, seeds))}; {len(runs)} runs and {len(summaries)} measurements; "
+        f"Seeds {', '.join(map(str, seeds))}{begun}; {len(runs)} runs and {len(summaries)} measurements; "
         f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(sorted(commits)) or '-'}; "
         f"{'; '.join(sorted(machines)) or '-'}."
     )
