@@ -112,7 +112,7 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
         *(row for result in judged.claims for row in _contrast_rows(result, study)),
         "",
         *(_levels(judged) if study.levels else []),
-        "## How to have it again",
+        "## How to repeat this",
         "",
         f"Study {_link(study.path, folder, name)}{reading}.",
         "",
