@@ -15,11 +15,12 @@ from viewer_runs import (
     write_training,
 )
 
+import microcoder
 from microcoder.data.benchmarks import HumanEval, digest_questions
 from microcoder.judge.core.types import Problem
 from microcoder.train.recipe.judge import PromptConfig, build_asker
-from microcoder.train.recipe.recipe import MicroProblems
-from microcoder.train.run.tasks import generate_splits
+from microcoder.train.recipe.recipe import MicroProblems, TrainConfig
+from microcoder.train.run.tasks import generate_splits, load_tasks
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 from microcoder.view import open_collection
 from microcoder.view.files import Asked
@@ -161,6 +162,41 @@ def test_a_problem_file_that_changed_after_the_run_says_so(
     chunk = piece(page.parent, "demo/tests-0")
     assert (chunk["train/001"]["tests"] != []) == (not why)
     assert chunk["train/001"].get("why", "") == shown.get("why", "")
+
+
+def test_tests_that_changed_under_the_same_statement_are_shown_with_a_word_on_it(
+    tmp_path: Path,
+) -> None:
+    file = write_problems(tmp_path / "problems.jsonl")
+    rows = list(map(json.loads, file.read_text().splitlines()))
+    splits = {
+        split: [r for r in rows if r["id"].startswith(split)] for split in ("train", "heldout")
+    }
+    paths = {
+        split: str(write_lines(tmp_path / f"{split}.jsonl", found))
+        for split, found in splits.items()
+    }
+    config = {
+        "model": {"kind": "micro"},
+        "problems": {"kind": "files", **paths},
+        "prompt": {"style": "bare"},
+        "batch": {"train_batch_size": 4, "ppo_mini_batch_size": 2},
+    }
+    asked = load_tasks(TrainConfig.model_validate(config)).as_record()
+    manifest = {"config": config, "problems": asked, "microcoder_version": microcoder.__version__}
+    run = write_training(tmp_path / "run", num_steps=1, manifest=manifest)
+    words = {"run": "demo", "problem": "train/001", "test": "0"}
+    shown = show_test(open_collection([run]), words)
+    assert (shown["is_known"], shown["origin"]) == (True, "train.jsonl")
+    changed = [
+        {**row, "tests": [{**test, "output": "4\n"} for test in row["tests"]]} for row in rows
+    ]
+    write_lines(Path(paths["train"]), changed[:6])
+    shown = show_test(open_collection([run]), words)
+    assert shown["is_known"]
+    assert shown["origin"] == (
+        "train.jsonl, which changed after the run: the statement is the same, the tests may not be"
+    )
 
 
 def test_a_statement_is_known_again_in_every_style_of_prompt(tmp_path: Path) -> None:

@@ -37,7 +37,13 @@ from microcoder.view.files import (
     tests_of_files,
 )
 from microcoder.view.index import Index, IndexPart, RunInfo, RunSource, Texts
-from microcoder.view.statements import explain_other
+from microcoder.view.statements import (
+    FoundTests,
+    explain_other,
+    is_of_this_version,
+    is_small,
+    note_change,
+)
 
 
 def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
@@ -251,6 +257,7 @@ class EvaluationSource(LineSource):
         )
         self._questions: dict[str, Row] = {}
         self._benchmark: tuple[str, bool] | None = None
+        self._reads_own_file = tests is None
         self._sample_begins: list[int] = []
         self._verdict_begins: dict[int, int] = {}
 
@@ -283,6 +290,17 @@ class EvaluationSource(LineSource):
             "Not shown: this evaluation recorded no statements, and its benchmark's file is not the one that was "
             f"asked, or is not {asked.origin}. Evaluate again with this version to record them."
         )
+
+    def find_tests(self, problem_id: str) -> FoundTests:
+        """Return the tests of a problem, or why they are not shown; a file that changed since is named as such."""
+        found = super().find_tests(problem_id)
+        benchmark = (self._manifest.get("config") or {}).get("benchmark") or {}
+        is_recorded = bool((self._manifest.get("benchmark") or {}).get("digest"))
+        path = Path(str(benchmark.get("path")))
+        is_comparable = is_recorded and is_of_this_version(self._manifest) and is_small([path])
+        if not (found.asked and self._reads_own_file and is_comparable):
+            return found
+        return found if self._whole_benchmark()[1] else note_change(found)
 
     def _whole_benchmark(self) -> tuple[str, bool]:
         """Return the name of the benchmark's file, and whether it holds what the manifest says was asked."""

@@ -4,12 +4,14 @@ A problem file may have changed after a run, and two files may hold different pr
 is compared with what the run recorded: training records the prompts, an evaluation a digest of each statement.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+import microcoder
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.prompts import BUILTINS
 from microcoder.train.recipe.judge import PromptConfig, build_asker
@@ -41,6 +43,29 @@ def explain_count(asked: Asked, *, num_judged: int) -> str:
         f"Not shown: the problem file changed after the run. {asked.origin} holds {len(asked.tests)} tests of this "
         f"problem, and the run was judged by {num_judged}."
     )
+
+
+MOST_TO_COMPARE = 64 * 2**20
+"""Bytes of problem files up to which a viewer reads all of them, to see whether anything in them changed."""
+
+
+def note_change(found: FoundTests) -> FoundTests:
+    """Return found tests of a file that changed, with a word on it: their statement is the same, they may not be."""
+    if found.asked is None:
+        return found
+    origin = f"{found.asked.origin}, which changed after the run: the statement is the same, the tests may not be"
+    return FoundTests(replace(found.asked, origin=origin))
+
+
+def is_of_this_version(manifest: Mapping[str, Any]) -> bool:
+    """Whether this version wrote a manifest: another one may digest the same problems otherwise."""
+    return manifest.get("microcoder_version") == microcoder.__version__
+
+
+def is_small(paths: Iterable[Path]) -> bool:
+    """Whether files are there, and together small enough to be read for a comparison."""
+    sizes = [path.stat().st_size if path.is_file() else MOST_TO_COMPARE + 1 for path in paths]
+    return 0 < sum(sizes) <= MOST_TO_COMPARE
 
 
 @dataclass(frozen=True, slots=True)
