@@ -68,6 +68,23 @@ def test_a_number_that_counts_what_the_code_holds_is_read_from_it() -> None:
         generated["fill_counts"]("7<!-- count: nothing known -->")
 
 
+def test_effects_in_prose_are_read_from_the_pages_of_their_studies() -> None:
+    """An interval that is typed by hand stays when its study is judged anew."""
+    interval = re.compile(r"\[[+-]?[\d.]+, [+-]?[\d.]+\]")
+    for page in (ROOT / "README.md", DOCS / "insights" / "what-we-learnt.md"):
+        by_hand = re.sub(r"(?s)<!-- effect: \w+ -->.*?<!-- end -->", "", text_of(page))
+        assert interval.findall(by_hand) == [], page.name
+    generated = runpy.run_path(str(DOCS / "generate.py"))
+    told = generated["fill_counts"](
+        "<!-- effect: X11 -->old<!-- end -->, <!-- verdict: X11 --><!-- end -->"
+    )
+    page = text_of(DOCS / "insights" / "kl_and_clip.md")
+    (row,) = re.findall(r"(?m)^- \*\*X11\*\* (.*)$", page)
+    effect, verdict = re.findall(r": X11 -->(.*?)<!-- end", told)
+    assert effect in row
+    assert verdict.partition(":")[0] == row.partition(",")[0]
+
+
 FORMAT_COUNT = re.compile(
     r"(?i)\b(\d\d)\b(?!<!--) (?:\w+ )?formats\b|from_row`? knows (\d+)\b(?!<!--)"
 )
