@@ -240,6 +240,11 @@ class ClaimResult:
                 return f"not on record: {one.control.says}"
             if one.effect.too_few:
                 return f"{one.control.says}: {one.effect.too_few}"
+        decided = self.adjusted or self.primary
+        for one in self.controls:
+            left = one.settle(decided.verdict, decided)
+            if decided.verdict.is_conclusive and left is ClaimFinding.INCONCLUSIVE:
+                return f"left open by its control, {one.control.says}"
         return ""
 
 
