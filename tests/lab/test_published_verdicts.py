@@ -103,14 +103,17 @@ def slope(study: str, levels: Sequence[str], metric: Callable[[Row], float]) -> 
 
 
 MASKS = ["none", "10 %", "30 %", "100 %", "all"]
-LATE_ACCURACY: Callable[[Run, Run], float] = lambda a, b: (  # noqa: E731
-    late(a[2], "accuracy") - late(b[2], "accuracy")
-)
+
+
+def late_accuracy(first: Run, second: Run) -> float:
+    return late(first[2], "accuracy") - late(second[2], "accuracy")
+
+
 CLAIMS: list[tuple[str, str, str, float, Callable[[], list[float]]]] = [
     ("C4", "005_context", "lower", 0.08, lambda: compare(
-        "005_context", "short, extended early", "long", LATE_ACCURACY)),
-    ("T9", "003_temperature", "higher", 0.08, lambda: compare("003_temperature", "0.6 to 1.4", "1.4", LATE_ACCURACY)),
-    ("T10", "003_temperature", "lower", 0.08, lambda: compare("003_temperature", "ramp", "0.6 to 1.4", LATE_ACCURACY)),
+        "005_context", "short, extended early", "long", late_accuracy)),
+    ("T9", "003_temperature", "higher", 0.08, lambda: compare("003_temperature", "0.6 to 1.4", "1.4", late_accuracy)),
+    ("T10", "003_temperature", "lower", 0.08, lambda: compare("003_temperature", "ramp", "0.6 to 1.4", late_accuracy)),
     ("M5", "006_truncation_mask", "lower", 0.05, lambda: compare(
         "006_truncation_mask", "all", "none", lambda a, b: late(a[1], "diversity") - late(b[1], "diversity"))),
     ("X2", "dose_and_response", "higher", 12.5, lambda: slope(

@@ -1,7 +1,9 @@
-"""Whether a problem of a file is the one that the model saw: tests are shown beside a rollout only where it is.
+"""Whether a problem of a file is the one that the model saw: tests are shown beside a rollout only
+where it is.
 
-A problem file may have changed after a run, and two files may hold different problems under one id. So the statement
-is compared with what the run recorded: training records the prompts, an evaluation a digest of each statement.
+A problem file may have changed after a run, and two files may hold different problems under one id.
+So the statement is compared with what the run recorded: training records the prompts, an evaluation
+a digest of each statement.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -36,7 +38,8 @@ def explain_other(asked: Asked) -> str:
 
 
 def explain_count(asked: Asked, *, num_judged: int) -> str:
-    """Return the sentence for a file with another number of tests than the run was judged by; empty if they agree."""
+    """Return the sentence for a file with another number of tests than the run was judged by;
+    empty if they agree."""
     if len(asked.tests) == num_judged:
         return ""
     return (
@@ -46,11 +49,13 @@ def explain_count(asked: Asked, *, num_judged: int) -> str:
 
 
 MOST_TO_COMPARE = 64 * 2**20
-"""Bytes of problem files up to which a viewer reads all of them, to see whether anything in them changed."""
+"""Bytes of problem files up to which a viewer reads all of them, to see whether anything in them
+changed."""
 
 
 def note_change(found: FoundTests) -> FoundTests:
-    """Return found tests of a file that changed, with a word on it: their statement is the same, they may not be."""
+    """Return found tests of a file that changed, with a word on it: their statement is the same,
+    they may not be."""
     if found.asked is None:
         return found
     origin = f"{found.asked.origin}, which changed after the run: the statement is the same, the tests may not be"
@@ -70,13 +75,15 @@ def is_small(paths: Iterable[Path]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PromptFrame:
-    """How much text stands around the problem in every prompt of a run: a chat template's marks, a system turn."""
+    """How much text stands around the problem in every prompt of a run: a chat template's marks,
+    a system turn."""
 
     before: int
     after: int
 
     def holds(self, prompt: str, content: str) -> bool:
-        """Whether a prompt is `content` within this frame, and not a longer text that merely contains it."""
+        """Whether a prompt is `content` within this frame, and not a longer text that merely
+        contains it."""
         place = prompt.find(content)
         while place >= 0:
             left = len(prompt) - place - len(content)
@@ -87,7 +94,8 @@ class PromptFrame:
 
 
 def find_frame(prompts: Collection[str]) -> PromptFrame | None:
-    """Return the frame that a run's prompts share; None from fewer than two prompts, which show none."""
+    """Return the frame that a run's prompts share; None from fewer than two prompts, which show
+    none."""
     folded = {fold_spaces(prompt) for prompt in prompts}
     if len(folded) < 2:
         return None
@@ -115,7 +123,8 @@ def is_asked_by(
     Args:
         prompt: the prompt's text as the run recorded it.
         asked: the problem of the file.
-        style: the table `prompt` of the run's config; empty if the run does not say how it made its prompts.
+        style: the table `prompt` of the run's config; empty if the run does not say how it made its
+            prompts.
         frame: what stands around the problem in every prompt of the run, if known.
     """
     recorded = fold_spaces(prompt)
@@ -129,12 +138,14 @@ def is_asked_by(
 
 
 def fold_spaces(text: str) -> str:
-    """Return a text with single spaces: chat templates strip, and tokenizers may change, the white space of a text."""
+    """Return a text with single spaces: chat templates strip, and tokenizers may change, the
+    white space of a text."""
     return " ".join(text.split())
 
 
 def _make_content(asked: Asked, style: Mapping[str, Any]) -> str | None:
-    """Return the user's turn as a built-in style makes it of a problem; None if that is not known."""
+    """Return the user's turn as a built-in style makes it of a problem; None if that is not
+    known."""
     if asked.problem is None or not style:
         return None
     try:

@@ -1,7 +1,8 @@
 """What finished work says of a contrast: one difference a seed, and the starts that seeds share.
 
-Runs are compared seed by seed, and a measurement's rows unit by unit. A contrast may be controlled: read where another
-metric is equal in both levels (`at_equal`), or as a share of another metric (`per`).
+Runs are compared seed by seed, and a measurement's rows unit by unit. A contrast may be controlled:
+read where another metric is equal in both levels (`at_equal`), or as a share of another metric
+(`per`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ Measured = Mapping[str, Mapping[int, MeasuredRows]]
 def measure_contrast(
     contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
 ) -> Effect | None:
-    """Return a contrast's effect over the starts of the seeds that have all its work; None without any."""
+    """Return a contrast's effect over the starts of the seeds that have all its work; None
+    without any."""
     is_bounded = study.unit_of(contrast) == "share" and not (contrast.dose or contrast.per)
     span = 1.0 if is_bounded else None
     if contrast.measurement:
@@ -55,7 +57,8 @@ def measure_contrast(
 
 
 def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
-    """Return unit -> difference between the contrast's levels; units that lack a level are left out."""
+    """Return unit -> difference between the contrast's levels; units that lack a level are left
+    out."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == contrast.metric and row.level in contrast.levels:
@@ -70,7 +73,8 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
 
 
 def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
-    """Return seed -> series of a metric for a level's runs, seeds ascending; leaves out runs that did not record it."""
+    """Return seed -> series of a metric for a level's runs, seeds ascending; leaves out runs
+    that did not record it."""
     found = {
         seed: read_series(history, metric) for seed, history in sorted(histories[level].items())
     }
@@ -81,11 +85,12 @@ def read_level(histories: Histories, level: str, metric: str) -> dict[int, Metri
 
 
 def name_start(model: Mapping[str, Any]) -> str | None:
-    """Return a name for the start that a model's table draws; None for a given model, which is no draw.
+    """Return a name for the start that a model's table draws; None for a given model, which is no
+    draw.
 
-    A micro model is warm-started by a seed of its own: another seed gives another model. A published checkpoint is the
-    one that a study asks about, and each of its seeds is a draw of its own. Where the records do not say what a run
-    began with, all such runs are taken for one start.
+    A micro model is warm-started by a seed of its own: another seed gives another model. A
+    published checkpoint is the one that a study asks about, and each of its seeds is a draw of its
+    own. Where the records do not say what a run began with, all such runs are taken for one start.
     """
     if not model:
         return "unknown"
@@ -95,7 +100,8 @@ def name_start(model: Mapping[str, Any]) -> str | None:
 
 
 def count_draws(works: Sequence[Work]) -> str:
-    """Return from how many starts the planned runs of a study begin, in words: `8 seeds from 3 starts`."""
+    """Return from how many starts the planned runs of a study begin, in words: `8 seeds from 3
+    starts`."""
     models: dict[int, list[Mapping[str, Any]]] = {}
     for work in works:
         models.setdefault(work.seed, []).append(work.config.model.model_dump(mode="json"))
@@ -109,7 +115,8 @@ def count_draws(works: Sequence[Work]) -> str:
 def _group_by_start(
     models: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> tuple[list[list[int]], Drawn]:
-    """Return the seeds of each start, and what a group is: a start, or a seed where models are given."""
+    """Return the seeds of each start, and what a group is: a start, or a seed where models are
+    given."""
     names = {seed: [name_start(model) for model in found] for seed, found in models.items()}
     known = {seed: [name for name in found if name] for seed, found in names.items()}
     if not any(known.values()):
@@ -230,7 +237,8 @@ def _measure_rows(
 def _share_rows(
     contrast: Contrast, rows: Sequence[MeasuredValue], seed: int, histories: Histories
 ) -> dict[str, float]:
-    """Return a seed's differences by unit, as shares of a metric of its runs where the contrast says so."""
+    """Return a seed's differences by unit, as shares of a metric of its runs where the contrast
+    says so."""
     if not contrast.per:
         return pair_rows(contrast, rows)
     history = histories.get(contrast.per_level, {}).get(seed)

@@ -1,18 +1,20 @@
 """Effects over starts, with an interval whose width is never zero.
 
-Each seed gives one difference: levels are compared seed by seed, since runs of one seed see the same problems in the
-same order. Seeds that start from the same model are no independent draws: what a run learns hangs on its start. So the
-differences of one start are averaged first, and Student's interval is taken over the starts, with as many degrees of
-freedom as there are starts, less one. Held-out problems are the same for every run, and are taken as given.
+Each seed gives one difference: levels are compared seed by seed, since runs of one seed see the
+same problems in the same order. Seeds that start from the same model are no independent draws: what
+a run learns hangs on its start. So the differences of one start are averaged first, and Student's
+interval is taken over the starts, with as many degrees of freedom as there are starts, less one.
+Held-out problems are the same for every run, and are taken as given.
 
-What was drawn at random is not always a start. Every seed counts where all runs begin at one given model, such as a
-published checkpoint: the claim is then about that model. Units count (problems, programs) where a measurement says that
-its rows are a sample of these.
+What was drawn at random is not always a start. Every seed counts where all runs begin at one given
+model, such as a published checkpoint: the claim is then about that model. Units count (problems,
+programs) where a measurement says that its rows are a sample of these.
 
-If nothing varied, equal values are no certainty: of n draws with one value, the largest share that could be otherwise
-is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the mean of a quantity with known bounds;
-that of another has none. Differences of single yes-or-no draws that hardly vary get Bonett and Price's interval
-for paired proportions (2012), which adds one pair each way.
+If nothing varied, equal values are no certainty: of n draws with one value, the largest share that
+could be otherwise is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the
+mean of a quantity with known bounds; that of another has none. Differences of single yes-or-no
+draws that hardly vary get Bonett and Price's interval for paired proportions (2012), which adds one
+pair each way.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ ALPHA = 0.05
 MIN_DRAWS = 8
 """Fewest independent draws, such as starts, from which a verdict is drawn.
 
-Of eight draws that all show one sign the sign test's p-value is 0.8 %; of five it is 6 %, whatever the effect.
+Of eight draws that all show one sign the sign test's p-value is 0.8 %; of five it is 6 %, whatever
+the effect.
 """
 Drawn = Literal["starts", "seeds", "units"]
 """What an interval is over: what was drawn independently."""
@@ -45,7 +48,8 @@ Drawn = Literal["starts", "seeds", "units"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A mean difference with its 95 % interval; the ends are infinite if unknown, as from one start."""
+    """A mean difference with its 95 % interval; the ends are infinite if unknown, as from one
+    start."""
 
     value: float
     low: float
@@ -57,7 +61,8 @@ class Effect:
     """Held-out problems, or other units, over which the metric is a mean; 0 if there are none."""
     by_seed: tuple[float, ...] = ()
     by_start: tuple[float, ...] = ()
-    """Mean of each start's seeds, in the order of their first seeds; empty if starts are not what was drawn."""
+    """Mean of each start's seeds, in the order of their first seeds; empty if starts are not
+    what was drawn."""
     freedom: float = math.inf
     """Degrees of freedom of the interval."""
 
@@ -73,7 +78,8 @@ class Effect:
 
     @property
     def too_few(self) -> str:
-        """Why this effect decides nothing: `3 starts, at least 8 are needed`; empty if there are enough draws."""
+        """Why this effect decides nothing: `3 starts, at least 8 are needed`; empty if there are
+        enough draws."""
         if self.num_draws >= MIN_DRAWS:
             return ""
         drawn = self.drawn.removesuffix("s") if self.num_draws == 1 else self.drawn
@@ -88,7 +94,8 @@ class Effect:
         return self._tail(bound - self.value, self.high - self.value)
 
     def _tail(self, distance: float, half: float) -> float:
-        """Return the p-value of a distance: `half` is the 97.5 % quantile times the standard error."""
+        """Return the p-value of a distance: `half` is the 97.5 % quantile times the standard
+        error."""
         if not math.isfinite(half):
             return 1.0
         if half <= 0:
@@ -102,14 +109,16 @@ class Effect:
 
 # scipy.special rather than scipy.stats: the same functions, without a second of imports.
 def student_quantile(share: float, freedom: float) -> float:
-    """Return a quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
+    """Return a quantile of Student's t; of the normal distribution for infinite degrees of
+    freedom."""
     from scipy import special
 
     return float(special.stdtrit(freedom, share))
 
 
 def expected_half_width(sd: float, num_draws: int) -> float:
-    """Return the half width of the 95 % interval of a mean of draws whose standard deviation is `sd`."""
+    """Return the half width of the 95 % interval of a mean of draws whose standard deviation is
+    `sd`."""
     if num_draws < 2:
         return math.inf
     return student_quantile(1 - ALPHA / 2, num_draws - 1) * sd / math.sqrt(num_draws)
@@ -119,8 +128,8 @@ def group_seeds(models: Mapping[int, Sequence[str]]) -> list[list[int]]:
     """Return the seeds in groups that share a model, in the order of their first seeds.
 
     Args:
-        models: seed -> the models that its compared runs start from. Two seeds that have any of them in common are in
-            one group, also by way of a third.
+        models: seed -> the models that its compared runs start from. Two seeds that have any of
+            them in common are in one group, also by way of a third.
     """
     groups: list[tuple[set[str], list[int]]] = []
     for seed in sorted(models):
@@ -144,14 +153,16 @@ def estimate_starts(
     num_units: int = 0,
     span: float | None = None,
 ) -> Effect:
-    """Estimate an effect from the differences of the seeds: a mean for each start, then over the starts.
+    """Estimate an effect from the differences of the seeds: a mean for each start, then over the
+    starts.
 
     Args:
         by_seed: seed -> difference.
         groups: the seeds of each start, see `group_seeds`; those without a difference are left out.
         drawn: what a group is.
         num_units: problems or other units of which each difference is a mean, for display.
-        span: the largest difference that the metric can show in either direction; None if it has no bounds.
+        span: the largest difference that the metric can show in either direction; None if it has no
+            bounds.
     """
     known = [[by_seed[seed] for seed in seeds if seed in by_seed] for seeds in groups]
     by_start = tuple(fmean(values) for values in known if values)
@@ -165,7 +176,8 @@ def estimate_starts(
 def estimate_units(
     by_seed: Mapping[int, Mapping[str, float]], *, span: float | None = None
 ) -> Effect:
-    """Estimate an effect from paired rows whose units were drawn, whatever the seed: a mean for each unit first.
+    """Estimate an effect from paired rows whose units were drawn, whatever the seed: a mean for
+    each unit first.
 
     Args:
         by_seed: seed -> unit -> difference between the levels.
