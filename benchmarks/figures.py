@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -60,6 +61,8 @@ class Figure:
     """Archives of data, variables, programs, modules: without them it is left as it was."""
     reads: dict[str, str] = field(default_factory=dict)
     """Files in $FOLDER, by the name under which their numbers are found."""
+    verdicts: str = ""
+    """Results of a study's report, by their path from the root: its numbers are counted there for each page."""
     of: list[str] = field(default_factory=list)
     """On the first page: the figures whose numbers it tells."""
 
@@ -80,6 +83,21 @@ def fill(sentence: str, numbers: dict[str, Any]) -> str:
     return "".join(parts)
 
 
+def count_verdicts(path: Path) -> dict[str, Any]:
+    """Return how many of the 34 claims a report judges, from how many starts, and how often it gives each verdict."""
+    results = json.loads(path.read_text(encoding="utf-8"))
+    claims = [claim for claim in results["claims"] if not claim["id"].startswith("X")]
+    counts = Counter(claim["verdict"] for claim in claims)
+    starts = [
+        effect["num_draws"]
+        for study in results["studies"].values()
+        for effect in study["effects"].values()
+        if effect["drawn"] == "starts"
+    ]
+    said = ", ".join(f"{num} {verdict}" for verdict, num in sorted(counts.items()))
+    return {"claims": len(claims), "starts": max(starts), "verdicts": said}
+
+
 def render_row(row: Figure, store: Store) -> str:
     """Return a row of a page: the newest figure, and what the other kind of processor gave where that is told."""
     figure, measured = "", ""
@@ -94,6 +112,8 @@ def render_row(row: Figure, store: Store) -> str:
         numbers = {
             name: number for each in (one, *alike) for name, number in each["numbers"].items()
         }
+        if row.verdicts:
+            numbers |= count_verdicts(ROOT / row.verdicts)
         dates = ", ".join(sorted({each["date"] for each in (one, *alike)}))
         kind = "with AVX-512" if one.get("avx512") else "without AVX-512"
         if not figure:

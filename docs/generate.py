@@ -1,22 +1,34 @@
 """Write reference.md (keys, metrics, folders) and commands.md from the code, and the pages of benchmarks/figures.json.
 
+A number in any other page that counts what the code or a file of data holds has a mark behind it, and is filled in:
+
+    Rows of 23<!-- count: formats --> formats are read.
+
+So are a claim's effect and verdict, between two marks, from the pages of the studies:
+
+    <!-- effect: C4 -->-30.4 points<!-- end --> (<!-- verdict: C4 -->inconclusive<!-- end -->)
+
 `make docs` runs it; a test compares.
 """
 
 import dataclasses
 import inspect
+import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from microcoder.cli import build_app
 from microcoder.data.build.steps import BuildConfig
+from microcoder.data.formats.rows import FORMATS
 from microcoder.eval import EvalConfig, report
 from microcoder.judge.core.config import list_keys
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Problem
+from microcoder.lab.yardstick.cases import STORED, load_suite
 from microcoder.train import metrics, runs
 from microcoder.train.recipe.recipe import TrainConfig
 
@@ -108,6 +120,39 @@ def _attributes(noun: type) -> list[str]:
     return ["| field | meaning |", "| --- | --- |", *rows]
 
 
+COUNTS: dict[str, int] = {
+    "formats": len(FORMATS),
+    **{f"cases of {suite}": len(load_suite(suite)) for suite in STORED},
+}
+"""What pages count -> the number that the code or its data gives."""
+_COUNTED = re.compile(r"[\d,]+(?=<!-- count: ([a-z ]+) -->)")
+
+
+_TOLD = re.compile(r"(<!-- (effect|verdict): (\w+) -->).*?(<!-- end -->)", re.DOTALL)
+_JUDGED = re.compile(
+    r"^- \*\*(\w+)\*\* ([a-z, ]+?)(?:, ([+-][^:]*))?: [^.]*\.(?: ([^.]*at least \d+ are needed)\.)?",
+    re.MULTILINE,
+)
+"""A claim's line on the page of its study: its id, verdict, effect, and what a verdict lacks."""
+
+
+@cache
+def read_claims() -> dict[tuple[str, str], str]:
+    """Return what the pages of the studies say: (`effect` or `verdict`, claim) -> text."""
+    told = {}
+    for page in sorted((ROOT / "docs" / "insights").glob("*.md")):
+        for name, verdict, effect, lacks in _JUDGED.findall(page.read_text(encoding="utf-8")):
+            told["effect", name] = effect.removesuffix(", no interval")
+            told["verdict", name] = f"{verdict}: {lacks}" if lacks else verdict
+    return told
+
+
+def fill_counts(text: str) -> str:
+    """Return a page with its marked numbers filled in; KeyError for a mark of something that is not known."""
+    counted = _COUNTED.sub(lambda found: f"{COUNTS[found[1]]:,}", text)
+    return _TOLD.sub(lambda found: found[1] + read_claims()[found[2], found[3]] + found[4], counted)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference.md": render_reference,
     "docs/commands.md": render_commands,
@@ -118,3 +163,8 @@ if __name__ == "__main__":
     for name, render in PAGES.items():
         (ROOT / name).write_text(render(), encoding="utf-8")
         print(f"wrote {ROOT / name}")
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        text = page.read_text(encoding="utf-8")
+        if fill_counts(text) != text:
+            page.write_text(fill_counts(text), encoding="utf-8")
+            print(f"filled {page}")

@@ -1,7 +1,8 @@
-"""Which verdicts stay with other seeds and another warm start: `python studies/repeated.py`, from the records alone.
+"""Which effects keep their sign with other seeds and another warm start: `python studies/repeated.py`.
 
-The repeat's runs were `microcoder study --all --quick --seeds-from 100`; `--records FOLDER` writes their records anew
-from a folder of runs. Published and repeat are each judged as one family of claims, and put beside each other.
+The repeat's runs were `microcoder study --all --quick --seeds-from 100`, when all seeds of a study had one warm start;
+`--records FOLDER` writes their records anew from a folder of runs. The repeat is one start, which concludes nothing by
+itself: what it can show is whether an effect points the other way.
 """
 
 import sys
@@ -18,7 +19,7 @@ INSIGHTS_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "insights"
 RECORDS = INSIGHTS_FOLDER / "repeated-records.tar.xz"
 PAGE = INSIGHTS_FOLDER / "repeated.md"
 SEEDS_FROM, NUM_SEEDS = 100, 5
-"""As many seeds as the published runs have."""
+"""All of one start."""
 
 
 def write_records(runs: Path) -> None:
@@ -47,33 +48,24 @@ def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
 
 
 def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) -> str:
-    """Return the page: the share of verdicts that stayed, and each claim's two effects."""
+    """Return the page: how many effects kept their sign, and each claim's two effects."""
     before, after = _by_claim(published), _by_claim(repeated)
-    rows, stayed, constructed, signs = [], [], [], []
+    rows, signs = [], []
     for name in [*INSIGHTS, *(name for name in before if name not in INSIGHTS)]:
         study, old = before[name]
         new = after[name][1]
-        if (
-            old.primary is None
-            or old.primary.effect is None
-            or new.primary is None
-            or new.primary.effect is None
-        ):
+        first = old.primary.effect if old.primary else None
+        second = new.primary.effect if new.primary else None
+        if not (old.primary and new.primary and first and second):
             continue
-        has_sign = old.primary.effect.value * new.primary.effect.value > 0
+        has_sign = first.value * second.value > 0
         signs.append(has_sign)
-        said = "sign" if has_sign else "-"
-        if old.verdict.is_conclusive or old.verdict is ClaimFinding.CONSTRUCTED:
-            has_stayed = old.verdict is new.verdict
-            (stayed if old.verdict.is_conclusive else constructed).append(has_stayed)
-            said = "yes" if has_stayed else "**no**"
         rows.append(
-            f"| {name} | {old.claim.short} | {old.verdict} | {format_effect(old.primary, study)} | {new.verdict} | "
-            f"{format_effect(new.primary, study)} | {said} |"
+            f"| {name} | {old.claim.short} | {old.verdict} | {format_effect(old.primary, study)} | "
+            f"{format_effect(new.primary, study)} | {'yes' if has_sign else '**no**'} |"
         )
-    kept = f"{sum(stayed)} of {len(stayed)} verdicts for or against a claim stayed ({sum(stayed) / len(stayed):.0%})"
     missed = [
-        f"- {name}, {result.verdict}: {format_check(check, study)}."
+        f"- {name}: {format_check(check, study)}."
         for name, (study, result) in after.items()
         if result.verdict is ClaimFinding.CANNOT_APPEAR
         for check in result.checks
@@ -85,15 +77,12 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
         [
             "# The claims repeated",
             "",
-            f"All studies were run again with other seeds ({seeds[1]} in place of {seeds[0]}) and another warm-started",
-            f"model, by earlier code. **{kept}**, {sum(constructed)} of {len(constructed)} by construction;",
-            f"{sum(signs)} of {len(signs)} effects have the sign of before.",
+            f"All studies were run again with other seeds ({seeds[1]} in place of {seeds[0]}), all from one other",
+            "warm-started model, by earlier code. One start concludes nothing by itself; it can show that an effect",
+            f"points the other way. **{sum(signs)} of {len(signs)} effects have the sign of the published ones.**",
             "",
-            "Verdicts are corrected for all 34 claims on either side. The last column says of a concluded claim",
-            "whether its verdict stayed, and of an open one whether its sign did.",
-            "",
-            "| | claim | published | effect, 95 % interval | repeated | effect, 95 % interval | stayed |",
-            "| --- | --- | --- | --- | --- | --- | --- |",
+            "| | claim | published | effect, 95 % interval | repeated, one start | same sign |",
+            "| --- | --- | --- | --- | --- | --- |",
             *rows,
             "",
             "What could not be asked of the repeat:",

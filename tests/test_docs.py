@@ -55,6 +55,47 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8") == generated, "run: make docs"
 
 
+def test_a_number_that_counts_what_the_code_holds_is_read_from_it() -> None:
+    generated = runpy.run_path(str(DOCS / "generate.py"))
+    marked = [page for page in PAGES if "<!-- count: " in text_of(page)]
+    assert len(marked) >= 3
+    stale = [
+        name_of(page) for page in marked if generated["fill_counts"](text_of(page)) != text_of(page)
+    ]
+    assert stale == [], "run: make docs"
+    assert generated["fill_counts"]("7<!-- count: formats --> formats").partition("<")[0] != "7"
+    with pytest.raises(KeyError):
+        generated["fill_counts"]("7<!-- count: nothing known -->")
+
+
+def test_effects_in_prose_are_read_from_the_pages_of_their_studies() -> None:
+    """An interval that is typed by hand stays when its study is judged anew."""
+    interval = re.compile(r"\[[+-]?[\d.]+, [+-]?[\d.]+\]")
+    for page in (ROOT / "README.md", DOCS / "insights" / "what-we-learnt.md"):
+        by_hand = re.sub(r"(?s)<!-- effect: \w+ -->.*?<!-- end -->", "", text_of(page))
+        assert interval.findall(by_hand) == [], page.name
+    generated = runpy.run_path(str(DOCS / "generate.py"))
+    told = generated["fill_counts"](
+        "<!-- effect: X11 -->old<!-- end -->, <!-- verdict: X11 --><!-- end -->"
+    )
+    page = text_of(DOCS / "insights" / "kl_and_clip.md")
+    (row,) = re.findall(r"(?m)^- \*\*X11\*\* (.*)$", page)
+    effect, verdict = re.findall(r": X11 -->(.*?)<!-- end", told)
+    assert effect in row
+    assert verdict.partition(":")[0] == row.partition(",")[0]
+
+
+FORMAT_COUNT = re.compile(
+    r"(?i)\b(\d\d)\b(?!<!--) (?:\w+ )?formats\b|from_row`? knows (\d+)\b(?!<!--)"
+)
+"""A count of formats without a mark behind it, which nothing would keep true."""
+
+
+def test_formats_are_counted_nowhere_without_a_mark() -> None:
+    found = {name_of(page): FORMAT_COUNT.findall(text_of(page)) for page in CURRENT}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
 def test_links_lead_somewhere_and_no_page_holds_the_marks_of_a_merge() -> None:
     wrong = [
         f"{name_of(page)}: {link}"

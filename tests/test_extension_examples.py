@@ -1,10 +1,15 @@
 """The extensions of the examples: each is short, comes in by the one door, and does what its page says."""
 
+import ast
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
+from microcoder.data.benchmarks import AnyBenchmark
 from microcoder.data.build.steps import BuildConfig
 from microcoder.data.filter.contamination import build_index, find_hits
 from microcoder.data.formats.rows import load_format
@@ -133,6 +138,16 @@ def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path
         BuildConfig.model_validate(
             {"name": "c", "output": "o", "sources": [{"path": "p", "format": READ_CUP}]}
         )
+
+
+def test_what_the_examples_tell_to_write_in_a_config_is_read_by_it() -> None:
+    told = {}
+    for path in sorted(Path(EXAMPLES).glob("*.py")):
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        for line in re.findall(r"(?m)\b(benchmark = \{.*\})", said):
+            table = tomllib.loads(line)["benchmark"]
+            told[path.name] = TypeAdapter(AnyBenchmark).validate_python(table).kind
+    assert told == {"benchmark.py": "problems"}
 
 
 def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -15,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 @pytest.fixture
 def folder(tmp_path: Path, shared_cache: Path) -> Path:
-    """An empty folder, but for the tiny model that two tutorials make alike: it is made once."""
+    """An empty folder, but for the tiny models that tests have made before: each is made once."""
     (tmp_path / ".cache").mkdir()
     (tmp_path / ".cache" / "microcoder").symlink_to(shared_cache)
     return tmp_path
@@ -43,3 +44,15 @@ def test_building_a_corpus(folder: Path) -> None:
 @pytest.mark.long
 def test_asking_a_question(folder: Path) -> None:
     do_tutorial(TUTORIALS / "study.md", folder)
+    page = (folder / "page" / "cooler.md").read_text()
+    assert "](cooler-figure.svg)" in page
+    assert (folder / "page" / "cooler-figure.svg").is_file()
+    assert "docs/insights" not in page
+    assert "[cooler](../cooler.toml)" in page
+    gains = []
+    for run in folder.glob("runs/studies/*/seed*"):
+        first, *_, last = (row["accuracy"] for row in RunDirectory(run).read_evaluations())
+        gains.append(last - first)
+    assert len(gains) == 16
+    # What is learnt hangs on the start and the processor; that nothing is learnt would teach no reader anything.
+    assert fmean(gains) > 0.2

@@ -1,6 +1,6 @@
 """A format of your own, here a benchmark's: one function that evaluation and decontamination both read rows by.
 
-evaluation:  benchmark = {kind = "rows", format = "benchmark.py:read_cup", path = "cup.jsonl"}
+evaluation:  benchmark = {kind = "problems", format = "benchmark.py:read_cup", path = "cup.jsonl"}
 corpus:      [[benchmarks]] with format = "benchmark.py:read_cup" and path = "cup.jsonl"
 anywhere:    Problem.from_row(row, format="benchmark.py:read_cup")
 """

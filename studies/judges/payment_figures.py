@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from payments import Payments
 
-from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.figures import (
     BLACK,
     BLUE,
@@ -71,11 +70,24 @@ def draw_payments(
 
 
 @dataclass(frozen=True, slots=True)
+class SeedRange:
+    """A mean difference over seeds, and the lowest and the highest of them.
+
+    The seeds of these studies begin with one start. They tell what came of it, and not what another start would give,
+    so that there is no interval.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorLine:
     """What one kind of error does, rate by rate."""
 
     label: str
-    effects: Mapping[float, Effect]
+    effects: Mapping[float, SeedRange]
     """Rate -> accuracy less that of the same seeds without errors."""
 
 

@@ -7,12 +7,11 @@ from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
-from payment_figures import ErrorLine, draw_errors, draw_payments
+from payment_figures import ErrorLine, SeedRange, draw_errors, draw_payments
 from payments import PaidRun, Payments
 
 from microcoder.judge.core.files import write_text
 from microcoder.lab.studies.design import Study
-from microcoder.lab.studies.effects import Effect, estimate_effect
 from microcoder.lab.studies.figures import Chart
 
 WARNED_BY = 8
@@ -105,7 +104,7 @@ def _tell_errors(study: Study, found: Mapping[str, Paid], output: Path) -> str:
         for level, seeds in paid.items()
         if seeds.keys() & clean.keys()
     }
-    kinds: dict[str, dict[float, Effect]] = {}
+    kinds: dict[str, dict[float, SeedRange]] = {}
     for level, effect in effects.items():
         kinds.setdefault(_kind(level), {})[_rate(level)] = effect
     curves = {study.reference: _curves(clean)}
@@ -198,11 +197,10 @@ def _by_level(study: Study, runs: Sequence[PaidRun]) -> dict[str, Paid]:
     }
 
 
-def _effect_on_accuracy(seeds: Paid, clean: Paid) -> Effect:
+def _effect_on_accuracy(seeds: Paid, clean: Paid) -> SeedRange:
     both = sorted(seeds.keys() & clean.keys())
-    return estimate_effect(
-        np.asarray([[late_accuracy(seeds[s]) - late_accuracy(clean[s])] for s in both])
-    )
+    changes = [late_accuracy(seeds[seed]) - late_accuracy(clean[seed]) for seed in both]
+    return SeedRange(fmean(changes), min(changes), max(changes))
 
 
 def _observed_rates(seeds: Paid) -> tuple[str, str]:
@@ -239,13 +237,8 @@ def _rate(level: str) -> float:
     return float(level.rpartition(",")[2].removesuffix("%")) / 100
 
 
-def _describe(effect: Effect) -> str:
-    span = (
-        f" [{100 * effect.low:+.0f}, {100 * effect.high:+.0f}]"
-        if effect.num_seeds > 1
-        else " (one seed)"
-    )
-    return f"{100 * effect.value:+.1f}{span}"
+def _describe(effect: SeedRange) -> str:
+    return f"{100 * effect.value:+.1f} ({100 * effect.low:+.0f} to {100 * effect.high:+.0f})"
 
 
 def _write(chart: Chart, output: Path) -> None:

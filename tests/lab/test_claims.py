@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,13 +21,13 @@ from microcoder.lab.studies.claims import (
 from microcoder.lab.studies.design import Contrast, Direction
 from microcoder.lab.studies.effects import (
     Effect,
-    draw_weightings,
-    estimate_effect,
-    estimate_rows,
+    estimate_starts,
+    estimate_units,
     expected_half_width,
+    group_seeds,
     student_quantile,
 )
-from microcoder.lab.studies.features import MetricSeries, measure, parse_feature
+from microcoder.lab.studies.features import MetricSeries, measure, measure_alike, parse_feature
 
 SUPPORTED, SMALLER, CONTRADICTED, INCONCLUSIVE = (
     ClaimFinding.SUPPORTED,
@@ -34,7 +36,6 @@ SUPPORTED, SMALLER, CONTRADICTED, INCONCLUSIVE = (
     ClaimFinding.INCONCLUSIVE,
 )
 LEAST = 0.02
-PROBLEMS, SAMPLES = 60, 4
 TRIALS = 100
 SEED_SPREAD = 0.01
 """Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
@@ -59,12 +60,12 @@ def judge(
         ("growth", 2.0),
         ("swing", np.mean([2.0, 4.0, 1.0])),
         ("early - late", -1.0),
+        ("at 3/8", 3.5),
     ],
 )
 def test_features_of_five_evaluations(feature: str, expected: float) -> None:
     series = MetricSeries(np.linspace(0, 1, 5), np.array([1.0, 2.0, 5.0, 4.0, 2.0])[:, None])
-    found = measure(series, feature, np.ones((1, 3)))
-    assert (found.shape, list(found)) == ((3,), pytest.approx([expected] * 3))
+    assert measure(series, feature) == pytest.approx(expected)
     with pytest.raises(ValueError, match="no feature 'last'"):
         parse_feature("late - last")
 
@@ -74,7 +75,6 @@ def test_unscored_problems_are_in_no_mean() -> None:
         np.array([0.0, 1.0]), np.array([[1.0, math.nan, 0.0], [math.nan, 1.0, 1.0]])
     )
     assert values.means_E == pytest.approx([0.5, 1.0])
-    assert values.weigh(np.array([[1.0], [0.0], [3.0]]))[:, 0] == pytest.approx([0.25, 1.0])
 
 
 def test_the_holding_temperature_lies_between_those_tried() -> None:
@@ -118,53 +118,88 @@ def test_the_table_of_verdicts(
     paper: float | None,
     verdict: ClaimFinding,
 ) -> None:
-    effect = Effect(value, low, high, 3, 0, (value,), 2.0)
+    effect = Effect(value, low, high, 8, by_seed=(value,), freedom=7.0)
     assert judge(effect, direction, paper=paper).verdict is verdict
+    # The same from seven starts decides nothing, whatever its interval.
+    few = replace(effect, num_draws=7)
+    assert judge(few, direction, paper=paper).verdict is INCONCLUSIVE
+    assert few.too_few == "7 starts, at least 8 are needed"
 
 
-def test_one_seed_decides_nothing_and_equal_values_are_no_certainty() -> None:
-    assert math.isinf(estimate_effect(np.array([[0.5]])).high)
+def each(values: Sequence[float]) -> tuple[dict[int, float], list[list[int]]]:
+    """Differences of seeds, each with a start of its own."""
+    return dict(enumerate(values)), [[seed] for seed in range(len(values))]
+
+
+def test_one_start_decides_nothing_and_equal_values_are_no_certainty() -> None:
+    assert math.isinf(estimate_starts(*each([0.5])).high)
     # Nothing bounds a length that did not vary; a share is bounded by what eight draws can miss.
-    assert math.isinf(estimate_effect(np.zeros((3, 1))).high)
-    assert estimate_effect(np.zeros((8, 1)), span=1.0).high == pytest.approx(1 - 0.025 ** (1 / 8))
+    assert math.isinf(estimate_starts(*each([0.0] * 3)).high)
+    bound = estimate_starts(*each([0.0] * 8), span=1.0).high
+    assert bound == pytest.approx(1 - 0.025 ** (1 / 8))
 
 
-def test_seeds_that_share_one_sample_set_count_once() -> None:
-    row = np.concatenate([[0.1], np.linspace(0.0, 0.2, 50)])
-    assert estimate_effect(np.stack([row, row, row]), num_problems=60).num_seeds == 1
-    assert math.isinf(estimate_effect(np.stack([row, row, row]), num_problems=60).low)
-    assert estimate_effect(np.stack([row, row + 0.01, row]), num_problems=60).num_seeds == 2
-    # Seeds without any difference are no copies of each other: to drop one would favour the rest.
-    assert estimate_effect(np.stack([row, 0 * row, 0 * row]), num_problems=60).num_seeds == 3
+def test_seeds_of_one_start_are_averaged_before_the_starts_are() -> None:
+    """Three starts of 3, 3 and 2 seeds: means 2, 4 and 9, mean 5, standard error sqrt(13 / 3), Student's t of 2."""
+    by_seed = {0: 1.0, 1: 3.0, 2: 8.0, 3: 2.0, 4: 4.0, 5: 10.0, 6: 3.0, 7: 5.0}
+    effect = estimate_starts(by_seed, [[0, 3, 6], [1, 4, 7], [2, 5]])
+    assert effect.by_start == (2.0, 4.0, 9.0)
+    assert effect.value == 5.0
+    half = 4.302653 * math.sqrt(13 / 3)
+    assert (effect.low, effect.high) == pytest.approx((5 - half, 5 + half), rel=1e-6)
+    assert effect.freedom == 2
+    assert effect.too_few == "3 starts, at least 8 are needed"
+    # Eight seeds as if they were independent would have told it from 0.
+    assert estimate_starts(*each([1, 3, 8, 2, 4, 10, 3, 5])).low > 0 > effect.low
+    # A seed that lacks its work is left out, and so is a start without any.
+    some = estimate_starts({0: 1.0, 1: 3.0}, [[0, 3, 6], [1, 4, 7], [2, 5]])
+    assert some.by_start == (1.0, 3.0)
 
 
-def test_rows_of_own_units_get_the_spread_of_seeds_and_shared_ones_that_of_units_too() -> None:
-    rng = np.random.default_rng(0)
-    ability = rng.normal(0, 1, 40)
-    shared = {
-        s: {f"p{u}": ability[u] + 0.01 * rng.standard_normal() for u in range(40)} for s in range(4)
-    }
-    own = {
-        seed: {f"{seed}/{unit}": value for unit, value in units.items()}
-        for seed, units in shared.items()
-    }
-    wide, narrow = estimate_rows(shared), estimate_rows(own)
-    assert wide.value == pytest.approx(narrow.value)
-    assert (wide.num_units, narrow.num_units) == (40, 160)
-    assert wide.half_width == pytest.approx(
-        2.02 * np.std(ability, ddof=1) / math.sqrt(40), rel=0.05
+def test_more_seeds_of_the_same_starts_do_not_narrow_the_interval() -> None:
+    values = [0.1, 0.3, 0.2, 0.25]
+    few = estimate_starts(*each(values))
+    many = estimate_starts(
+        {start + 4 * copy: value for copy in range(50) for start, value in enumerate(values)},
+        [[start + 4 * copy for copy in range(50)] for start in range(4)],
     )
-    assert narrow.half_width < wide.half_width / 10
-    assert estimate_rows({0: shared[0], 1: shared[0]}).num_seeds == 1
+    assert (many.low, many.high) == pytest.approx((few.low, few.high))
+    assert many.num_draws == 4
+
+
+@pytest.mark.parametrize(
+    ("models", "groups"),
+    [
+        ({0: ["a"], 1: ["b"], 2: ["a"]}, [[0, 2], [1]]),
+        ({0: ["a"], 1: ["a"]}, [[0, 1]]),
+        # Two arms of other models: seeds that share either share a start, also by way of a third.
+        ({0: ["a", "x"], 1: ["b", "x"], 2: ["b", "y"], 3: ["c", "z"]}, [[0, 1, 2], [3]]),
+        ({5: ["a"], 3: ["b"], 4: ["a", "b"]}, [[3, 4, 5]]),
+        ({}, []),
+    ],
+)
+def test_seeds_that_share_a_model_are_one_start(
+    models: dict[int, list[str]], groups: list[list[int]]
+) -> None:
+    assert group_seeds(models) == groups
+
+
+def test_units_count_where_they_were_drawn_whatever_the_seed() -> None:
+    rows = {0: {"a": 1.0, "b": 0.0, "c": 3.0}, 1: {"a": 3.0, "b": 2.0, "c": 3.0}}
+    effect = estimate_units(rows)
+    # Means of a, b and c: 2, 1 and 3; mean 2, standard error sqrt(1 / 3), Student's t of 2.
+    assert effect.value == 2.0
+    assert effect.half_width == pytest.approx(4.302653 * math.sqrt(1 / 3), rel=1e-6)
+    assert effect.too_few == "3 units, at least 8 are needed"
 
 
 def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportions() -> None:
-    none = {seed: {f"{seed}/{unit}": 0.0 for unit in range(100)} for seed in range(3)}
-    bound = estimate_rows(none, span=1.0)
+    none = {f"{unit}": 0.0 for unit in range(300)}
+    bound = estimate_units({0: none}, span=1.0)
     assert (bound.low, bound.high) == pytest.approx(
         (-(1 - 0.025 ** (1 / 300)), 1 - 0.025 ** (1 / 300))
     )
-    one = estimate_rows({**none, 0: {**none[0], "0/0": 1.0}}, span=1.0)
+    one = estimate_units({0: {**none, "0": 1.0}}, span=1.0)
     # Bonett and Price: (n12 + 1) and (n21 + 1) of n + 2.
     p12, p21 = 2 / 302, 1 / 302
     half = 1.959964 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / 302)
@@ -173,61 +208,70 @@ def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportio
     assert one.low < one.value < one.high
 
 
+def series(*values: float) -> MetricSeries:
+    return MetricSeries(np.linspace(0, 1, len(values)), np.array(values)[:, None])
+
+
+def test_two_runs_are_compared_where_their_control_is_equal() -> None:
+    """Diversity falls by 1 a point of accuracy in both runs; the second one is only further on."""
+    accuracy = series(0.1, 0.2, 0.3, 0.4, 0.5), series(0.1, 0.3, 0.5, 0.7, 0.9)
+    diversity = series(0.9, 0.8, 0.7, 0.6, 0.5), series(0.9, 0.7, 0.5, 0.3, 0.1)
+    late = [measure(one, "late") for one in diversity]
+    assert late[1] - late[0] == pytest.approx(0.2 - 0.55)
+    # Late, the first one is at 0.45 accuracy; the second was there a quarter past its first two evaluations.
+    alike = measure_alike(diversity, accuracy, "late")
+    assert alike == pytest.approx((0.55, 0.55))
+    assert measure_alike(diversity[::-1], accuracy[::-1], "late") == pytest.approx((0.55, 0.55))
+    assert measure_alike(diversity, accuracy, "at 3/4") == pytest.approx((0.6, 0.6))
+    # What is apart at equal accuracy stays apart.
+    lower = series(0.8, 0.6, 0.4, 0.2, 0.0)
+    assert measure_alike((diversity[0], lower), accuracy, "late") == pytest.approx((0.55, 0.45))
+    # Runs that were never equally accurate are not compared.
+    apart = series(0.6, 0.7, 0.8, 0.9, 1.0)
+    assert all(map(math.isnan, measure_alike(diversity, (accuracy[0], apart), "late")))
+
+
 VALUES = st.floats(-1, 1).map(lambda value: round(value, 3))
-ROWS = st.dictionaries(
-    st.integers(0, 9),
-    st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=2),
-    min_size=2,
-    max_size=6,
-)
 
 
-@given(ROWS)
+@given(st.lists(VALUES, min_size=2, max_size=12), st.integers(1, 4))
 @settings(max_examples=80, deadline=None)
 def test_an_interval_holds_its_value_has_a_width_and_turns_with_the_sign(
-    rows: dict[int, dict[str, float]],
+    values: list[float], num_starts: int
 ) -> None:
+    by_seed = dict(enumerate(values))
+    groups = [list(range(start, len(values), num_starts)) for start in range(num_starts)]
+    groups = [seeds for seeds in groups if seeds]
     for span in (None, 1.0):
-        effect = estimate_rows(rows, span=span)
+        effect = estimate_starts(by_seed, groups, span=span)
         assert effect.low <= effect.value <= effect.high
         assert effect.half_width > 0
-        turned = estimate_rows(
-            {s: {u: -v for u, v in units.items()} for s, units in rows.items()}, span=span
-        )
+        turned = estimate_starts({s: -v for s, v in by_seed.items()}, groups, span=span)
         assert (turned.value, turned.low, turned.high) == pytest.approx(
             (-effect.value, -effect.high, -effect.low)
         )
-        backwards = estimate_rows(dict(reversed(list(rows.items()))), span=span)
+        backwards = estimate_starts(by_seed, groups[::-1], span=span)
         assert (backwards.low, backwards.high) == pytest.approx((effect.low, effect.high))
 
 
-@pytest.mark.parametrize("num_seeds", [3, 5])
-def test_planted_effects_are_found_and_what_is_not_there_is_not(num_seeds: int) -> None:
-    """Differences of accuracy between two levels on the same problems, by binary samples."""
-    weights, planted = draw_weightings(PROBLEMS)[:, :101], 0.12 if num_seeds == 3 else 0.08
+def test_planted_effects_are_found_and_what_is_not_there_is_not() -> None:
+    """Eight starts of three seeds each, whose seeds have most of their spread from the start."""
     verdicts: dict[float, Counter[ClaimFinding]] = {}
-    for effect in (0.0, LEAST + 0.02, planted, -0.12):
-        rng = np.random.default_rng([round(1000 * abs(effect)), num_seeds, effect < 0])
+    groups = [[start, start + 8, start + 16] for start in range(8)]
+    for effect in (0.0, LEAST + 0.02, -LEAST - 0.02):
+        rng = np.random.default_rng([round(1000 * abs(effect)), effect < 0])
         verdicts[effect] = Counter()
         for _ in range(TRIALS):
-            ability = rng.beta(0.8, 1.0, PROBLEMS)
-            gains = effect + 0.05 * rng.standard_normal(PROBLEMS)
-            rows = []
-            for _ in range(num_seeds):
-                drift = SEED_SPREAD * rng.standard_normal()
-                solved = (
-                    rng.binomial(SAMPLES, np.clip([ability, ability + gains + drift], 0, 1))
-                    / SAMPLES
-                )
-                rows.append((solved[1] - solved[0]) @ weights)
-            found = estimate_effect(np.stack(rows), num_problems=PROBLEMS)
+            starts = effect + SEED_SPREAD * rng.standard_normal(8)
+            seeds = np.tile(starts, 3) + 0.2 * SEED_SPREAD * rng.standard_normal(24)
+            found = estimate_starts(dict(enumerate(map(float, seeds))), groups)
             verdicts[effect][judge(found, "higher").verdict] += 1
     seen = {effect: found[SUPPORTED] + found[SMALLER] for effect, found in verdicts.items()}
     assert seen[0.0] <= 0.05 * TRIALS
-    assert seen[planted] >= 0.8 * TRIALS
-    assert verdicts[LEAST + 0.02][CONTRADICTED] <= 0.05 * TRIALS
-    assert (verdicts[planted][CONTRADICTED], seen[-0.12]) == (0, 0)
-    assert verdicts[-0.12][CONTRADICTED] >= 0.8 * TRIALS
+    assert seen[LEAST + 0.02] >= 0.95 * TRIALS
+    assert verdicts[LEAST + 0.02][CONTRADICTED] == 0
+    assert seen[-LEAST - 0.02] == 0
+    assert verdicts[-LEAST - 0.02][CONTRADICTED] >= 0.95 * TRIALS
 
 
 @given(
@@ -243,9 +287,11 @@ def test_more_seeds_never_lead_from_supported_to_contradicted(
 ) -> None:
     """An interval about the truth narrows with seeds; at each number the sign and the size say what it says."""
     seen: list[ClaimFinding] = []
-    for num_seeds in (3, 4, 5, 7, 10, 20, 50, 200, 1000):
-        half = student_quantile(0.975, num_seeds - 1) * spread / num_seeds**0.5
-        effect = Effect(truth, truth - half, truth + half, num_seeds, 0, (truth,), num_seeds - 1)
+    for num_starts in (3, 4, 5, 7, 8, 10, 20, 50, 200, 1000):
+        freedom = num_starts - 1
+        half = student_quantile(0.975, freedom) * spread / num_starts**0.5
+        low, high = truth - half, truth + half
+        effect = Effect(truth, low, high, num_starts, by_seed=(truth,), freedom=freedom)
         result = judge(effect, direction, least, paper)
         seen.append(result.verdict)
         low, high = (
@@ -271,7 +317,8 @@ def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(
 ) -> None:
     rng, spread = np.random.default_rng(num_seeds), 0.015
     effects = [
-        estimate_effect(LEAST + spread * rng.standard_normal((num_seeds, 1))) for _ in range(2000)
+        estimate_starts(*each(list(LEAST + spread * rng.standard_normal(num_seeds))))
+        for _ in range(2000)
     ]
     assert 0.935 <= sum(effect.low <= LEAST <= effect.high for effect in effects) / 2000 <= 0.965
     typical = math.sqrt(sum(effect.half_width**2 for effect in effects) / 2000)

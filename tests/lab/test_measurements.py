@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,8 +19,16 @@ from synthetic_run import Recipe, write_run
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.lab.studies.claims import ClaimFinding, judge_claim, measure_contrast, pair_rows
-from microcoder.lab.studies.design import QUICK, Contrast, Measurement, Study, load_study
+from microcoder.lab.studies.claims import ClaimFinding, judge_claim
+from microcoder.lab.studies.contrasts import MeasuredRows, measure_contrast, pair_rows
+from microcoder.lab.studies.design import (
+    QUICK,
+    Contrast,
+    Control,
+    Measurement,
+    Study,
+    load_study,
+)
 from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
@@ -44,14 +54,15 @@ done = "Twenty units were measured at two levels with every seed."
 next = "Ask with a real model."
 factor = "level"
 baseline = "recipe.toml"
-seeds = [0, 1, 2, 3, 4, 5, 6]
+seeds = [0, 1, 2, 3, 4, 5, 6, 7]
 [scales.quick]
 baseline = "recipe.toml"
-seeds = [0, 1, 2, 3, 4, 5, 6]
+seeds = [0, 1, 2, 3, 4, 5, 6, 7]
 [measurements.score]
 function = "FILE:measure"
 settings = { gain = 0.5 }
 levels = ["low", "high"]
+over = "seeds"
 [measurements.score.metrics]
 score = { says = "score" }
 reached = { says = "units reached", unit = "share" }
@@ -128,7 +139,7 @@ def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> No
             root=tmp_path,
             code="code",
         )
-        assert len({work.folder for work in works}) == len(works) == 7
+        assert len({work.folder for work in works}) == len(works) == 8
         return works[0].folder
 
     assert place() == place(text=STUDY.replace("Does a higher", "Does any higher"))
@@ -184,19 +195,29 @@ def test_a_study_of_measurements_is_never_done_twice(
         return capsys.readouterr().out
 
     first = json.loads(call("--jobs", "1", "--json"))
-    assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (7, 7, 7)
+    assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (8, 8, 8)
     assert json.loads(call("--jobs", "1", "--json"))["next"] == []
-    assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 7
+    assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 8
     told = json.loads(call("--report", "--json"))
     effect = told["studies"]["study"]["effects"][told["claims"][0]["primary"]]
-    assert (told["claims"][0]["verdict"], effect["num_seeds"], effect["num_units"]) == (
-        "supported",
-        7,
-        140,
-    )
+    assert told["claims"][0]["verdict"] == "supported"
+    assert (effect["num_draws"], effect["drawn"], effect["num_units"]) == (8, "seeds", 160)
     call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** Supported: a higher level scores more (T2)." in page
+    # Of a study of one's own: no path of the repository, and links and commands that lead somewhere from here.
+    assert "docs/insights" not in page
+    assert "studies/" not in page
+    for link in re.findall(r"\]\(([^)]+)\)", page):
+        assert (tmp_path / "pages" / link).is_file(), link
+    assert "microcoder study study.toml --report --quick -o pages\n" in page
+    call("--report", "-o", str(tmp_path / "deep" / "er"))
+    page = (tmp_path / "deep" / "er" / "study.md").read_text()
+    assert "](../../study.toml)" in page
+    # The line that writes the page without running is one that does.
+    (again,) = (line for line in page.splitlines() if "--runs" in line)
+    (tmp_path / "runs").rename(tmp_path / "gone")
+    main(shlex.split(again.partition("  #")[0])[1:])
 
 
 def test_two_studies_may_call_their_own_claims_alike(
@@ -274,7 +295,7 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
     (claim,) = study.claims
     assert claim.primary is not None
     assert claim.check is not None
-    effect = Effect(1.0, 0.9, 1.1, 3, 0, (1.0,), 2.0)
+    effect = Effect(1.0, 0.9, 1.1, 8, by_seed=(1.0,), by_start=(1.0,), freedom=7.0)
     for value, share, verdict in (
         (1.0, 0.04, ClaimFinding.CANNOT_APPEAR),
         (1.0, 0.06, ClaimFinding.SUPPORTED),
@@ -288,3 +309,124 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
         assert judge_claim(claim, study, found).raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
     assert judge_claim(built, study, {claim.primary: effect}).raw is ClaimFinding.CONSTRUCTED
+    # What could not be otherwise needs no eight starts, and one of the other sign refutes that it could not.
+    two = replace(effect, num_draws=2, by_start=(0.9, 1.1))
+    assert judge_claim(built, study, {claim.primary: two}).raw is ClaimFinding.CONSTRUCTED
+    refuted = replace(effect, num_draws=2, by_start=(-0.1, 2.1))
+    assert judge_claim(built, study, {claim.primary: refuted}).raw is ClaimFinding.INCONCLUSIVE
+
+
+SUPPORTED, CONTRADICTED = ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED
+UNDONE, OPEN = ClaimFinding.UNDONE, ClaimFinding.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("primary", "control", "num_starts", "verdict"),
+    [
+        # The claim is higher by 0.4 or more.
+        ((0.5, 0.9), (0.3, 0.8), 8, SUPPORTED),
+        ((0.5, 0.9), (-0.2, 0.3), 8, UNDONE),
+        ((0.5, 0.9), (-0.9, -0.5), 8, UNDONE),
+        ((0.5, 0.9), (-0.2, 0.8), 8, OPEN),
+        ((0.5, 0.9), (0.3, 0.8), 7, OPEN),
+        ((0.5, 0.9), None, 8, OPEN),
+        ((-0.9, -0.5), (-0.8, -0.3), 8, CONTRADICTED),
+        ((-0.9, -0.5), (-0.3, 0.2), 8, UNDONE),
+        ((-0.9, -0.5), (0.5, 0.9), 8, UNDONE),
+        ((-0.9, -0.5), (-0.8, 0.2), 8, OPEN),
+        # What is open stays open.
+        ((-0.1, 0.9), (0.5, 0.9), 8, OPEN),
+    ],
+)
+def test_a_claim_that_its_control_undoes_is_neither_supported_nor_contradicted(
+    primary: tuple[float, float],
+    control: tuple[float, float] | None,
+    num_starts: int,
+    verdict: ClaimFinding,
+    tmp_path: Path,
+) -> None:
+    study = load_study(write_study(tmp_path))
+    (claim,) = study.claims
+    assert claim.primary is not None
+    assert claim.check is not None
+    equal = Control(
+        says="at equal effort", measurement="score", metric="score", of=("high",), against=("low",)
+    )
+    controlled = claim.model_copy(update={"controls": (equal,)})
+
+    def effect(low: float, high: float, num_draws: int = 8) -> Effect:
+        return Effect((low + high) / 2, low, high, num_draws, by_seed=(1.0,), freedom=7.0)
+
+    found = {claim.primary: effect(*primary), claim.check: effect(0.5, 0.6)}
+    if control is not None:
+        found[equal] = effect(*control, num_starts)
+    result = judge_claim(controlled, study, found)
+    assert result.raw is verdict
+    if control is None:
+        assert result.why_open == "not on record: at equal effort"
+    if control == (-0.2, 0.8):
+        assert result.why_open == "left open by its control, at equal effort"
+    if num_starts < 8:
+        assert result.why_open == "at equal effort: 7 starts, at least 8 are needed"
+
+
+MODELS = [
+    ("micro, a start for all", [{"kind": "micro", "warm_start": {"seed": 0}}] * 9, 1, "starts"),
+    (
+        "micro, a start for each",
+        [{"kind": "micro", "warm_start": {"seed": seed}} for seed in range(9)],
+        9,
+        "starts",
+    ),
+    (
+        "micro, three starts",
+        [{"kind": "micro", "warm_start": {"seed": seed % 3}} for seed in range(9)],
+        3,
+        "starts",
+    ),
+    ("a published model", [{"kind": "hugging_face", "path": "Qwen/Qwen3-4B"}] * 9, 9, "seeds"),
+    ("unknown, in an old record", [{}] * 9, 1, "starts"),
+]
+
+
+@pytest.mark.parametrize(("_", "models", "num_draws", "drawn"), MODELS)
+def test_what_was_drawn_is_read_from_the_records(
+    _: str, models: list[dict[str, object]], num_draws: int, drawn: str, tmp_path: Path
+) -> None:
+    text = STUDY.replace('over = "seeds"', 'over = "starts"')
+    study = load_study(write_study(tmp_path, text=text))
+    (claim,) = study.claims
+    assert claim.primary is not None
+    measured = {
+        seed: MeasuredRows(
+            [
+                MeasuredValue("score", "low", f"{seed}", 0.0),
+                MeasuredValue("score", "high", f"{seed}", float(seed)),
+            ],
+            model,
+        )
+        for seed, model in enumerate(models)
+    }
+    effect = measure_contrast(claim.primary, study, {}, {"score": measured})
+    assert effect is not None
+    assert (effect.num_draws, effect.drawn) == (num_draws, drawn)
+    assert effect.value == 4.0
+    # Rows that are equal in all seeds are one measurement, done nine times.
+    same = {seed: replace(one, rows=measured[1].rows) for seed, one in measured.items()}
+    alone = measure_contrast(claim.primary, study, {}, {"score": same})
+    assert alone is not None
+    assert alone.num_draws == 1
+
+
+def test_problems_count_where_the_measurement_says_that_they_were_drawn(tmp_path: Path) -> None:
+    study = load_study(write_study(tmp_path, text=STUDY.replace('"seeds"', '"units"')))
+    (claim,) = study.claims
+    assert claim.primary is not None
+    rows = []
+    for unit in range(10):
+        rows.append(MeasuredValue("score", "low", f"p{unit}", 0.0))
+        rows.append(MeasuredValue("score", "high", f"p{unit}", float(unit)))
+    measured = {seed: MeasuredRows(rows, {}) for seed in range(3)}
+    effect = measure_contrast(claim.primary, study, {}, {"score": measured})
+    assert effect is not None
+    assert (effect.num_draws, effect.drawn, effect.value) == (10, "units", 4.5)

@@ -76,7 +76,8 @@ def test_work_that_studies_share_is_done_once() -> None:
         {work.config.model_dump()["model"]["warm_start"]["seed"] for work in works}
         for works in (here, there)
     ]
-    assert starts == [{0}, {100}]
+    # Each seed has a warm start of its own.
+    assert starts == [set(range(10)), set(range(100, 110))]
 
 
 def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems() -> (
@@ -202,6 +203,42 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(
         ),
         ('id = "T2"', 'id = "T11"', "T11 is none of the 34"),
         ("check = { metric", "undecidable = 'r'\ncheck = { metric", "needs either `primary`"),
+        ("check = { metric", "unasked = 'r'\ncheck = { metric", "or `unasked` with the reason"),
+        (
+            "check = { metric",
+            "controls = [{ says = 'c', metric = 'length', feature = 'late', of = ['b'], least = 1 }]\ncheck = { metric",
+            "a control takes least from `primary`; leave them out",
+        ),
+        (
+            "check = { metric",
+            "controls = [{ metric = 'length', feature = 'late', of = ['b'] }]\ncheck = { metric",
+            "claims.0.controls.0.says",
+        ),
+        (
+            'feature = "late", of = ["b"]',
+            'feature = "growth", at_equal = "reward", of = ["b"]',
+            "at_equal: name a feature `late` or `at 40/120`, not 'growth'",
+        ),
+        (
+            'feature = "late", of = ["b"]',
+            'feature = "late", at_equal = "reward", of = ["b", "c"]',
+            "name one in `of` and one in `against`",
+        ),
+        (
+            'feature = "late", of = ["b"]',
+            'feature = "late", at_equal = "acuracy", of = ["b"]',
+            "no metric 'acuracy' of runs",
+        ),
+        (
+            'metric = "m", of = ["x"]',
+            'metric = "m", per = "reward", per_level = "z", of = ["x"]',
+            "T2: z: no such level; levels are a, b, c",
+        ),
+        (
+            'metric = "m", of = ["x"]',
+            'metric = "m", per = "reward", of = ["x"]',
+            "per_level goes with `per` of a measurement",
+        ),
         ("spread = {", "# spread = {", "needs `spread`: measure it on a pilot"),
         (", least = 0.02 }\nsecondary", " }\nsecondary", "its contrast of accuracy needs least"),
         ("check = {", "# check = {", "needs a `check`: that the treatment reached"),
@@ -247,7 +284,7 @@ def test_a_dry_run_says_what_the_seeds_can_show_and_at_full_scale_the_command_of
     monkeypatch.chdir(ROOT)
     main(["study", "batch_size", "--dry-run"])
     told = capsys.readouterr().out
-    for part in ("B1 (", "seeds give a half width of", "missing   runs/studies/"):
+    for part in ("B1 (", "give a half width of", "missing   runs/studies/"):
         assert part in told
     with pytest.raises(SystemExit):
         main(["study", "temperature", "--scale", "qwen3-4b"])

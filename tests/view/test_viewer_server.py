@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from viewer_runs import HOSTILE, edit_rollouts, make_hostile, records_of, serving, write_training
+from viewer_runs import (
+    HOSTILE,
+    edit_rollouts,
+    make_hostile,
+    piece,
+    records_of,
+    serving,
+    write_training,
+)
 
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.view import ViewerServer, open_collection, serve, write_bundle, write_report
@@ -166,15 +174,6 @@ def test_errors_and_programs_of_a_run_are_searched(shelf: Path) -> None:
         collection["eval"].parts(collection["eval"].index()), Needle("got 1", field="errors")
     )
     assert list(mask) == [False, True, False, True]
-
-
-def piece(folder: Path, name: str) -> Any:
-    """What a script of the bundle hands over."""
-    text = (folder / "data" / f"{name}.js").read_text(encoding="ascii")
-    body = text.removeprefix("viewer.deliver(").removesuffix(");\n")
-    told, value = json.loads(f"[{body}]")
-    assert told == name
-    return value
 
 
 def test_a_bundle_is_replaced_but_nothing_else_is(shelf: Path, tmp_path: Path) -> None:

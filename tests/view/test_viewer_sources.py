@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from viewer_runs import (
+    HUMANEVAL,
     edit_rollouts,
     records_of,
     verdict,
@@ -16,7 +17,8 @@ from viewer_runs import (
 )
 
 from microcoder.cli.train import RunDisplay
-from microcoder.data.micro import generate_problems
+from microcoder.data.benchmarks import HumanEval
+from microcoder.eval.generation import question_record
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import write_parquet
 from microcoder.lab.studies.features import read_series
@@ -187,17 +189,6 @@ def test_long_texts_are_cut_with_their_length(tmp_path: Path) -> None:
     assert (len(shown["completion"]), shown["cut"]) == (200_000, {"completion": 260_000})
 
 
-def test_tests_of_the_micro_lab_are_generated_again(tmp_path: Path) -> None:
-    chosen = {"seed": 0, "tiers": ["easy"], "styles": ["function"]}
-    problems = {"kind": "micro", "num_train": 2, "num_heldout": 2, **chosen}
-    run = write_training(tmp_path / "run", num_steps=1, manifest={"config": {"problems": problems}})
-    made = generate_problems(
-        split="train", num_problems=2, seed=0, tiers=["easy"], styles=["function"]
-    )
-    shown = show_test(open_collection([run]), {"run": "demo", "problem": made[0].id, "test": "0"})
-    assert (shown["input"], shown["expected"]) == (made[0].tests[0].input, made[0].tests[0].output)
-
-
 def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "x.jsonl").write_text("{}\n")
@@ -229,15 +220,6 @@ def test_a_run_of_a_study_is_called_by_its_level_and_seed(tmp_path: Path) -> Non
     assert source.name == "002_evaluator, robust, seed 0"
 
 
-HUMANEVAL = {
-    "task_id": "HumanEval/0",
-    "prompt": 'def twice(n):\n    """Double."""\n',
-    "entry_point": "twice",
-    "canonical_solution": "    return 2 * n\n",
-    "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n",
-}
-
-
 @pytest.mark.parametrize("is_named", [True, False], ids=["by the run's config", "by --problems"])
 def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None:
     path = write_lines(tmp_path / "HumanEval.jsonl", [HUMANEVAL])
@@ -246,6 +228,8 @@ def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None
     place = str(path if is_named else tmp_path / "gone.jsonl")
     manifest["config"] = {"benchmark": {"kind": "humaneval", "path": place}}
     (folder / "manifest.json").write_text(json.dumps(manifest))
+    (question,) = HumanEval(kind="humaneval", path=path).read()
+    write_lines(folder / "questions.jsonl", [question_record(question)])
     collection = open_collection([folder], problem_files=[] if is_named else [path])
     shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})
     assert shown["is_known"]
@@ -253,6 +237,12 @@ def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None
     assert list_runs(collection, {})[0]["notices"] == []
     alone = open_collection([folder])
     assert is_named or "gone.jsonl is not here" in list_runs(alone, {})[0]["notices"][0]
+    # The file changed after the evaluation.
+    write_lines(path, [{**HUMANEVAL, "prompt": HUMANEVAL["prompt"].replace("Double", "Halve")}])
+    collection = open_collection([folder], problem_files=[] if is_named else [path])
+    shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})
+    assert not shown["is_known"]
+    assert "HumanEval.jsonl is not the one that the model saw" in shown["why"]
 
 
 def test_a_corpus_shows_what_was_kept_and_what_was_turned_away(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         "jobs": jobs,
     }
     if not json:
-        for line in _describe(studies, works, scale) if dry_run else ():
+        for line in _describe(studies, planned, scale) if dry_run else ():
             print(line)
         print(
             f"{len(works)} distinct runs and measurements of {len(studies)} studies; "
@@ -205,20 +205,23 @@ def _require_insights() -> None:
         import_module(package)
 
 
-def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> Iterator[str]:
+def _describe(studies: Sequence[Study], planned: Sequence[Work], scale: str) -> Iterator[str]:
+    from microcoder.lab.studies.contrasts import count_draws
     from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.pages import describe_expectation
+    from microcoder.lab.studies.work import distinct_work
 
     _require_insights()
     is_tiny = scale in (MICRO, QUICK)
     for study in studies if is_tiny else ():
+        draws = count_draws([work for work in planned if work.study == study.name])
         for claim in study.claims:
             yield f"{claim.id} ({claim.family}, {study.name}): {claim.short}\n  {claim.design}"
             if claim.primary:
                 yield f"  {study.describe(claim.primary)}."
-            yield f"  {describe_expectation(claim, study, scale=scale)}\n"
+            yield f"  {describe_expectation(claim, study, scale=scale, draws=draws)}\n"
     of_name = {study.name: study for study in studies}
-    for work in works:
+    for work in distinct_work(planned):
         if is_tiny or work.measurement:
             yield f"{'finished' if work.is_finished else 'missing '}  {work.folder}  {work.label}"
         else:
@@ -227,13 +230,14 @@ def _describe(studies: Sequence[Study], works: Sequence[Work], scale: str) -> It
 
 def _command(study: Study, work: Work, scale: str) -> str:
     """Return the `microcoder train` command that starts or resumes one run, for a machine with the model's GPUs."""
-    from microcoder.lab.studies.work import level_keys
+    from microcoder.lab.studies.work import fill_seed, level_keys
 
     keys = {
         **study.set,
         **study.at_scale(scale).set,
         **level_keys(study, scale=scale, level=work.name),
     }
+    keys = json_module.loads(fill_seed(json_module.dumps(keys), work.seed))
     words = ["microcoder", "train", "-c", str(study.path.parent / study.at_scale(scale).baseline)]
     for key, value in {**keys, "seed": work.seed}.items():
         words += [f"--{key}", value if isinstance(value, str) else json_module.dumps(value)]

@@ -64,6 +64,7 @@ def question_record(question: Question) -> dict[str, Any]:
         "platform": question.platform,
         "difficulty": question.difficulty,
         "date": question.date.isoformat() if question.date else None,
+        "statement_digest": question.statement_digest,
     }
 
 

@@ -3,7 +3,7 @@
 The folder holds questions, answers and verdicts; results are computed from these files only.
 
     manifest.json     config, digest, problems, versions, machine, isolation
-    questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date
+    questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date, statement_digest
     samples.jsonl     one line a response as it came: problem_id, sample_index, completion, program, extraction,
                       is_truncated, num_tokens; and prompt, with the chat template's turns, of a model in this process
     verdicts.jsonl    one line a verdict as it came: problem_id, sample_index, verdict, tests, detail

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from microcoder.data.benchmarks import ProblemFile, Question
+from microcoder.data.benchmarks import ProblemFile, Question, digest_questions
 from microcoder.data.completions import Completion
 from microcoder.data.formats.rows import find_source
 from microcoder.eval.config import (
@@ -142,13 +142,13 @@ class Evaluation:
     def open_folder(self, command: Sequence[str]) -> None:
         """Write a new evaluation's manifest; DataError if an old one has other problems, answers, prompt or code."""
         folder, config, ask = self.folder, self.config, self.ask
-        named, source = "\n".join(f"{q.id} {q.digest}" for q in self.questions), ask.style.source
+        source = ask.style.source
         generation = config.generation
         is_file = isinstance(generation, GenerationFile) and generation.path.is_file()
         origin = {
             "benchmark": {
                 "num_problems": len(self.questions),
-                "digest": hashlib.sha256(named.encode()).hexdigest()[:16],
+                "digest": digest_questions(self.questions),
             },
             "generations": digest_input(generation.path) if is_file else None,
             "prompt": {"digest": source.digest if source else None},

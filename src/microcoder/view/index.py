@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import count_processors
-from microcoder.view.files import ProblemTests, Row
+from microcoder.view.files import Asked, ProblemTests, Row
+from microcoder.view.statements import FoundTests, explain_count
 
 WORDS = ("split", "problem_id", "tier", "verdict", "masked_why")
 INTEGERS = ("step", "row", "sample_index", "num_tokens", "tests_passed", "tests_total")
@@ -74,6 +75,14 @@ class Index:
             & (columns["split"] == code)
         )
         return next(map(int, np.flatnonzero(found)), None)
+
+    def places_of(self, problem_id: str) -> list[int]:
+        """Return the positions of a problem's rollouts, first to last."""
+        words = self.words["problem_id"]
+        if problem_id not in words:
+            return []
+        code = words.index(problem_id)
+        return [int(place) for place in np.flatnonzero(self.columns["problem_id"] == code)]
 
     def record(self, place: int) -> dict[str, Any]:
         """Return the columns of the rollout at a position as plain JSON values; None is unknown or unscored."""
@@ -212,6 +221,24 @@ class RunSource(ABC):
                     self._index = self._builder.build()
                 self._looked = time.monotonic()
             return self._index
+
+    def find_tests(self, problem_id: str) -> FoundTests:
+        """Return the tests of a problem, or why they are not shown: a file may hold another problem under its id."""
+        asked = self.tests.find(problem_id)
+        if asked is None:
+            return FoundTests(None, self.tests.missing)
+        why = self.explain_difference(problem_id, asked) or self._explain_count(problem_id, asked)
+        return FoundTests(None, why) if why else FoundTests(asked)
+
+    def explain_difference(self, problem_id: str, asked: Asked) -> str:
+        """Return why a problem of a file is not the one of this run, in a sentence; empty if it is."""
+        return ""
+
+    def _explain_count(self, problem_id: str, asked: Asked) -> str:
+        index = self.index()
+        judged = [int(index.columns["tests_total"][place]) for place in index.places_of(problem_id)]
+        num_judged = max(judged, default=0)
+        return explain_count(asked, num_judged=num_judged) if num_judged > 0 else ""
 
     def stamp(self) -> str:
         """Return the version of the source's content: it changes whenever `index` or `about` would."""

@@ -184,9 +184,10 @@ def _pieces(source: RunSource, index: Index) -> Iterator[tuple[str, Any]]:
 
 
 def _tests(source: RunSource, problem_id: str) -> dict[str, Any] | None:
-    asked = source.tests.find(problem_id)
+    found = source.find_tests(problem_id)
+    asked = found.asked
     if asked is None:
-        return None
+        return {"tests": [], "why": found.why} if found.why else None
     tests = [describe_test(test, _LONGEST_IN_BUNDLE) for test in asked.tests]
     return {
         "tests": tests,
@@ -284,9 +285,11 @@ def show_test(collection: Collection, words: Words) -> Row:
     """Return a test's input and expected output, if they are known."""
     source = collection[words.get("run", "")]
     number = _read_number(words, "test")
-    asked = source.tests.find(words.get("problem", ""))
+    found = source.find_tests(words.get("problem", ""))
+    asked = found.asked
     if asked is None or number >= len(asked.tests):
-        return {"is_known": False, "num_tests": len(asked.tests) if asked else 0}
+        num_tests = len(asked.tests) if asked else 0
+        return {"is_known": False, "num_tests": num_tests, "why": found.why}
     return describe_test(asked.tests[number], LONGEST_TEXT) | {
         "is_known": True,
         "num_tests": len(asked.tests),

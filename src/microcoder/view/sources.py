@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from microcoder.data.benchmarks import digest_statement
 from microcoder.eval.report import EvaluationFolder, describe_cell
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import DataError
@@ -24,8 +25,10 @@ from microcoder.judge.core.files import read_json, read_lines, read_rows
 from microcoder.judge.core.types import Outcome
 from microcoder.view.files import (
     ROWS_AT_ONCE,
+    Asked,
     ProblemTests,
     Row,
+    digest_asked,
     line_at,
     present,
     read_row,
@@ -34,6 +37,13 @@ from microcoder.view.files import (
     tests_of_files,
 )
 from microcoder.view.index import Index, IndexPart, RunInfo, RunSource, Texts
+from microcoder.view.statements import (
+    FoundTests,
+    explain_other,
+    is_of_this_version,
+    is_small,
+    note_change,
+)
 
 
 def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
@@ -246,6 +256,8 @@ class EvaluationSource(LineSource):
             (manifest.get("config") or {}).get("benchmark") or {}
         )
         self._questions: dict[str, Row] = {}
+        self._benchmark: tuple[str, bool] | None = None
+        self._reads_own_file = tests is None
         self._sample_begins: list[int] = []
         self._verdict_begins: dict[int, int] = {}
 
@@ -256,12 +268,50 @@ class EvaluationSource(LineSource):
         verdict = line_at(self._folder.verdicts, begin) if begin is not None else {}
         question = self._questions.get(record["problem_id"], {})
         facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
-        asked = self.tests.find(record["problem_id"])
+        asked = self.find_tests(record["problem_id"]).asked
         tests = [dict(test) for test in verdict.get("tests") or []]
         for test in (test for test in tests if _WIRE in (test.get("output") or "")):
             test["output"] = test["output"].strip().removeprefix(_WIRE)
         shown = {"prompt": asked.statement} if asked else {}
         return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
+
+    def explain_difference(self, problem_id: str, asked: Asked) -> str:
+        """Return why a problem of a file is not the one of this evaluation, by the digest of what was asked."""
+        # The questions are read with the index.
+        self.index()
+        recorded = self._questions.get(problem_id, {}).get("statement_digest")
+        if recorded is not None:
+            is_same = recorded == digest_statement(asked.statement)
+            return "" if is_same else explain_other(asked)
+        # Written before statements were recorded: the manifest has one digest of the whole benchmark.
+        if self._whole_benchmark() == (asked.origin, True):
+            return ""
+        return (
+            "Not shown: this evaluation recorded no statements, and its benchmark's file is not the one that was "
+            f"asked, or is not {asked.origin}. Evaluate again with this version to record them."
+        )
+
+    def find_tests(self, problem_id: str) -> FoundTests:
+        """Return the tests of a problem, or why they are not shown; a file that changed since is named as such."""
+        found = super().find_tests(problem_id)
+        benchmark = (self._manifest.get("config") or {}).get("benchmark") or {}
+        is_recorded = bool((self._manifest.get("benchmark") or {}).get("digest"))
+        path = Path(str(benchmark.get("path")))
+        is_comparable = is_recorded and is_of_this_version(self._manifest) and is_small([path])
+        if not (found.asked and self._reads_own_file and is_comparable):
+            return found
+        return found if self._whole_benchmark()[1] else note_change(found)
+
+    def _whole_benchmark(self) -> tuple[str, bool]:
+        """Return the name of the benchmark's file, and whether it holds what the manifest says was asked."""
+        if self._benchmark is None:
+            values = (self._manifest.get("config") or {}).get("benchmark") or {}
+            recorded = (self._manifest.get("benchmark") or {}).get("digest")
+            self._benchmark = Path(str(values.get("path"))).name, False
+            if recorded is not None and values:
+                digest = digest_asked(values, list(self._questions))
+                self._benchmark = self._benchmark[0], digest == recorded
+        return self._benchmark
 
     def stamp(self) -> str:
         """Return a text that changes when samples or verdicts are added, or the results are written."""
@@ -346,7 +396,7 @@ class VerdictSource(LineSource):
     def read(self, record: Row) -> Row:
         """Return a submission's tests, and its program and statement if the submission file is given."""
         row = line_at(self._path, self._begins[record["row"]])
-        asked = self.tests.find(record["problem_id"])
+        asked = self.find_tests(record["problem_id"]).asked
         facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
         texts = {
             "program": asked.code if asked else None,

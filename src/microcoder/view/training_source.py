@@ -14,10 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from microcoder.judge.core.config import flatten
-from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.files import read_json
+from microcoder.judge.core.prompts import BUILTINS
 from microcoder.lab.studies.accuracy import estimate_accuracy
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
+from microcoder.train.recipe.recipe import TrainConfig
+from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import (
     CATALOGUE,
     History,
@@ -28,6 +31,7 @@ from microcoder.train.runs import (
 )
 from microcoder.view.files import (
     ROWS_AT_ONCE,
+    Asked,
     ProblemTests,
     Row,
     present,
@@ -44,6 +48,16 @@ from microcoder.view.index import (
     RunSource,
     Texts,
     pc,
+)
+from microcoder.view.statements import (
+    FoundTests,
+    PromptFrame,
+    explain_other,
+    find_frame,
+    is_asked_by,
+    is_of_this_version,
+    is_small,
+    note_change,
 )
 
 _SECONDS, _DETAIL, _OUTPUT = (
@@ -81,6 +95,9 @@ class TrainingSource(RunSource):
         self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
+        self._frame: PromptFrame | None = None
+        self._reads_own_files = tests is None
+        self._changed: bool | None = None
         self._drawn: tuple[object, History, list[Row]] | None = None
         """Kept between calls: stamp of the metrics' files, their history, and its charts."""
 
@@ -115,6 +132,60 @@ class TrainingSource(RunSource):
                 for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
                     yield from map(_with_facts, batch.to_pylist())
                 place += file.metadata.num_rows
+
+    def explain_difference(self, problem_id: str, asked: Asked) -> str:
+        """Return why a problem of a file is not the one of this run, by the prompt that the run recorded."""
+        index = self.index()
+        places = index.places_of(problem_id)
+        if not places:
+            return "Not shown: no rollout of this run answers this problem."
+        record = index.record(places[0])
+        path = self._path(record["split"], record["step"])
+        prompt = read_row(path, record["row"], ["prompt"]).get("prompt")
+        if not prompt:
+            return "Not shown: this run recorded no prompt to compare the problem's statement with."
+        style = (self._manifest.get("config") or {}).get("prompt") or {}
+        if is_asked_by(prompt, asked, style=style, frame=self._find_frame()):
+            return ""
+        return explain_other(asked)
+
+    def find_tests(self, problem_id: str) -> FoundTests:
+        """Return the tests of a problem, or why they are not shown; a file that changed since is named as such."""
+        found = super().find_tests(problem_id)
+        return note_change(found) if found.asked and self._has_changed_files() else found
+
+    def _has_changed_files(self) -> bool:
+        """Whether the problem files of the run's config are known to hold something else than the run recorded."""
+        if self._changed is None:
+            self._changed = False
+            config = self._manifest.get("config") or {}
+            problems = config.get("problems") or {}
+            paths = [Path(str(problems.get(split))) for split in ("train", "heldout")]
+            is_ours = self._reads_own_files and problems.get("kind") == "files"
+            is_known = (
+                self.asked is not None and (config.get("prompt") or {}).get("style") in BUILTINS
+            )
+            is_comparable = is_of_this_version(self._manifest) and is_small(paths)
+            if is_ours and is_known and is_comparable:
+                try:
+                    tasks = load_tasks(TrainConfig.model_validate(config))
+                    self._changed = tasks.as_record()["digest"] != self.asked
+                except (MicroCoderError, ValueError, OSError):
+                    # A config of another version: nothing is known.
+                    self._changed = False
+        return self._changed
+
+    def _find_frame(self) -> PromptFrame | None:
+        """Return what stands around the problem in every prompt, by the first file of rollouts and of evaluations."""
+        if self._frame is None:
+            prompts: set[str] = set()
+            for folder in (self._run.rollouts, self._run.evaluation_samples):
+                for step in sorted(steps_in(folder))[:1]:
+                    path = folder / self._run.rollout_file(step).name
+                    column = pq.read_table(path, columns=["prompt"])["prompt"]
+                    prompts.update(filter(None, column.unique().to_pylist()))
+            self._frame = find_frame(prompts)
+        return self._frame
 
     @property
     def asked(self) -> str | None:

@@ -192,3 +192,22 @@ def write_corpus(root: Path) -> None:
     (root / "manifest.json").write_text(
         json.dumps({"name": "small", "key": "k", "num_problems": 1})
     )
+
+
+HUMANEVAL = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def twice(n):\n    """Double."""\n',
+    "entry_point": "twice",
+    "canonical_solution": "    return 2 * n\n",
+    "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n",
+}
+"""One row of HumanEval as published, with a small program."""
+
+
+def piece(folder: Path, name: str) -> Any:
+    """What a script of the bundle hands over."""
+    text = (folder / "data" / f"{name}.js").read_text(encoding="ascii")
+    body = text.removeprefix("viewer.deliver(").removesuffix(");\n")
+    told, value = json.loads(f"[{body}]")
+    assert told == name
+    return value

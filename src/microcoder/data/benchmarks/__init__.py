@@ -8,9 +8,12 @@ from microcoder.data.benchmarks.questions import (
     Mbpp,
     ProblemFile,
     Question,
+    digest_questions,
+    digest_statement,
     is_livecodebench,
 )
 
 __all__ = [
-    "AnyBenchmark", "Benchmark", "HumanEval", "LiveCodeBench", "Mbpp", "ProblemFile", "Question", "is_livecodebench",
+    "AnyBenchmark", "Benchmark", "HumanEval", "LiveCodeBench", "Mbpp", "ProblemFile", "Question",
+    "digest_questions", "digest_statement", "is_livecodebench",
 ]  # fmt: skip

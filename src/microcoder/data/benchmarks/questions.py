@@ -6,7 +6,7 @@ Files are read by hand: LiveCodeBench's loader is a script, which `datasets` 4 d
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from pathlib import Path
@@ -51,6 +51,11 @@ class Question:
     def id(self) -> str:
         """The problem's id, unique in its benchmark."""
         return self.problem.id
+
+    @property
+    def statement_digest(self) -> str:
+        """Digest of the statement, by which the viewer knows the problem again."""
+        return digest_statement(self.problem.statement)
 
     @property
     def difficulty(self) -> str:
@@ -368,6 +373,16 @@ class ProblemFile(Benchmark):
 
 def _whole(problem: Problem, names: tuple[str, ...] = ()) -> Question:
     return Question(problem, _digest(problem.model_dump_json()), lambda: problem, names=names)
+
+
+def digest_questions(questions: Iterable[Question]) -> str:
+    """Return the digest of all that decides the prompts and the verdicts of some questions, in their order."""
+    return _digest("\n".join(f"{question.id} {question.digest}" for question in questions))
+
+
+def digest_statement(statement: str) -> str:
+    """Return the digest of a statement, whatever its white space."""
+    return _digest(" ".join(statement.split()))
 
 
 def _digest(text: str) -> str:

@@ -15,6 +15,13 @@ More seeds narrow an interval about the true effect: from "supported" they lead 
 "contradicted". An effect smaller than the smallest of interest that the paper itself reports is no contradiction.
 "The same within `least`" is supported by an interval within, and contradicted by one wholly outside.
 
+The interval is over starts, the models that runs begin with (`effects`). Fewer than eight starts conclude nothing: the
+verdict is inconclusive, and says how many there are. That holds for given models and for units, too.
+
+A claim may name controls: the same contrast at equal accuracy, after as many rounds, against another arm. They only
+take away. A claim that reverses or vanishes under one (its interval is on the other side of 0, or holds 0 and excludes
+`least`) is "undone by its control"; one that the control leaves open is inconclusive.
+
 Two null hypotheses a claim: the sign (that the effect is 0, either way) and the size (that it is at least `least`); of
 `same`, that it is not within and that it is not outside. Over the catalogue these are two families, and Holm's
 step-down procedure (1979) holds the chance of any wrong rejection in each at 2.5 %, one-sided, so that of any wrong
@@ -29,23 +36,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Study
-from microcoder.lab.studies.effects import (
-    ALPHA,
-    Effect,
-    draw_weightings,
-    estimate_effect,
-    estimate_rows,
+from microcoder.lab.studies.contrasts import (
+    Histories,
+    MeasuredRows,
+    measure_contrast,
+    name_start,
 )
-from microcoder.lab.studies.features import MetricSeries, measure, read_series
-from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, read_measured
+from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Control, Study
+from microcoder.lab.studies.effects import ALPHA, Effect
+from microcoder.lab.studies.work import Work, plan_work, read_measured
 from microcoder.train.runs import History, read_history
-
-if TYPE_CHECKING:
-    from microcoder.lab.studies.effects import Array
 
 
 class ClaimFinding(StrEnum):
@@ -55,13 +57,17 @@ class ClaimFinding(StrEnum):
     SMALLER = "there, but smaller than d"
     """The sign holds; an effect as large as the smallest of interest, d, is excluded."""
     CONTRADICTED = "contradicted"
+    UNDONE = "undone by its control"
+    """The claim was decided as it stands, and reverses or vanishes once another explanation is held equal."""
     CONSTRUCTED = "by construction"
     """The claim holds, and could not have come out with another sign here."""
     INCONCLUSIVE = "inconclusive"
     CANNOT_APPEAR = "cannot appear here"
     """A manipulation check failed, or the baseline learnt too little."""
+    UNASKED = "not asked"
+    """The study does not ask the claim; its file says what it would take of the micro model."""
     UNDECIDABLE = "not decidable at this scale"
-    """The study file says so, with the compute that would decide the claim."""
+    """No hours of the micro model decide the claim; the study's file says what would."""
     NOT_RUN = "not run"
 
     @property
@@ -90,7 +96,7 @@ class ContrastResult:
 
     @property
     def is_reached(self) -> bool:
-        """Whether the mean over seeds is at least `least`, as a check requires."""
+        """Whether the mean over starts is at least `least`, as a check requires."""
         return self.effect is not None and self.effect.value >= self.contrast.least
 
 
@@ -127,6 +133,8 @@ def adjust_verdicts(
 
 def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> ContrastResult:
     """Return the verdict of an effect, by its interval and the p-values of sign and size."""
+    if effect.too_few:
+        return ContrastResult(contrast, effect, ClaimFinding.INCONCLUSIVE, p_sign, p_size)
     has_sign, has_size = p_sign <= ALPHA, p_size <= ALPHA
     if contrast.direction == "same":
         is_for, is_against, is_small = has_sign, has_size, False
@@ -157,6 +165,47 @@ def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[st
 
 
 @dataclass(frozen=True, slots=True)
+class ControlResult:
+    """A claim's control, and what it leaves of the claim."""
+
+    control: Control
+    effect: Effect | None
+    """The effect under the control; None if the records lack what it compares."""
+
+    def settle(self, verdict: ClaimFinding, primary: ContrastResult) -> ClaimFinding:
+        """Return what the control leaves of a verdict on its claim: the verdict, undone, or inconclusive."""
+        if not verdict.is_conclusive:
+            return verdict
+        if self.effect is None or self.effect.too_few:
+            return ClaimFinding.INCONCLUSIVE
+        contrast = primary.contrast
+        if contrast.direction == "same":
+            return self._settle_sameness(verdict, contrast)
+        sign = _sign_of(verdict, primary)
+        # The ends, turned so that up is what the verdict says.
+        low, high = sorted((sign * self.effect.low, sign * self.effect.high))
+        if low > 0:
+            return verdict
+        if high < contrast.least:
+            return ClaimFinding.UNDONE
+        return ClaimFinding.INCONCLUSIVE
+
+    def _settle_sameness(self, verdict: ClaimFinding, contrast: Contrast) -> ClaimFinding:
+        under_control = judge_contrast(contrast, self.effect).verdict
+        if under_control is verdict:
+            return verdict
+        if under_control is ClaimFinding.INCONCLUSIVE:
+            return under_control
+        return ClaimFinding.UNDONE
+
+
+def _sign_of(verdict: ClaimFinding, primary: ContrastResult) -> float:
+    """Return the direction that a verdict speaks for: 1.0 for higher, -1.0 for lower."""
+    claimed = -1.0 if primary.contrast.direction == "lower" else 1.0
+    return -claimed if verdict is ClaimFinding.CONTRADICTED else claimed
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimResult:
     """The result of one claim: its contrasts with their effects, and the verdict."""
 
@@ -166,19 +215,37 @@ class ClaimResult:
     checks: tuple[ContrastResult, ...]
     raw: ClaimFinding
     """The uncorrected verdict."""
+    controls: tuple[ControlResult, ...] = ()
     adjusted: ContrastResult | None = None
     """Verdict and p-values adjusted for all claims (Holm); None if the claim was not decided by an effect."""
 
     @property
     def verdict(self) -> ClaimFinding:
         """The verdict, corrected where it was decided by an effect."""
-        return self.adjusted.verdict if self.adjusted else self.raw
+        if self.adjusted is None:
+            return self.raw
+        return _settle(self.adjusted, self.checks, self.controls)
 
-
-Histories = Mapping[str, Mapping[int, History]]
-"""Finished runs by level and seed."""
-Measured = Mapping[str, Mapping[int, Sequence[MeasuredValue]]]
-"""Rows of finished measurements by name and seed."""
+    @property
+    def why_open(self) -> str:
+        """What a verdict lacks: `3 starts, at least 8 are needed`; empty if nothing is lacking that can be counted."""
+        if self.verdict is not ClaimFinding.INCONCLUSIVE:
+            return ""
+        if self.primary is None or self.primary.effect is None:
+            return ""
+        if self.primary.effect.too_few:
+            return self.primary.effect.too_few
+        for one in self.controls:
+            if one.effect is None:
+                return f"not on record: {one.control.says}"
+            if one.effect.too_few:
+                return f"{one.control.says}: {one.effect.too_few}"
+        decided = self.adjusted or self.primary
+        for one in self.controls:
+            left = one.settle(decided.verdict, decided)
+            if decided.verdict.is_conclusive and left is ClaimFinding.INCONCLUSIVE:
+                return f"left open by its control, {one.control.says}"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -239,12 +306,22 @@ def judge_studies(
     return corrected
 
 
+_BY_EFFECT = (
+    ClaimFinding.SUPPORTED,
+    ClaimFinding.SMALLER,
+    ClaimFinding.CONTRADICTED,
+    ClaimFinding.UNDONE,
+    ClaimFinding.INCONCLUSIVE,
+)
+"""Verdicts that an effect decides, and that are corrected."""
+
+
 def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, ContrastResult]:
     """Return the results of the claims that an effect decides, corrected for all of a family, by the claim's id."""
     tested = {
         result.claim.id: result.primary
         for result in results
-        if result.primary and (result.raw.is_conclusive or result.raw is ClaimFinding.INCONCLUSIVE)
+        if result.primary and result.raw in _BY_EFFECT
     }
     return adjust_verdicts(tested, num_claims=len(family))
 
@@ -252,19 +329,21 @@ def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[st
 def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:
     """Read the finished part of a study's planned work; return it with an uncorrected verdict on each claim."""
     histories: dict[str, dict[int, History]] = {level: {} for level in study.levels}
-    measured: dict[str, dict[int, Sequence[MeasuredValue]]] = {
-        name: {} for name in study.measurements
-    }
+    measured: dict[str, dict[int, MeasuredRows]] = {name: {} for name in study.measurements}
     done = [work for work in works if work.is_finished]
     summaries = []
     for work in done:
         if work.measurement is None:
             histories[work.name][work.seed] = read_history(work.folder)
         else:
-            measured[work.name][work.seed], summary = read_measured(work.folder)
+            rows, summary = read_measured(work.folder)
+            model = (summary.get("config") or {}).get("model") or {}
+            measured[work.name][work.seed] = MeasuredRows(rows, model)
             summaries.append(summary)
     contrasts = [
-        one for claim in study.claims for one in (*claim.contrasts, *_checks(claim, study))
+        one
+        for claim in study.claims
+        for one in (*claim.contrasts, *claim.controls, *_checks(claim, study))
     ]
     found = {
         one: measure_contrast(one, study, histories, measured) for one in dict.fromkeys(contrasts)
@@ -285,7 +364,8 @@ def _describe_origin(
     works: Sequence[Work],
 ) -> str:
     commits = set()
-    for record in [*(history.manifest for history in runs), *summaries]:
+    records = [*(history.manifest for history in runs), *summaries]
+    for record in records:
         git = record.get("git") or {}
         commits.add(
             str(git.get("commit") or "unknown")[:12]
@@ -296,11 +376,14 @@ def _describe_origin(
         for h in runs
         if (m := h.manifest.get("machine"))
     }
+    models = [(record.get("config") or {}).get("model") or {} for record in records]
+    starts = {name for name in map(name_start, models) if name}
+    begun = f" from {len(starts)} start{'s' if len(starts) > 1 else ''}" if starts else ""
     codes = sorted({work.folder.parent.name for work in works})
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in runs)
     seconds += sum(summary.get("cpu_seconds", 0.0) for summary in summaries)
     return (
-        f"Seeds {', '.join(map(str, seeds))}; {len(runs)} runs and {len(summaries)} measurements; "
+        f"Seeds {', '.join(map(str, seeds))}{begun}; {len(runs)} runs and {len(summaries)} measurements; "
         f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(sorted(commits)) or '-'}; "
         f"{'; '.join(sorted(machines)) or '-'}."
     )
@@ -324,105 +407,56 @@ def judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) 
 
     secondary = tuple(map(find, claim.secondary))
     if claim.primary is None:
-        return ClaimResult(claim, None, secondary, (), ClaimFinding.UNDECIDABLE)
-    primary, checks = find(claim.primary), tuple(find(check) for check in _checks(claim, study))
-    verdict, effect = primary.verdict, primary.effect
-    # Whole runs that differ nowhere are the same run: the setting changed nothing.
-    is_same = (
-        not claim.primary.measurement
-        and bool(claim.primary.against)
-        and effect is not None
-        and effect.is_nothing
-    )
-    is_missed = any(check.effect is not None and not check.is_reached for check in checks)
-    if verdict is not ClaimFinding.NOT_RUN and (is_same or is_missed):
-        verdict = ClaimFinding.CANNOT_APPEAR
+        open_one = ClaimFinding.UNDECIDABLE if claim.undecidable else ClaimFinding.UNASKED
+        return ClaimResult(claim, None, secondary, (), open_one)
+    primary = find(claim.primary)
+    checks = tuple(find(check) for check in _checks(claim, study))
+    controls = tuple(ControlResult(one, effects.get(one)) for one in claim.controls)
+    verdict = primary.verdict
+    if verdict is not ClaimFinding.NOT_RUN:
+        if _cannot_appear(primary, checks):
+            verdict = ClaimFinding.CANNOT_APPEAR
+        elif claim.construction and _is_as_claimed(primary):
+            verdict = ClaimFinding.CONSTRUCTED
+        else:
+            verdict = _settle(primary, checks, controls)
+    return ClaimResult(claim, primary, secondary, checks, verdict, controls)
+
+
+def _cannot_appear(primary: ContrastResult, checks: Sequence[ContrastResult]) -> bool:
+    """Whether the setting changed nothing, or a check was missed."""
+    # Whole runs that differ nowhere are the same run.
+    contrast, effect = primary.contrast, primary.effect
+    is_of_runs = not contrast.measurement and bool(contrast.against)
+    if is_of_runs and effect is not None and effect.is_nothing:
+        return True
+    return any(check.effect is not None and not check.is_reached for check in checks)
+
+
+def _is_as_claimed(primary: ContrastResult) -> bool:
+    """Whether each start has the sign that the claim says: what could not be otherwise needs no eight of them."""
+    effect = primary.effect
+    if effect is None or primary.contrast.direction == "same":
+        return False
+    sign = -1.0 if primary.contrast.direction == "lower" else 1.0
+    return all(sign * value > 0 for value in effect.by_start or effect.by_seed)
+
+
+def _settle(
+    primary: ContrastResult,
+    checks: Sequence[ContrastResult],
+    controls: Sequence[ControlResult],
+) -> ClaimFinding:
+    """Return what checks and controls leave of a primary contrast's verdict."""
+    verdict = primary.verdict
     # An effect is seen whatever its dose; that none is seen says something of a known dose alone.
     if verdict is ClaimFinding.CONTRADICTED and any(check.effect is None for check in checks):
-        verdict = ClaimFinding.INCONCLUSIVE
-    if claim.construction and verdict in (ClaimFinding.SUPPORTED, ClaimFinding.SMALLER):
-        verdict = ClaimFinding.CONSTRUCTED
-    return ClaimResult(claim, primary, secondary, checks, verdict)
-
-
-def measure_contrast(
-    contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
-) -> Effect | None:
-    """Return a contrast's effect over the seeds that have all its work; None without any."""
-    span = 1.0 if study.unit_of(contrast) == "share" and not contrast.dose else None
-    if contrast.measurement:
-        found = (measured or {}).get(contrast.measurement, {}).items()
-        by_seed = {seed: pairs for seed, rows in found if (pairs := pair_rows(contrast, rows))}
-        return estimate_rows(by_seed, span=span) if by_seed else None
-    return _measure_runs(contrast, histories, span)
-
-
-def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
-    """Return unit -> difference between the contrast's levels; units that lack a level are left out."""
-    values: dict[str, dict[str, list[float]]] = {}
-    for row in rows:
-        if row.metric == contrast.metric and row.level in contrast.levels:
-            values.setdefault(row.unit, {}).setdefault(row.level, []).append(row.value)
-    pairs = {}
-    for unit, levels in values.items():
-        if len(levels) == len(contrast.levels):
-            of, against = (
-                [fmean(levels[level]) for level in side] for side in (contrast.of, contrast.against)
-            )
-            pairs[unit] = fmean(of) - (fmean(against) if against else 0.0)
-    return pairs
-
-
-def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
-    """Return seed -> series of a metric for a level's runs, seeds ascending; leaves out runs that did not record it."""
-    found = {
-        seed: read_series(history, metric) for seed, history in sorted(histories[level].items())
-    }
-    return {seed: series for seed, series in found.items() if series is not None}
-
-
-def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
-    import numpy as np
-
-    curves = {level: read_level(histories, level, contrast.metric) for level in contrast.levels}
-    doses = {
-        level: read_level(histories, level, contrast.dose or contrast.metric)
-        for level in contrast.levels
-    }
-    common = set.intersection(
-        *(set(found[level]) for found in (curves, doses) for level in contrast.levels)
-    )
-
-    def read_side(levels: Sequence[str], feature: str, seed: int) -> Array:
-        """Return the levels' mean, or slope over the dose, under each weighting of the problems (B,)."""
-        series = [curves[level][seed] for level in levels]
-        values_L_B = np.asarray(
-            [measure(one, feature, draw_weightings(one.num_problems)) for one in series]
-        )
-        if not contrast.dose:
-            return values_L_B.mean(axis=0)
-        over = feature.replace("at", "up to", 1)
-        given = [measure(doses[level][seed], over, draw_weightings(1))[0] for level in levels]
-        centred = given - np.mean(given)
-        # Least squares; NaN if all doses are equal.
-        with np.errstate(invalid="ignore"):
-            return centred / (centred @ centred) @ values_L_B
-
-    rows = []
-    for seed in sorted(common):
-        sides = [read_side(contrast.of, contrast.feature, seed)]
-        if contrast.against:
-            sides.append(
-                -read_side(contrast.against, contrast.against_feature or contrast.feature, seed)
-            )
-        if all(np.isfinite(side[0]) for side in sides):
-            rows.append(sum(sides))
-    if not rows:
-        return None
-    num_problems = next(iter(curves[contrast.of[0]].values())).num_problems
-    return estimate_effect(
-        np.stack(rows), num_problems=num_problems if num_problems > 1 else 0, span=span
-    )
+        return ClaimFinding.INCONCLUSIVE
+    left = [control.settle(verdict, primary) for control in controls]
+    for finding in (ClaimFinding.UNDONE, ClaimFinding.INCONCLUSIVE):
+        if finding in left:
+            return finding
+    return verdict
 
 
 def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
@@ -454,6 +488,8 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
                 else None,
                 "verdict": result.verdict.value,
                 "verdict_alone": result.raw.value,
+                "why_open": result.why_open,
+                "controls": [one.study.describe(control) for control in result.claim.controls],
                 "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
                 "p_size_holm": result.adjusted.p_size if result.adjusted else None,
             }

@@ -55,6 +55,13 @@ class Contrast(Config):
     dose: str = ""
     """Metric of the runs whose mean up to the time of `feature` (`at 40/120`) is each level's dose; the effect is then
     the slope of `metric` over the dose."""
+    at_equal: str = ""
+    """A second metric of the runs: the levels are compared where it is equal in both. The level in which it is lower at
+    the feature's time is read then, the other one earlier. For one level against another, `late` or `at 40/120`."""
+    per: str = ""
+    """A metric of the runs by which the metric is divided, at the same time: the contrast is then of shares."""
+    per_level: str = ""
+    """Of a measurement whose levels are times (`early`, `late`): the level of the runs that `per` is read from."""
     direction: Direction = "higher"
     """Claimed sign of the difference; `same`: that it is small."""
     least: float = Field(default=LEAST_REACHED, gt=0)
@@ -77,15 +84,37 @@ class Contrast(Config):
     def _contradictions(self) -> Iterator[str]:
         if self.dose and (self.against or len(self.of) < 2 or not self.feature.startswith("at ")):
             yield f"dose: name two levels or more, no `against`, and a feature `at 40/120`, not {self.feature!r}"
+        if self.at_equal:
+            yield from self._faults_of_equality()
+        if bool(self.per_level) != bool(self.per and self.measurement):
+            yield "per_level goes with `per` of a measurement: name the level whose runs `per` is read from"
         if self.measurement:
             if self.feature or self.against_feature:
                 yield f"a measurement has no feature; leave {self.feature or self.against_feature!r} out"
             return
-        for metric in (self.metric, self.dose or self.metric):
+        for metric in filter(None, (self.metric, self.dose, self.at_equal, self.per)):
             if metric not in LABELS:
                 yield f"no metric {metric!r} of runs; use one of {', '.join(LABELS)}, or name a measurement"
         for text in (self.feature, self.against_feature or self.feature):
             parse_feature(text)
+
+    def _faults_of_equality(self) -> Iterator[str]:
+        if self.measurement or len(self.of) != 1 or len(self.against) != 1:
+            yield "at_equal compares runs of one level with those of one other: name one in `of` and one in `against`"
+        if self.feature != "late" and not self.feature.startswith("at "):
+            yield f"at_equal: name a feature `late` or `at 40/120`, not {self.feature!r}"
+        if self.against_feature or self.dose or self.per:
+            yield "at_equal decides the time of both levels: leave against_feature, dose and per out"
+
+
+class Control(Contrast):
+    """A contrast that a claim has to hold under, too: another explanation of its effect is taken away.
+
+    Sign and smallest effect of interest are those of the claim's primary contrast.
+    """
+
+    says: str = Field(min_length=1)
+    """What is held equal, as a clause: `at equal accuracy`, `after as many rounds under the long limit`."""
 
 
 class Spread(Config):
@@ -112,14 +141,18 @@ class Claim(Config):
     design: str = Field(min_length=1)
     """The test in one sentence."""
     primary: Contrast | None = None
-    """The contrast that decides the claim; None for a claim that is not decidable here."""
+    """The contrast that decides the claim; None for a claim that is not asked or not decidable here."""
     secondary: tuple[Contrast, ...] = ()
     """Contrasts that are reported and decide nothing."""
+    controls: tuple[Control, ...] = ()
+    """Contrasts that only take away: a claim that reverses or vanishes under one is "undone by its control"."""
     check: Contrast | None = None
     """Manipulation check: the treatment reached the rollouts if this is at least `least`."""
     spread: Spread | None = None
     undecidable: str = ""
-    """The reason why the claim is not decidable at this scale, and what would decide it: model, steps, seeds, hours."""
+    """The reason why no hours of the micro model decide the claim, and what would: model, steps, seeds, hours."""
+    unasked: str = ""
+    """The reason why this study does not ask the claim though the micro model could decide it, and what that takes."""
     construction: str = ""
     """The reason why no other sign was possible here, if so; the verdict is then "by construction"."""
     note: str = ""
@@ -141,8 +174,16 @@ class Claim(Config):
         for contrast in self.contrasts:
             if lacking := {"direction", "least"} - contrast.model_fields_set:
                 yield f"claim {self.id}: its contrast of {contrast.metric} needs {' and '.join(sorted(lacking))}"
-        if (self.primary is None) == (not self.undecidable):
-            yield f"claim {self.id} needs either `primary`, or `undecidable` with the reason and what would decide it"
+        if sum(map(bool, (self.primary, self.undecidable, self.unasked))) != 1:
+            yield (
+                f"claim {self.id} needs either `primary`, or `unasked` with the reason and what it would take, or "
+                "`undecidable` where no hours of the micro model would do"
+            )
+        if self.controls and not self.primary:
+            yield f"claim {self.id} has controls and no `primary` that they would control"
+        for control in self.controls:
+            if given := sorted({"direction", "least"} & control.model_fields_set):
+                yield f"claim {self.id}: a control takes {' and '.join(given)} from `primary`; leave them out"
         if self.primary and self.spread is None:
             yield f"claim {self.id} needs `spread`: measure it on a pilot, and say where"
         if self.primary and self.family != "measuring" and self.check is None:
@@ -173,6 +214,10 @@ class Measurement(Config):
     """Levels whose finished run of the same seed the function reads."""
     levels: tuple[str, ...] = Field(min_length=1)
     """Names of the levels that its rows are under."""
+    over: Literal["starts", "seeds", "units"] = "starts"
+    """What was drawn, so that another draw could give other values. `starts`: the models that runs start from, which
+    several seeds may share. `seeds`: every seed, for what begins with no model. `units`: the units of the rows, such as
+    problems, whatever the seed."""
     metrics: dict[str, MeasuredMetric] = Field(min_length=1)
     """Name -> metric, for the metrics of its rows."""
 
@@ -232,7 +277,7 @@ class Study(Config):
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     """Measurements without whole training runs."""
     scales: dict[str, Scale] = Field(default_factory=dict)
-    """Name -> scale, such as `quick` or a model's size; the study itself is at scale `micro`."""
+    """Name -> scale, such as `quick` or a model's size; `micro` is the study's own baseline and seeds, if not named."""
     claims: tuple[Claim, ...] = ()
     """Claims; empty for a study whose results are reported elsewhere."""
 
@@ -243,17 +288,19 @@ class Study(Config):
 
     def at_scale(self, name: str) -> Scale:
         """Return a scale; raises ConfigError if the study has none of that name."""
-        if name == MICRO:
+        if name == MICRO and MICRO not in self.scales:
             return Scale(baseline=self.baseline, seeds=self.seeds)
         if name not in self.scales:
             raise ConfigError(
-                f"no scale {name!r} in {self.name}; use one of {', '.join([MICRO, *self.scales])}"
+                f"no scale {name!r} in {self.name}; use one of {', '.join(dict.fromkeys([MICRO, *self.scales]))}"
             )
         return self.scales[name]
 
     def unit_of(self, contrast: Contrast) -> Unit:
         """Return the unit of a contrast's metric."""
         metric = contrast.metric
+        if contrast.per:
+            return "share"
         if contrast.measurement:
             return self.measurements[contrast.measurement].metrics[metric].unit
         return "share" if metric in SHARES else "tokens" if "length" in metric else "1"
@@ -269,6 +316,10 @@ class Study(Config):
         )
         if contrast.measurement:
             metric = self.measurements[contrast.measurement].metrics[contrast.metric].says
+        if contrast.per:
+            metric += f", as a share of {contrast.per.replace('_', ' ')}"
+        if contrast.at_equal:
+            metric += f", at equal {contrast.at_equal.replace('_', ' ')}"
         text = f"{metric}: {' and '.join(contrast.of)}"
         if dose:
             return f"{text}, slope over the dose: {dose}"
@@ -298,11 +349,13 @@ class Study(Config):
         named = [
             (claim.id, one)
             for claim in self.claims
-            for one in (*claim.contrasts, claim.check)
+            for one in (*claim.contrasts, *claim.controls, claim.check)
             if one
         ]
         for where, one in named:
             known = tuple(self.levels)
+            if one.per_level and one.per_level not in self.levels:
+                yield f"{where}: {one.per_level}: no such level; levels are {', '.join(self.levels)}"
             if one.measurement:
                 if one.measurement not in self.measurements:
                     yield f"{where}: no measurement {one.measurement!r} in this study"

@@ -7,7 +7,7 @@ A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last
 | `start`, `early`, `late` | mean over time up to 0.1, over (0, 0.4], over (0.7, 1] |
 | `mean` | mean over (0, 1] |
 | `growth` | late - start |
-| `at 40/120`, `up to 40/120` | at that share of the run: the nearest value, and the mean over (0, 1/3] |
+| `at 40/120`, `up to 40/120` | at that share of the run, between two values if need be; and the mean over (0, 1/3] |
 | `swing` | mean absolute second difference: a steady trend has none |
 
 The difference of two is a feature, too: `early - late`.
@@ -15,10 +15,12 @@ The difference of two is a feature, too: `early - late`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
+from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -67,31 +69,25 @@ SHARES = (
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """A metric of one run; E times (0 untrained, 1 the last step), P held-out problems, B weightings of these."""
+    """A metric of one run; E times (0 untrained, 1 the last step), P held-out problems."""
 
     time_E: Array
     values_E_P: Array
-    """Values by time and problem; a single column if there is nothing to resample; NaN if unknown."""
+    """Values by time and problem; a single column if it is no mean over problems; NaN if unknown."""
 
     @property
     def num_problems(self) -> int:
         """Number of columns; 1 if the metric is not a mean over held-out problems."""
         return self.values_E_P.shape[1]
 
-    def weigh(self, weights_P_B: Array) -> Array:
-        """Return the metric's values over time under each weighting (E, B); unscored problems are left out."""
-        import numpy as np
-
-        known_E_P = np.isfinite(self.values_E_P).astype(float)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return (np.nan_to_num(self.values_E_P) @ weights_P_B) / (known_E_P @ weights_P_B)
-
     @property
     def means_E(self) -> Array:
-        """The metric over time, as a mean over the problems."""
+        """The metric over time, as a mean over the problems; unscored problems are left out."""
         import numpy as np
 
-        return self.weigh(np.ones((self.num_problems, 1)))[:, 0]
+        known_E_P = np.isfinite(self.values_E_P)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(known_E_P, self.values_E_P, 0.0).sum(axis=1) / known_E_P.sum(axis=1)
 
 
 def read_series(history: History, metric: str) -> MetricSeries | None:
@@ -129,15 +125,70 @@ def parse_feature(text: str) -> list[tuple[float, str]]:
     return [(-1.0 if index else 1.0, name) for index, name in enumerate(names)]
 
 
-def measure(series: MetricSeries, feature: str, weights_P_B: Array) -> Array:
-    """Return a feature of a series under each weighting of the problems (B,)."""
+def measure(series: MetricSeries, feature: str) -> float:
+    """Return a feature of a series; NaN where it is unknown."""
+    means_E = series.means_E
+    return sum(
+        sign * _summarise(name, series.time_E, means_E) for sign, name in parse_feature(feature)
+    )
+
+
+def measure_alike(
+    series: tuple[MetricSeries, MetricSeries],
+    controls: tuple[MetricSeries, MetricSeries],
+    feature: str,
+) -> tuple[float, float]:
+    """Return a metric of two runs where a second metric, the control, is equal in both.
+
+    The run whose control is lower at the feature's time is read there. The other one is read earlier, over a span of
+    the same length at which its control was as low, in between two such spans if need be.
+
+    Args:
+        series: the metric of both runs.
+        controls: the control of both runs, such as accuracy.
+        feature: `late`, or `at 40/120`.
+
+    Returns:
+        The metric of either run; NaN for both if the runs were never equal.
+    """
+    spans = [_slide(one, control, feature) for one, control in zip(series, controls, strict=True)]
+    target = min(controls_S[-1] for _, controls_S in spans)
+    found = [_read_at(values_S, controls_S, target) for values_S, controls_S in spans]
+    if any(math.isnan(value) for value in found):
+        return math.nan, math.nan
+    return found[0], found[1]
+
+
+def _slide(series: MetricSeries, control: MetricSeries, feature: str) -> tuple[Array, Array]:
+    """Return means of a metric and its control over spans that slide over the run, the feature's own span last."""
     import numpy as np
 
-    values_E_B = series.weigh(weights_P_B)
-    parts = [
-        sign * _summarise(name, series.time_E, values_E_B) for sign, name in parse_feature(feature)
-    ]
-    return np.sum(parts, axis=0)
+    time_E, values_E = series.time_E, series.means_E
+    controls_E = np.interp(time_E, control.time_E, control.means_E)
+    low, high = _SPANS["late"]
+    if found := _AT.fullmatch(feature):
+        high = int(found[2]) / int(found[3])
+        low = high - 1e-9
+    last = int(np.flatnonzero(time_E <= high + 1e-9)[-1])
+    width = max(1, int(((time_E > low) & (time_E <= high + 1e-9)).sum()))
+    ends = range(width - 1, last + 1)
+    spans = [slice(end - width + 1, end + 1) for end in ends]
+    return (
+        np.asarray([values_E[span].mean() for span in spans]),
+        np.asarray([controls_E[span].mean() for span in spans]),
+    )
+
+
+def _read_at(values_S: Array, controls_S: Array, target: float) -> float:
+    """Return the metric at the last span whose control had the target's value, between two spans if need be."""
+    if controls_S[-1] <= target:
+        return float(values_S[-1])
+    for place in range(len(values_S) - 2, -1, -1):
+        if controls_S[place] <= target:
+            rise = controls_S[place + 1] - controls_S[place]
+            share = (target - controls_S[place]) / rise
+            return float(values_S[place] + share * (values_S[place + 1] - values_S[place]))
+    return math.nan
 
 
 _AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
@@ -146,35 +197,26 @@ _SPANS = {"early": (0.0, 0.4), "late": (0.7, 1.0), "mean": (0.0, 1.0)}
 FEATURES = ("start", *_SPANS, "growth", "swing")
 
 
-def _summarise(name: str, time_E: Array, values_E_B: Array) -> Array:
+def _summarise(name: str, time_E: Array, values_E: Array) -> float:
     import numpy as np
 
     if name == "growth":
-        return _summarise("late", time_E, values_E_B) - _summarise("start", time_E, values_E_B)
+        return _summarise("late", time_E, values_E) - _summarise("start", time_E, values_E)
     if name == "swing":
-        return _mean(np.abs(np.diff(values_E_B, n=2, axis=0)))
+        return _mean(np.abs(np.diff(values_E, n=2)))
     if name == "start":
-        return _mean(values_E_B[time_E <= max(0.1, time_E[0])])
+        return _mean(values_E[time_E <= max(0.1, time_E[0])])
     if found := _AT.fullmatch(name):
         time = int(found[2]) / int(found[3])
         if found[1] == "at":
-            return values_E_B[abs(time_E - time).argmin()]
+            return float(np.interp(time, time_E, values_E))
         low, high = 0.0, time + 1e-9
     else:
         low, high = _SPANS[name]
-    return _mean(values_E_B[(time_E > low) & (time_E <= high)])
+    return _mean(values_E[(time_E > low) & (time_E <= high)])
 
 
-def _mean(values_E_B: Array) -> Array:
-    """Return the mean over time (B,), unknown values left out; NaN if all are unknown."""
-    import warnings
-
-    import numpy as np
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return (
-            np.nanmean(values_E_B, axis=0)
-            if len(values_E_B)
-            else np.full(values_E_B.shape[1], np.nan)
-        )
+def _mean(values: Array) -> float:
+    """Return the mean of the known values; NaN if none is known."""
+    known = [float(value) for value in values if math.isfinite(value)]
+    return fmean(known) if known else math.nan

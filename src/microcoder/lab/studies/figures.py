@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from microcoder.lab.studies.effects import expected_half_width
 from microcoder.lab.studies.features import LABELS, SHARES, MetricSeries
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def draw_curves(
     reference: str,
     num_steps: int,
 ) -> Chart:
-    """Return a chart of the mean over seeds of each level, with its 95 % interval as a band."""
+    """Return a chart of the mean over runs of each level, with a band from the lowest run to the highest."""
     import matplotlib as mpl
     import numpy as np
     from matplotlib.figure import Figure
@@ -111,10 +110,9 @@ def draw_curves(
             steps, mean, color=colour, linewidth=1.8, label=level, marker=marker, markersize=3.5
         )
         if len(rows) > 1:
-            half = expected_half_width(1.0, len(rows)) * np.std(rows, axis=0, ddof=1)
-            axes.fill_between(
-                steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0
-            )
+            # A range, and no interval: runs that share a start are no independent draws.
+            lowest, highest = np.min(rows, axis=0), np.max(rows, axis=0)
+            axes.fill_between(steps, lowest, highest, color=colour, alpha=0.13, linewidth=0)
         ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
     finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
     columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
@@ -123,5 +121,5 @@ def draw_curves(
         figure,
         study,
         LABELS[metric],
-        f"Mean over seeds, first and last value: {'; '.join(ends)}. Bands: 95 % intervals of the mean over seeds.",
+        f"Mean over runs, first and last value: {'; '.join(ends)}. Bands: from the lowest run to the highest.",
     )

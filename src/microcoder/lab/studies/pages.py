@@ -1,24 +1,27 @@
 """The pages of the studies, from their records: four sentences, one figure, verdicts and tables each, and an index."""
 
 import math
+import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from microcoder.judge.core.config import SHIPPED
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_file, write_json, write_text
 from microcoder.lab.studies.claims import (
     ClaimFinding,
     ClaimResult,
     ContrastResult,
+    ControlResult,
     JudgedStudy,
     as_records,
-    read_level,
 )
-from microcoder.lab.studies.design import INSIGHTS, QUICK, Claim, Study, Unit
-from microcoder.lab.studies.effects import ALPHA, expected_half_width
+from microcoder.lab.studies.contrasts import read_level
+from microcoder.lab.studies.design import INSIGHTS, QUICK, STUDIES, Claim, Contrast, Study, Unit
+from microcoder.lab.studies.effects import ALPHA, MIN_DRAWS, Effect, expected_half_width
 from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
 
@@ -80,12 +83,14 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
 
 
 def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> None:
-    name, study, path = judged.study.name, judged.study, judged.study.path
-    # As `microcoder study` takes it: by its name from the folder of studies, else by its path.
-    typed = name if path.parent.name == "studies" else path.as_posix()
+    name, study = judged.study.name, judged.study
+    folder = records.parent
+    typed = _typed(study)
     quick = " --quick" if judged.scale == QUICK else ""
     reported = "--all" if records.name == f"all-records{SUFFIX}" else typed
-    again = f"microcoder study {reported} --report{quick} -o docs/insights"
+    again = f"microcoder study {reported} --report{quick} -o {folder.as_posix()}"
+    explained = folder.parent / "insights.md"
+    reading = "; how to read this: [insights.md](../insights.md)" if explained.is_file() else ""
     lines = [
         f"# {_capital(study.factor)}",
         "",
@@ -107,21 +112,40 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
         *(row for result in judged.claims for row in _contrast_rows(result, study)),
         "",
         *(_levels(judged) if study.levels else []),
-        "## How to have it again",
+        "## How to repeat this",
         "",
-        f"Study [{name}](../../studies/{path.as_posix().rpartition('studies/')[2]}); how to read this: "
-        "[insights.md](../insights.md).",
+        f"Study {_link(study.path, folder, name)}{reading}.",
         "",
         "```console",
         f"microcoder study {typed}{quick}",
         again,
-        f"{again} --runs docs/insights/{records.name}  # without running: from these runs' records",
+        f"{again} --runs {records.as_posix()}  # without running: from these runs' records",
         "```",
         "",
         f"Every number above comes from the [records of the runs]({records.name}).",
         judged.made,
     ]
     write_text(records.with_name(f"{name}.md"), "\n".join(lines).rstrip() + "\n")
+
+
+def _typed(study: Study) -> str:
+    """Return a study as `microcoder study` takes it: by its name from the folder of studies, else by its path."""
+    if study.path.parent in (STUDIES, SHIPPED / STUDIES):
+        return study.name
+    return study.path.as_posix()
+
+
+def _link(path: Path, folder: Path, text: str = "") -> str:
+    """Return a link from a page in a folder to a file.
+
+    The text alone where the file came with the package, or where either is outside the current folder: the way there
+    would name folders of this machine.
+    """
+    here = Path.cwd()
+    is_near = all(place.absolute().is_relative_to(here) for place in (path, folder))
+    if path.is_relative_to(SHIPPED) or not is_near:
+        return text or path.name
+    return f"[{text or path.name}]({Path(os.path.relpath(path, folder)).as_posix()})"
 
 
 def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
@@ -138,20 +162,29 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
     counts += f", {num_missing} in no study here" if num_missing else ""
     num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
     quick = " --quick" if judged[0].scale == QUICK else ""
+    folder = records.parent
+    again = f"microcoder study --all --report{quick} -o {folder.as_posix()}"
+    reading = [
+        f"{words}: [{title}]({page})"
+        for words, page, title in (
+            ("How to read this", "../insights.md", "insights.md"),
+            ("in words", "what-we-learnt.md", "what we learnt"),
+        )
+        if (folder / page).is_file()
+    ]
     lines = [
         "# The 34 insights on the micro lab",
         "",
         f"{len(INSIGHTS)} claims: {counts}. {num_precise} intervals are as narrow as the smallest effect of "
-        "interest. Verdicts hold among all claims (Holm, 5 %).",
+        f"interest. Verdicts hold over starts, {MIN_DRAWS} at least, and among all claims (Holm, 5 %).",
         "",
-        "How to read this: [insights.md](../insights.md); in words: [what we learnt](what-we-learnt.md).",
-        "",
+        *([f"{'; '.join(reading)}.", ""] if reading else []),
         *_rows("", "claim", "verdict", *_NUMBERS, ""),
         *(
             _row(
                 one.claim.id,
                 one.claim.short,
-                f"**{one.verdict}**",
+                f"**{one.verdict}**" + (f": {one.why_open}" if one.why_open else ""),
                 *_numbers(one.primary, study),
                 f"[study]({study.name}.md)",
             )
@@ -163,8 +196,8 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         "",
         "```console",
         f"microcoder study --all{quick}",
-        f"microcoder study --all --report{quick} -o docs/insights",
-        f"microcoder study --all --report{quick} -o docs/insights --runs docs/insights/{records.name}",
+        again,
+        f"{again} --runs {records.as_posix()}",
         "```",
     ]
     path = records.with_name("README.md")
@@ -193,8 +226,10 @@ def _numbers(part: ContrastResult | None, study: Study) -> tuple[str, str, str]:
 def _remarks(result: ClaimResult, study: Study) -> list[str]:
     """Return what a verdict depends on besides its effect (corrections, what was not recorded, notes), in sentences."""
     claim, part, remarks = result.claim, result.primary, []
-    if claim.undecidable:
-        remarks.append(claim.undecidable)
+    remarks += filter(None, (claim.undecidable, claim.unasked))
+    if result.why_open:
+        remarks.append(f"{_capital(result.why_open)}.")
+    remarks += [_describe_control(one, result, study) for one in result.controls]
     if claim.construction:
         remarks.append(f"By construction: {claim.construction}")
     if result.verdict is ClaimFinding.CANNOT_APPEAR:
@@ -223,23 +258,56 @@ def _remarks(result: ClaimResult, study: Study) -> list[str]:
     return [*remarks, *filter(None, [claim.note])]
 
 
+def _describe_control(one: ControlResult, result: ClaimResult, study: Study) -> str:
+    """Return a sentence: the effect under a control, and what that leaves of the claim."""
+    if one.effect is None or result.primary is None:
+        return f"{_capital(one.control.says)}: not on record."
+    part = ContrastResult(one.control, one.effect)
+    said = f"{_capital(one.control.says)}: {format_effect(part, study)}"
+    if result.verdict is ClaimFinding.UNDONE:
+        left = one.settle(result.primary.verdict, result.primary)
+        if left is ClaimFinding.UNDONE:
+            alone = result.primary.verdict
+            return f"{said}: by itself the claim would be {alone}, and this undoes it."
+    return f"{said}."
+
+
 def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
     rows = []
     for part in filter(None, (result.primary, *result.secondary)):
-        contrast, effect, name, corrected = part.contrast, part.effect, result.claim.id, None
+        contrast, name, corrected = part.contrast, result.claim.id, None
         if part is result.primary:
             name, corrected = f"**{name}**", result.adjusted
-        each, num = "-", "0"
-        if effect:
-            unit = study.unit_of(contrast)
-            each = ", ".join(format_value(value, unit) for value in effect.by_seed)
-            units = f" x {effect.num_units:,} {'units' if contrast.measurement else 'problems'}"
-            num = f"{effect.num_seeds} seeds{units if effect.num_units else ''}"
         p_values = [corrected.p_sign, corrected.p_size] if corrected else []
         tests = ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in p_values] or ["-", "-"]
         numbers = _numbers(part, study)
-        rows.append(_row(name, study.describe(contrast), *numbers, each, num, part.verdict, *tests))
+        counts = _counts(contrast, part.effect, study)
+        rows.append(_row(name, study.describe(contrast), *numbers, *counts, part.verdict, *tests))
+    for one in result.controls:
+        name = f"{result.claim.id}, control"
+        effect = format_effect(ContrastResult(one.control, one.effect), study)
+        counts = _counts(one.control, one.effect, study)
+        said = f"{study.describe(one.control)} ({one.control.says})"
+        rows.append(_row(name, said, effect, "-", "-", *counts, "-", "-", "-"))
     return rows
+
+
+def _counts(contrast: Contrast, effect: Effect | None, study: Study) -> tuple[str, str]:
+    """Return an effect's values by seed, and in words of how many starts, seeds and problems it is."""
+    if effect is None:
+        return "-", "0"
+    unit = study.unit_of(contrast)
+    each = ", ".join(format_value(value, unit) for value in effect.by_seed)
+    counts = [_count(len(effect.by_seed), "seeds")]
+    if effect.drawn == "starts":
+        counts.insert(0, _count(effect.num_draws, "starts"))
+    if effect.num_units:
+        counts.append(_count(effect.num_units, "units" if contrast.measurement else "problems"))
+    return each, ", ".join(counts)
+
+
+def _count(num: int, things: str) -> str:
+    return f"{num:,} {things.removesuffix('s') if num == 1 else things}"
 
 
 def _levels(judged: JudgedStudy) -> list[str]:
@@ -331,10 +399,19 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
     return f"{result.verdict}{effect}: {result.claim.short}{why}"
 
 
-def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
-    """Return a sentence: how wide an interval to expect, or why the claim is not decidable; empty without a spread."""
+def describe_expectation(claim: Claim, study: Study, *, scale: str, draws: str) -> str:
+    """Return a sentence: how wide an interval to expect, or why the claim is not decided; empty without a spread.
+
+    Args:
+        claim: of the study.
+        study: whose seeds are counted.
+        scale: at which it is run.
+        draws: from how many starts they begin, see `count_draws`.
+    """
     if claim.undecidable:
         return f"Not decidable here: {claim.undecidable}"
+    if claim.unasked:
+        return f"Not asked here: {claim.unasked}"
     primary, spread = claim.primary, claim.spread
     if primary is None or spread is None:
         return ""
@@ -344,8 +421,8 @@ def describe_expectation(claim: Claim, study: Study, *, scale: str) -> str:
         for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
     )
     return (
-        f"A spread between seeds of {sd} ({spread.where}) lets {num_seeds} seeds give a half width of {half}; the "
-        f"smallest effect of interest is {least}."
+        f"A spread between starts of {sd} ({spread.where}) lets {num_seeds} starts give a half width of {half}; the "
+        f"smallest effect of interest is {least}. Here are {draws}; fewer than {MIN_DRAWS} starts conclude nothing."
     )
 
 

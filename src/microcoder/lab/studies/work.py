@@ -169,32 +169,50 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
 _SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
 
 
+def fill_seed(keys: str, seed: int) -> str:
+    """Return keys as JSON with the seed filled in."""
+    return _SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), keys)
+
+
+def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> TrainConfig:
+    """Return a replication's config with a warm start that the replicated study has not: one that moved with the seed.
+
+    Args:
+        config: with the replication's seed.
+        first: the same with the seed that it replicates.
+        seeds_from: how far the replication's seeds are from the others.
+    """
+    if not (isinstance(config.model, MicroModel) and isinstance(first.model, MicroModel)):
+        return config
+    start = config.model.warm_start
+    if start.seed == first.model.warm_start.seed + seeds_from:
+        return config
+    moved = start.model_copy(update={"seed": start.seed + seeds_from})
+    model = config.model.model_copy(update={"warm_start": moved})
+    return config.model_copy(update={"model": model})
+
+
 def _resolver(
     study: Study, scale: str, seeds_from: int
 ) -> Callable[[Mapping[str, Any], int], TrainConfig]:
-    """Return a function that makes the config of a level's or a measurement's keys and a seed."""
+    """Return a function that makes the config of a level's or a measurement's keys and a seed.
+
+    `"{seed}"` is filled in wherever it stands: in what the study, the scale and the level set.
+    """
     chosen = study.at_scale(scale)
 
     # Reading a recipe takes a while: once for all seeds, unless the keys name the seed.
     @cache
     def read(keys: str) -> TrainConfig:
-        layers = [study.set, chosen.set, json.loads(keys)]
-        config = load_config(TrainConfig, [study.path.parent / chosen.baseline], layers=layers)
-        if seeds_from == 0 or not isinstance(config.model, MicroModel):
-            return config
-        # What is to hold elsewhere must hold of another warm-started model, too.
-        start = config.model.warm_start.model_copy(
-            update={"seed": config.model.warm_start.seed + seeds_from}
-        )
-        return config.model_copy(
-            update={"model": config.model.model_copy(update={"warm_start": start})}
-        )
+        baseline = study.path.parent / chosen.baseline
+        return load_config(TrainConfig, [baseline], layers=json.loads(keys))
 
     def resolve(keys: Mapping[str, Any], seed: int) -> TrainConfig:
-        filled = _SEED.sub(
-            lambda found: str(seed % int(found[1]) if found[1] else seed), json.dumps(keys)
-        )
-        return read(filled).model_copy(update={"seed": seed})
+        text = json.dumps([study.set, chosen.set, keys])
+        config = read(fill_seed(text, seed))
+        if seeds_from and isinstance(config.model, MicroModel):
+            config = _move_start(config, read(fill_seed(text, seed - seeds_from)), seeds_from)
+        return config.model_copy(update={"seed": seed})
 
     return resolve
 

@@ -39,7 +39,7 @@ from microcoder.train.run.context import (
 from microcoder.train.run.estimate import find_architecture, find_file, read_file
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.model_files import find_position_fault
-from microcoder.train.run.tasks import Tasks, check_problems, generate_micro
+from microcoder.train.run.tasks import Tasks, check_problems, generate_splits
 
 _BYTES_PER_TOKEN = 2
 """Fewer than those of any text that is likely here, so that a prompt has no more tokens than this says."""
@@ -116,7 +116,7 @@ def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Pr
     if isinstance(problems, HubProblems) and problems.heldout is not None:
         return (), _read_file(problems.heldout)
     if isinstance(problems, MicroProblems) and isinstance(config.model, HuggingFaceModel):
-        train, heldout = generate_micro(problems)
+        train, heldout = generate_splits(problems)
         return train, heldout
     return (), ()
 

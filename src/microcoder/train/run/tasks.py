@@ -97,7 +97,7 @@ def _read_problems(
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
     match problems:
         case MicroProblems():
-            train, heldout = generate_micro(problems)
+            train, heldout = generate_splits(problems)
             return train, heldout, {}
         case ProblemFiles():
             if is_livecodebench(path := problems.train):
@@ -119,14 +119,22 @@ def _read_problems(
             return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
 
 
-def generate_micro(problems: MicroProblems) -> tuple[list[Problem], list[Problem]]:
-    """Return the training and the held-out problems of the micro lab."""
-    make = partial(generate_problems, seed=problems.seed, styles=problems.styles)
-    tiers = problems.heldout_tiers or problems.tiers
-    return (
-        make(split="train", num_problems=problems.num_train, tiers=problems.tiers),
-        make(split="heldout", num_problems=problems.num_heldout, tiers=tiers),
+def generate_splits(problems: MicroProblems) -> tuple[list[Problem], list[Problem]]:
+    """Return the training and the held-out problems of a generated world.
+
+    Whoever needs the problems of a run again, as the viewer does, calls this with the table of its config.
+    """
+    shared: dict[str, Any] = {"seed": problems.seed, "styles": problems.styles}
+    train = generate_problems(
+        split="train", num_problems=problems.num_train, tiers=problems.tiers, **shared
     )
+    heldout = generate_problems(
+        split="heldout",
+        num_problems=problems.num_heldout,
+        tiers=problems.heldout_tiers or problems.tiers,
+        **shared,
+    )
+    return list(train), list(heldout)
 
 
 def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:

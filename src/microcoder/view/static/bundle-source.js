@@ -53,7 +53,7 @@ viewer.bundleSource = (() => {
     const { has_tests: hasTests, problems_a_chunk: size } = about(run);
     const chunk = hasTests && code >= 0 ? await load(`${run}/tests-${Math.floor(code / size)}`) : {};
     const asked = chunk[problem];
-    if (!asked || number >= asked.tests.length) return { is_known: false, num_tests: asked?.tests.length ?? 0 };
+    if (!asked || number >= asked.tests.length) return { is_known: false, num_tests: asked?.tests.length ?? 0, why: asked?.why ?? "" };
     return { ...asked.tests[number], ...asked, num_tests: asked.tests.length, is_known: true };
   }
 

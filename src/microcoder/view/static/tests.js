@@ -55,10 +55,8 @@ viewer.tests = (() => {
 
   function content(source, run, rollout, test, number, known) {
     if (known.error) return [make("p", { class: "notice" }, shown(known.error.message))];
-    const changed = known.is_known && rollout.tests_total !== null && known.num_tests !== rollout.tests_total;
-    const isOther = known.is_known && rollout.split === "train" && rollout.prompt && known.statement && !rollout.prompt.includes(known.statement.trim().slice(0, 2000));
     const lengths = { ...known.cut, actual: rollout.cut[`${number}/actual`] };
-    const missing = "Not in these files; microcoder view RUN --problems FILE shows it.";
+    const missing = known.why ? shown(known.why) : "Not in these files; microcoder view RUN --problems FILE shows it.";
     const actual = typeof test.output === "string" ? test.output : null;
     const expected = known.is_known ? known.expected : null;
     const compared = test.verdict === "wrong_answer" && actual !== null && expected !== null;
@@ -70,7 +68,6 @@ viewer.tests = (() => {
     const how = test.verdict === "given" ? "" : test.method ? `Accepted by the comparison “${shown(test.method)}”.` : test.verdict === "wrong_answer" ? "No comparison accepted this output." : `Ended by ${words(test.verdict)}; no output was compared.`;
     return [
       make("p", { class: "soft small" }, `${how}${known.is_known ? ` The problem's checker: ${shown(known.checker)}; read from ${shown(known.origin)}.` : ""}`),
-      changed || isOther ? make("p", { class: "notice" }, "The problem has changed since this run was judged: what is shown here is not what was compared.") : null,
       make("div", { class: "panes" }, panes.filter(Boolean)),
     ].filter(Boolean);
   }

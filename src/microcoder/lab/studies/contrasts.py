@@ -1,0 +1,254 @@
+"""What finished work says of a contrast: one difference a seed, and the starts that seeds share.
+
+Runs are compared seed by seed, and a measurement's rows unit by unit. A contrast may be controlled:
+read where another metric is equal in both levels (`at_equal`), or as a share of another metric
+(`per`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from microcoder.lab.studies.design import Contrast, Study
+from microcoder.lab.studies.effects import (
+    Drawn,
+    Effect,
+    estimate_starts,
+    estimate_units,
+    group_seeds,
+)
+from microcoder.lab.studies.features import MetricSeries, measure, measure_alike, read_series
+from microcoder.lab.studies.work import MeasuredValue, Work
+from microcoder.train.runs import History
+
+Histories = Mapping[str, Mapping[int, History]]
+"""Finished runs by level and seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRows:
+    """The rows of one finished measurement, and the model that it began with."""
+
+    rows: Sequence[MeasuredValue]
+    model: Mapping[str, Any]
+    """The table `model` of its recipe; empty if its records do not say."""
+
+
+Measured = Mapping[str, Mapping[int, MeasuredRows]]
+"""Finished measurements by name and seed."""
+
+
+def measure_contrast(
+    contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
+) -> Effect | None:
+    """Return a contrast's effect over the starts of the seeds that have all its work; None
+    without any."""
+    is_bounded = study.unit_of(contrast) == "share" and not (contrast.dose or contrast.per)
+    span = 1.0 if is_bounded else None
+    if contrast.measurement:
+        found = (measured or {}).get(contrast.measurement, {})
+        return _measure_rows(contrast, study, found, histories, span)
+    return _measure_runs(contrast, histories, span)
+
+
+def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
+    """Return unit -> difference between the contrast's levels; units that lack a level are left
+    out."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if row.metric == contrast.metric and row.level in contrast.levels:
+            values.setdefault(row.unit, {}).setdefault(row.level, []).append(row.value)
+    pairs = {}
+    for unit, levels in values.items():
+        if len(levels) == len(contrast.levels):
+            of = fmean(fmean(levels[level]) for level in contrast.of)
+            against = [fmean(levels[level]) for level in contrast.against]
+            pairs[unit] = of - (fmean(against) if against else 0.0)
+    return pairs
+
+
+def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
+    """Return seed -> series of a metric for a level's runs, seeds ascending; leaves out runs
+    that did not record it."""
+    found = {
+        seed: read_series(history, metric) for seed, history in sorted(histories[level].items())
+    }
+    return {seed: series for seed, series in found.items() if series is not None}
+
+
+# ----- Starts.
+
+
+def name_start(model: Mapping[str, Any]) -> str | None:
+    """Return a name for the start that a model's table draws; None for a given model, which is no
+    draw.
+
+    A micro model is warm-started by a seed of its own: another seed gives another model. A
+    published checkpoint is the one that a study asks about, and each of its seeds is a draw of its
+    own. Where the records do not say what a run began with, all such runs are taken for one start.
+    """
+    if not model:
+        return "unknown"
+    if model.get("kind") != "micro":
+        return None
+    return json.dumps(model, sort_keys=True)
+
+
+def count_draws(works: Sequence[Work]) -> str:
+    """Return from how many starts the planned runs of a study begin, in words: `8 seeds from 3
+    starts`."""
+    models: dict[int, list[Mapping[str, Any]]] = {}
+    for work in works:
+        models.setdefault(work.seed, []).append(work.config.model.model_dump(mode="json"))
+    groups, drawn = _group_by_start(models)
+    seeds = f"{len(models)} seeds"
+    if drawn != "starts":
+        return f"{seeds} of a given model"
+    return f"{seeds} from {len(groups)} start{'s' if len(groups) > 1 else ''}"
+
+
+def _group_by_start(
+    models: Mapping[int, Sequence[Mapping[str, Any]]],
+) -> tuple[list[list[int]], Drawn]:
+    """Return the seeds of each start, and what a group is: a start, or a seed where models are
+    given."""
+    names = {seed: [name_start(model) for model in found] for seed, found in models.items()}
+    known = {seed: [name for name in found if name] for seed, found in names.items()}
+    if not any(known.values()):
+        return [[seed] for seed in sorted(models)], "seeds"
+    # A run without a start of its own is a group of its own, as it shares its start with none.
+    named = {seed: found or [f"seed {seed}"] for seed, found in known.items()}
+    return group_seeds(named), "starts"
+
+
+def _model_of(history: History) -> Mapping[str, Any]:
+    model = (history.manifest.get("config") or {}).get("model")
+    return model if isinstance(model, Mapping) else {}
+
+
+# ----- Runs.
+
+
+def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
+    metrics = {contrast.metric, *filter(None, (contrast.dose, contrast.at_equal, contrast.per))}
+    curves = {
+        (level, metric): read_level(histories, level, metric)
+        for level in contrast.levels
+        for metric in metrics
+    }
+    common = set.intersection(*(set(found) for found in curves.values()))
+    values: dict[int, float] = {}
+    for seed in sorted(common):
+        of_seed = {key: found[seed] for key, found in curves.items()}
+        value = _compare(contrast, of_seed)
+        if math.isfinite(value):
+            values[seed] = value
+    if not values:
+        return None
+    models = {
+        seed: [_model_of(histories[level][seed]) for level in contrast.levels] for seed in values
+    }
+    groups, drawn = _group_by_start(models)
+    first = min(values)
+    num_problems = curves[contrast.of[0], contrast.metric][first].num_problems
+    num_units = num_problems if num_problems > 1 else 0
+    return estimate_starts(values, groups, drawn=drawn, num_units=num_units, span=span)
+
+
+_Curves = Mapping[tuple[str, str], MetricSeries]
+"""Level and metric -> series, of one seed."""
+
+
+def _compare(contrast: Contrast, curves: _Curves) -> float:
+    """Return the difference of one seed; NaN if it is unknown."""
+    if contrast.at_equal:
+        pair = (contrast.of[0], contrast.against[0])
+        of, against = measure_alike(
+            (curves[pair[0], contrast.metric], curves[pair[1], contrast.metric]),
+            (curves[pair[0], contrast.at_equal], curves[pair[1], contrast.at_equal]),
+            contrast.feature,
+        )
+        return of - against
+    value = _read_side(contrast, curves, contrast.of, contrast.feature)
+    if contrast.against:
+        feature = contrast.against_feature or contrast.feature
+        value -= _read_side(contrast, curves, contrast.against, feature)
+    return value
+
+
+def _read_side(contrast: Contrast, curves: _Curves, levels: Sequence[str], feature: str) -> float:
+    """Return the levels' mean, or their slope over the dose."""
+    values = []
+    for level in levels:
+        value = measure(curves[level, contrast.metric], feature)
+        if contrast.per:
+            value = _divide(value, measure(curves[level, contrast.per], feature))
+        values.append(value)
+    if not contrast.dose:
+        return fmean(values)
+    over = feature.replace("at", "up to", 1)
+    given = [measure(curves[level, contrast.dose], over) for level in levels]
+    centre = fmean(given)
+    spread = sum((dose - centre) ** 2 for dose in given)
+    # Least squares; unknown if all doses are equal.
+    slope = sum((dose - centre) * value for dose, value in zip(given, values, strict=True))
+    return _divide(slope, spread)
+
+
+def _divide(value: float, by: float) -> float:
+    return value / by if by else math.nan
+
+
+# ----- Measurements.
+
+
+def _measure_rows(
+    contrast: Contrast,
+    study: Study,
+    found: Mapping[int, MeasuredRows],
+    histories: Histories,
+    span: float | None,
+) -> Effect | None:
+    by_seed: dict[int, dict[str, float]] = {}
+    for seed, measured in sorted(found.items()):
+        pairs = _share_rows(contrast, measured.rows, seed, histories)
+        # Seeds with equal rows measured the same samples, and are one.
+        if pairs and pairs not in by_seed.values():
+            by_seed[seed] = pairs
+    if not by_seed:
+        return None
+    over = study.measurements[contrast.measurement].over
+    if over == "units":
+        return estimate_units(by_seed, span=span)
+    groups: list[list[int]] = [[seed] for seed in by_seed]
+    drawn: Drawn = "seeds"
+    if over == "starts":
+        groups, drawn = _group_by_start({seed: [found[seed].model] for seed in by_seed})
+    values = {seed: fmean(pairs.values()) for seed, pairs in by_seed.items()}
+    num_units = len({unit for pairs in by_seed.values() for unit in pairs})
+    return estimate_starts(values, groups, drawn=drawn, num_units=num_units, span=span)
+
+
+def _share_rows(
+    contrast: Contrast, rows: Sequence[MeasuredValue], seed: int, histories: Histories
+) -> dict[str, float]:
+    """Return a seed's differences by unit, as shares of a metric of its runs where the contrast
+    says so."""
+    if not contrast.per:
+        return pair_rows(contrast, rows)
+    history = histories.get(contrast.per_level, {}).get(seed)
+    series = read_series(history, contrast.per) if history else None
+    if series is None:
+        return {}
+    shares = []
+    for row in rows:
+        if row.metric == contrast.metric and row.level in contrast.levels:
+            # The measurement's levels are times of the run, called as the features are.
+            share = _divide(row.value, measure(series, row.level))
+            shares.append(MeasuredValue(row.metric, row.level, row.unit, share))
+    return {unit: value for unit, value in pair_rows(contrast, shares).items() if value == value}
