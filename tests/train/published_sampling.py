@@ -65,6 +65,11 @@ SETTINGS: dict[str, Any] = {
     "num_beam_groups": 3,
     "prefill_chunk_size": 2,
     "disable_compile": False,
+    # Of transformers 5.24; older ones know none of them.
+    "assistant_ensemble_weight": 0.9,
+    "max_cache_len": 8,
+    "speculation_type": "assistant",
+    "use_mtp": True,
 }
 NOT_OF_SAMPLING = {
     # What ends and pads a response is the checkpoint's to say.
