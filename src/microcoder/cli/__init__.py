@@ -20,7 +20,7 @@ from microcoder.judge.core.errors import MicroCoderError
 
 VERBS = {
     "judge": "Judge the programs of a file; the same command resumes an interrupted run.",
-    "init": "Write a recipe for your own model and problems, with the published settings and what fits your GPU.",
+    "init": "Write a recipe for your own model and problems, with the default settings and what fits your GPU.",
     "train": "Train a model by a recipe; the same command resumes an interrupted run.",
     "report": "Report on a training run, by the viewer's page on disk, or on an evaluation, by tables; or compare two.",
     "view": "Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.",

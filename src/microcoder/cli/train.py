@@ -224,7 +224,7 @@ class RunDisplay(LineDisplay, Observer):
 def init(
     *, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("recipe.toml")
 ) -> None:
-    """Write a recipe for your own model and problems, with the published settings and what fits your GPU.
+    """Write a recipe for your own model and problems, with the default settings and what fits your GPU.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`microcoder init`: writes a recipe for the user's model and problems, the published one as far as the GPU allows."""
+"""`microcoder init`: writes a recipe for the user's model and problems, the defaults as far as the GPU allows."""
 
 import json
 import re
@@ -72,7 +72,7 @@ class Setting:
 
 
 def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
-    """Return the text of a recipe (TOML): the setting nearest to the published one that fits on the GPU.
+    """Return the text of a recipe (TOML): the setting nearest to the defaults that fits on the GPU.
 
     Preferred, in this order: all weights at 4K tokens or more to adapters, a longer limit, vLLM awake, 32-bit moments,
     passes of two rollouts, a large cache. Raises ConfigError if none fits. `command` is for the first line.
@@ -184,7 +184,7 @@ def _read_template(model: str) -> tuple[bool, bool]:
 def _render(
     wishes: Wishes, problems: Mapping[str, str], setting: Setting, room: int | None, command: str
 ) -> str:
-    """Return the recipe's text: the keys that depart from the defaults, which are the published recipe."""
+    """Return the recipe's text: the keys that depart from the defaults (docs/paper.md says whose those are)."""
     is_on_gpu, tokens, published = (
         wishes.gpu != "cpu",
         setting.max_response_tokens,
