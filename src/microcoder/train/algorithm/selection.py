@@ -94,7 +94,7 @@ GroupT = TypeVar("GroupT", bound=Group)
 
 
 def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
-    """Return whether some of a group's scored members are right, and not all: DAPO's equation 11."""
+    """Return whether some of a group's scored members are right, and not all: DAPO, equation 11."""
     verdicts = [sample.verdict.is_accepted for sample in scored_G if sample.reward is not None]
     return len(set(verdicts)) > 1
 
