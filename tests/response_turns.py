@@ -220,6 +220,11 @@ MARKED: Final[dict[str, tuple[str, str | None]]] = {
         _IMPORTS,
     ),
     "an assignment on the line of the fence": (f"```python {CODE}```\n", CODE),
+    "all of the code on the line of the fence": (
+        "```python print(int(input()) * 2)\n```\n",
+        "print(int(input()) * 2)\n",
+    ),
+    "a fence closed with fewer marks": (f"````python\n{CODE}```\nIt doubles.\n", CODE),
     "an attribute on the line of the fence": (f"```python title = 'a.py'\n{CODE}```\n", CODE),
     "a file on the line of the fence": (f"```python a.py\n{CODE}```\n", CODE),
     "a quotation in a quotation": (

@@ -68,11 +68,12 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
         "```python\nprint(input())\n```\n" + "User: x\n\n" * 40_000,
         "'''\n```\n" * 20_000,
         "x = '<|im_end|>'\n" * 5_000 + "```",
+        "````python\n" * 20_000,
         "<code>\n" * 40_000,
         "[PYTHON]\n" * 40_000,
         "<code>x\n</code>" * 20_000,
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_repetition_and_many_fences_cost_linear_time(response: str) -> None:
     """A square of it would take longer than any test may."""

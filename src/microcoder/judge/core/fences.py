@@ -85,7 +85,7 @@ _BEHIND_TEXT = re.compile(
 _TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
 _CODE_BEHIND_TAG = re.compile(
-    r"import \w|from [\w.]+ import\b|(?:async )?(?:def|class) \w.*:|@\w+$|#include\b"
+    r"import \w|from [\w.]+ import\b|(?:async )?(?:def|class) \w.*:|@\w+$|#include\b|[\w.]+\(.*\)$"
     r"|(?!(?:file|file_?name|title|path|name|caption|label|id)\b)\w+(?:, ?\w+)* = \S"
 )
 """A first line of code that shares the line of the fence; attributes such as `title="a.py"` have no spaces."""
@@ -104,6 +104,7 @@ _HOLDERS = re.compile(r"<(?P<end>/?)(?P<name>code|pre|answer)\b[^>\n]{0,200}>", 
 _ELEMENT = re.compile(r"</?(?:code|pre)\b[^>\n]*>", re.IGNORECASE)
 _MOST_ENDS, _MOST_PARSES = 12, 100
 _MOST_QUOTES = 8
+_SHORTEST_RUN = 3
 _MOST_PARSED_CHARACTERS = 1 << 17
 """Limits that bound the time spent on a response, far beyond what answers need."""
 
@@ -134,6 +135,10 @@ class Fence:
         """Whether the fence can close a block; it may stand behind code on its line."""
         is_alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
         return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)
+
+    def is_like(self, opener: Self) -> bool:
+        """Whether it stands by itself and is made of the same marks, of which it may have fewer."""
+        return self.run[0] == opener.run[0] and self.is_alone and self.is_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +278,10 @@ class Scan:
             ends = [index for index in further[: 2 * _MOST_ENDS] if fences[index].ends(opener)][
                 :_MOST_ENDS
             ]
+            if not ends and len(opener.run) > _SHORTEST_RUN:
+                # It was opened with more marks than any fence behind it has.
+                last = further[-_MOST_ENDS:]
+                ends = [index for index in last if fences[index].is_like(opener)][-1:]
             block, place = self._close(opener, place, ends)
             if block is not None:
                 yield block
