@@ -69,6 +69,13 @@ _TURNS = {
     "Gemma without its end": "\n<start_of_turn>user\nAdd.\n<start_of_turn>model\n",
     "Phi": "<|end|>\n<|user|>\nAdd one.<|end|>\n<|assistant|>\n",
     "DeepSeek": "<\uff5cend\u2581of\u2581sentence\uff5c><\uff5cUser\uff5c>Add.<\uff5cAssistant\uff5c>",
+    "DeepSeek's end alone": "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    "DeepSeek's end on a line": "\n<\uff5cend\u2581of\u2581sentence\uff5c>\nAdd one.\n",
+    "DeepSeek's tools": "\n<\uff5ctool\u2581calls\u2581begin\uff5c>",
+    "Seed Coder": "<[end\u2581of\u2581sentence]><[begin\u2581of\u2581sentence]>user\nAdd.\n",
+    "Magicoder": "\n@@ Instruction\nAdd one.\n\n@@ Response\n",
+    "INCITE": "\n<human>: Add one.\n<bot>: ",
+    "a token on a line, and a fence": "\n<|im_end|>",
     "DeepSeek Coder": "\n<|EOT|>\n### Instruction:\nAdd one.\n### Response:\n",
     "Mistral": "</s>[INST] Add one. [/INST]",
     "GPT and Qwen": "<|endoftext|>Question 2. Add one.\n",
@@ -105,11 +112,29 @@ RUNS_ON: Final[dict[str, tuple[str, str]]] = {
 }
 """Chat template -> a response that goes on into a made-up turn, and the program."""
 
+_DEEPSEEK = "<\uff5cend\u2581of\u2581sentence\uff5c>"
 _NAMES_TOKENS = "print('<|im_end|>')\nprint('''\nUser: hello\n<|eot_id|>\n''', input())\n"
 _LATER = f"Double it.\n\nUser: 5\nBot: 10\n\n{_BLOCK}\n"
 TOKENS: Final[dict[str, tuple[str, str]]] = {
     "before the closing fence": (f"```python\n{CODE[:-1]}<|im_end|>\n```\n", CODE[:-1]),
     "on a line before the closing fence": (f"```python\n{CODE}</s>\n```\n", CODE),
+    "DeepSeek's, before the closing fence": (
+        f"```python\n{CODE[:-1]}{_DEEPSEEK}\n```\n",
+        CODE[:-1],
+    ),
+    "DeepSeek's, in place of it": (f"```python\n{CODE[:-1]}{_DEEPSEEK}", CODE[:-1]),
+    "DeepSeek's, in a string": (
+        f"```python\nprint('{_DEEPSEEK}', input())\n```\n",
+        f"print('{_DEEPSEEK}', input())\n",
+    ),
+    "DeepSeek's, in a block behind prose": (
+        f"Doubled:\n```python\n{CODE}{_DEEPSEEK}\n```\n",
+        CODE,
+    ),
+    "Seed Coder's, before the closing fence": (
+        f"```python\n{CODE[:-1]}<[end\u2581of\u2581sentence]>\n```\n",
+        CODE[:-1],
+    ),
     "two of them": (f"```python\n{CODE[:-1]}<|eot_id|><|endoftext|>\n```", CODE[:-1]),
     "a fence that is never closed": (f"```python\n{CODE}<|im_end|>", CODE),
     "a fence that is never closed, and a turn": (
@@ -168,3 +193,43 @@ NO_PROGRAMS: Final[dict[str, tuple[str, str]]] = {
     ),
 }
 """What stands behind the program -> a response in which the program is the only block that can be one."""
+
+_IMPORTS = "from math import gcd\nprint(gcd(*map(int, input().split())))\n"
+MARKED: Final[dict[str, tuple[str, str | None]]] = {
+    "CodeLlama's marks": (f"[PYTHON]\n{CODE}[/PYTHON]\nIt doubles.\n", CODE),
+    "CodeLlama's marks behind prose": (f"Sure.\n[PYTHON]\n{CODE}[/PYTHON]", CODE),
+    "CodeLlama's marks, cut by a stop": (f"[PYTHON]\n{CODE}", CODE),
+    "CodeLlama's marks on the lines of code": (f"[PYTHON]\n{CODE[:-1]}[/PYTHON]\n", CODE[:-1]),
+    "CodeLlama's marks and tests": (
+        f"[PYTHON]\n{_CLASS}[/PYTHON]\n[TESTS]\nassert Solution().f(1) == 2\n[/TESTS]\n",
+        _CLASS,
+    ),
+    "an element of HTML": (f"So:\n<pre><code class='python'>{CODE}</code></pre>\nDone.\n", CODE),
+    "an element of HTML with escapes": (
+        "<code>\nn = int(input())\nif n &lt; 3:\n    print(n)\n</code>",
+        "n = int(input())\nif n < 3:\n    print(n)\n",
+    ),
+    "an element of HTML and an output": (f"<pre>{CODE}</pre>\n<pre>10</pre>\n", CODE),
+    "words in HTML": ("Take <code>sorted(a)</code> of <code>a</code>.\n", None),
+    "words in HTML beside a fence": (f"Take <code>n = 1\nprint(n)</code>:\n{_BLOCK}\n", CODE),
+    "an answer": (f"<think>Hm.</think>\n<answer>\n{CODE}</answer>", CODE),
+    "an answer that is none": ("<think>Hm.</think>\n<answer>\n42\n</answer>", None),
+    "code on the line of the fence": (f"```python {_IMPORTS}```\n", _IMPORTS),
+    "code on the line of the fence, and an output": (
+        f"```py {_IMPORTS}```\nOutput:\n```\n3\n```\n",
+        _IMPORTS,
+    ),
+    "an assignment on the line of the fence": (f"```python {CODE}```\n", CODE),
+    "all of the code on the line of the fence": (
+        "```python print(int(input()) * 2)\n```\n",
+        "print(int(input()) * 2)\n",
+    ),
+    "a fence closed with fewer marks": (f"````python\n{CODE}```\nIt doubles.\n", CODE),
+    "an attribute on the line of the fence": (f"```python title = 'a.py'\n{CODE}```\n", CODE),
+    "a file on the line of the fence": (f"```python a.py\n{CODE}```\n", CODE),
+    "a quotation in a quotation": (
+        "> > ```python\n" + "".join(f"> > {line}\n" for line in CODE.splitlines()) + "> > ```\n",
+        CODE,
+    ),
+}
+"""Where a program stands that no plain fence holds -> a response, and the program; None where there is none."""

@@ -76,6 +76,7 @@ def test_evalplus_solutions_and_completions_are_taken(
     ]
 
 
+BLOCK_CODE = "n = int(input())\nprint(n)\n"
 BARE_OF_A = {
     "a program": (f"{CODE}\n", f"{CODE}\n"),
     "a program, and the fence that the prompt opened": (
@@ -87,6 +88,10 @@ BARE_OF_A = {
     "the end of a document": (f"{CODE}\n<|endoftext|>import os\n", f"{CODE}\n"),
     "prose behind it": (f"{CODE}\n\nIt prints the number 1.\n", f"{CODE}\n\n"),
     "thinking before it": (f"<think>\nHm.\n</think>\n{CODE}", f"\n{CODE}"),
+    "DeepSeek's token behind it": (f"{CODE}<\uff5cend\u2581of\u2581sentence\uff5c>", CODE),
+    "a byte order mark before it": (f"\ufeff{CODE}", CODE),
+    "CodeLlama's marks": (f"[PYTHON]\n{BLOCK_CODE}[/PYTHON]", BLOCK_CODE),
+    "an element of HTML": (f"<pre><code>{BLOCK_CODE}</code></pre>", BLOCK_CODE),
     "an error in it": ("n = int(input()\nprint(n)\n", "n = int(input()\nprint(n)\n"),
     "words": ("I do not know.", None),
 }

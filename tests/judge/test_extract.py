@@ -9,6 +9,7 @@ from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import USUAL, load_extractor
 from response_layouts import LAYOUTS  # pyrefly: ignore[missing-import]
 from response_turns import (  # pyrefly: ignore[missing-import]
+    MARKED,
     NO_PROGRAMS,
     PREFILLED,
     RUNS_ON,
@@ -67,8 +68,12 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
         "```python\nprint(input())\n```\n" + "User: x\n\n" * 40_000,
         "'''\n```\n" * 20_000,
         "x = '<|im_end|>'\n" * 5_000 + "```",
+        "````python\n" * 20_000,
+        "<code>\n" * 40_000,
+        "[PYTHON]\n" * 40_000,
+        "<code>x\n</code>" * 20_000,
     ],
-    ids=range(14),
+    ids=range(18),
 )
 def test_repetition_and_many_fences_cost_linear_time(response: str) -> None:
     """A square of it would take longer than any test may."""
@@ -124,7 +129,13 @@ def test_a_program_is_found_where_a_human_finds_it() -> None:
     }
 
 
-TURNS = {"prefilled": PREFILLED, "runs on": RUNS_ON, "tokens": TOKENS, "no programs": NO_PROGRAMS}
+TURNS = {
+    "prefilled": PREFILLED,
+    "runs on": RUNS_ON,
+    "tokens": TOKENS,
+    "no programs": NO_PROGRAMS,
+    "marked": MARKED,
+}
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,29 @@ def test_what_was_found_and_what_was_wanted_is_said(
         Problem.from_row(OWN, columns=columns)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("time_limit", "fast", r"column limit \(named for time_limit\) is 'fast'; write seconds"),
+        ("time_limit", -1, r"is '-1'; write seconds"),
+        ("memory_limit", "much", r"is 'much'; write MiB"),
+    ],
+)
+def test_a_named_limit_that_cannot_be_read_is_an_error(
+    field: str, value: object, said: str
+) -> None:
+    with pytest.raises(DataError, match=said):
+        Problem.from_row({**OWN, "limit": value}, columns={**NAMED, field: "limit"})
+
+
+def test_a_named_limit_is_read_with_its_unit() -> None:
+    row = {**OWN, "seconds": "500 ms", "memory": "1 GB"}
+    columns = {**NAMED, "time_limit": "seconds", "memory_limit": "memory"}
+    problem = Problem.from_row(row, columns=columns)
+    assert problem.time_limit_seconds == 0.5
+    assert problem.memory_limit_mib == 1024
+
+
 def test_a_form_of_columns_that_is_none_is_an_error() -> None:
     with pytest.raises(ConfigError, match="'uid' is no FIELD=COLUMN"):
         parse_columns("id=x,uid")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,52 @@ LONG_ROWS: dict[str, dict[str, Any]] = {
 """Rows of a function that doubles integers of more digits than Python reads."""
 
 
-def test_integers_of_any_size_are_read_in_every_format() -> None:
+def judge_long_rows() -> list[set[Outcome]]:
+    """Return the outcomes of a right and of a wrong program to all of these rows."""
     problems = [Problem.from_row(row) for row in LONG_ROWS.values()]
     programs = [Program(f"def f(x):\n    return {factor} * x\n") for factor in (2, 3)]
     with Judge(workers=2) as judge:
-        right = judge.judge([programs[0]] * len(problems), problems)
-        wrong = judge.judge([programs[1]] * len(problems), problems)
-    assert {verdict.outcome for verdict in right} == {Outcome.ACCEPTED}
-    assert {verdict.outcome for verdict in wrong} == {Outcome.WRONG_ANSWER}
+        verdicts = [judge.judge([program] * len(problems), problems) for program in programs]
+    return [{verdict.outcome for verdict in found} for found in verdicts]
+
+
+def test_integers_of_any_size_are_read_in_every_format() -> None:
+    assert judge_long_rows() == [{Outcome.ACCEPTED}, {Outcome.WRONG_ANSWER}]
+
+
+def test_integers_of_any_size_are_read_where_the_caller_has_lifted_the_limit() -> None:
+    most_digits = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        assert judge_long_rows() == [{Outcome.ACCEPTED}, {Outcome.WRONG_ANSWER}]
+    finally:
+        sys.set_int_max_str_digits(most_digits)
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"), [("(1, 2)\n'a'", '[1, 2]\n"a"'), ("True", "true"), ("[1]", "[1]")]
+)
+def test_arguments_of_our_own_lines_may_be_python_literals(given: str, arguments: str) -> None:
+    row = {"id": "a", "fn_name": "f", "tests": [{"input": given, "output": "(3, None)"}]}
+    (test,) = Problem.from_row(row).tests
+    assert test.input == arguments
+    assert test.output == "[3, null]"
+
+
+def test_an_argument_of_our_own_lines_that_cannot_be_used_is_named() -> None:
+    row = {"id": "a", "fn_name": "f", "tests": [{"input": "1\n{2, 3}", "output": "3"}]}
+    with pytest.raises(DataError, match=r"argument 2 is or holds a value that no function"):
+        Problem.from_row(row)
+    row["tests"] = [{"input": "open('x')", "output": "3"}]
+    with pytest.raises(DataError, match=r"argument 1 is neither JSON nor a Python literal"):
+        Problem.from_row(row)
+
+
+@pytest.mark.parametrize("num_assertions", [1, 2])
+def test_a_row_may_have_one_assertion(num_assertions: int) -> None:
+    asserted = ["assert f(1) == 2", "assert f(2) == 4"][:num_assertions]
+    row = {"ground_truth": asserted, "dataset": "code", "messages": []}
+    assert len(Problem.from_row(row).tests) == num_assertions
 
 
 def apps_row(inputs: list[Any], outputs: list[Any], **fields: Any) -> dict[str, Any]:

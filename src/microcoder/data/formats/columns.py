@@ -3,13 +3,19 @@
 What is not named is read as before: by the format that the row's fields show, or the one that is given.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.format import Columns, Format
-from microcoder.data.formats.row import Malformed, Row, shorten
+from microcoder.data.formats.row import (
+    Malformed,
+    Row,
+    read_mebibytes,
+    read_seconds,
+    shorten,
+)
 from microcoder.judge.core.errors import ConfigError, nearest
 
 ID = "id"
@@ -21,6 +27,11 @@ _TABLE = (
 )  # fmt: skip
 FIELDS = (ID, *_TABLE, *_OF_TESTS, *_PAIRED)
 """What a column can be named for. `input` and `output` are keys of each test; `inputs` and `outputs` are columns."""
+_LIMITS: Mapping[str, tuple[Callable[[str], float | None], str]] = {
+    "time_limit": (read_seconds, "seconds, as 2.5 or '500 ms'"),
+    "memory_limit": (read_mebibytes, "MiB, as 256 or '1 GB'"),
+}
+"""Field of a limit -> how its text is read, and examples of it."""
 _MOST_SHOWN = 12
 
 
@@ -86,11 +97,26 @@ def with_columns(found: Format, columns: Mapping[str, str]) -> Format:
         for field in (*table.values(), *lists):
             if not row.has(field):
                 raise missing_column(row.values, field, columns)
+        _check_limits(row, table)
         return replace(reader, **changed)(row)
 
     return replace(
         found, read=read, tests_in=table.get("tests", " and ".join(lists) or found.tests_in)
     )
+
+
+def _check_limits(row: Row, table: Mapping[str, str]) -> None:
+    """Raise Malformed for a limit that the user named the column of and that cannot be read: no default replaces it."""
+    for field, (read, example) in _LIMITS.items():
+        column = table.get(field)
+        if column is None:
+            continue
+        text = row.name(column)
+        if read(text) is None:
+            raise Malformed(
+                "wrong_value",
+                f"column {column} (named for {field}) is {shorten(text, 40)!r}; write {example}",
+            )
 
 
 def missing_column(values: Mapping[str, Any], column: str, columns: Mapping[str, str]) -> Malformed:

@@ -149,7 +149,7 @@ def is_json_value(value: object, *, is_expected: bool = False) -> bool:
 
 def read_seconds(text: str) -> float | None:
     """Return the seconds in `2.0 seconds`, `500 ms`, `[1, 2]`, ...; None without a positive number."""
-    found = _SECONDS.search(text)
+    found = None if text.lstrip().startswith("-") else _SECONDS.search(text)
     seconds = float(found[1]) if found else 0.0
     if found and (found[2] or "").lower() == "ms":
         seconds /= 1000
@@ -159,7 +159,7 @@ def read_seconds(text: str) -> float | None:
 def read_mebibytes(text: str) -> int | None:
     """Return the MiB in `256.0 megabytes`, `268435456 bytes`, ...; None without a number from 1 MiB to 1 TiB."""
     found = _MEBIBYTES.search(text)
-    if not found:
+    if not found or text.lstrip().startswith("-"):
         return None
     unit = (found[2] or "").lower()[:1]
     number = float(found[1])

@@ -15,11 +15,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from microcoder.data.formats import functions, packages, sets
+from microcoder.data.formats.assertions import NotACall
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.columns import ID, check_columns, missing_column, with_columns
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
 from microcoder.data.formats.row import Malformed, Row, read_json, shorten
 from microcoder.data.formats.statements import find_checker
+from microcoder.data.formats.tests import read_literal_calls
 from microcoder.judge.core.digits import dump_json, spell_int
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
@@ -67,7 +69,7 @@ def read_record(values: Mapping[str, Any]) -> Problem:
     where, record = find_record(values) or ("", values)
     try:
         # A table gives null where a row lacks a field.
-        return Problem.model_validate(
+        problem = Problem.model_validate(
             {name: value for name, value in record.items() if value is not None}
         )
     except ValidationError as error:
@@ -79,6 +81,12 @@ def read_record(values: Mapping[str, Any]) -> Problem:
         raise Malformed(
             _reason(fault["type"], fault["loc"]), f"{explain_fault(fault, path)}{found}"
         ) from None
+    if not problem.fn_name or problem.harness is not None:
+        return problem
+    try:
+        return problem.model_copy(update={"tests": read_literal_calls(problem.tests)})
+    except NotACall as error:
+        raise Malformed("bad_tests", f"tests: {error}") from None
 
 
 def _reason(fault: str, where: tuple[int | str, ...]) -> str:

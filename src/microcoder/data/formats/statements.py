@@ -12,8 +12,11 @@ from microcoder.data.formats.row import read_json
 from microcoder.judge.core.types import Checker, TestCase
 
 _ANY_ORDER = re.compile(
-    r"\b(?:return|output|print)(?:ed|s)?\b(?P<what>[^.\n]{0,160}?)\bin \**any order\b(?! you)"
-    r"|(?P<named>[^.\n]{0,80})\b(?:return|output|print)ed in \**any order\b",
+    r"\b(?:return|output|print)(?:ed|s)?\b(?P<what>[^.\n]{0,160}?)"
+    r"\bin \**(?:any(?: arbitrary)?|(?:an )?arbitrary) order\b(?! you)"
+    r"|(?P<named>[^.\n]{0,80})\b(?:return|output|print)ed in \**(?:any(?: arbitrary)?|arbitrary) order\b"
+    r"|\border (?P<of>[^.\n]{0,60}\b(?:output|answers?|results?|returned|printed)\b[^.\n]{0,60})"
+    r"\b(?:do(?:es)?(?: not|n['\u2019]t) matter|is (?:not important|unimportant|irrelevant))\b",
     re.IGNORECASE,
 )
 _PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)
@@ -77,7 +80,8 @@ def find_checker(candidate: Candidate) -> Checker | None:
 def find_order(candidate: Candidate) -> Checker | None:
     """Return the checker of a function whose statement asks for a list in any order; None where it does not.
 
-    Where lists of lists are expected and the statement speaks of numbers or indices, it means the inner lists.
+    Where lists of lists are expected and the statement speaks of numbers or indices, it means the inner lists. "The
+    order of the output and the order of the triplets does not matter" means all of them.
     """
     call = candidate.call
     if not candidate.fn_name or not candidate.tests or candidate.checker != Checker():
@@ -94,7 +98,9 @@ def find_order(candidate: Candidate) -> Checker | None:
     if not all(isinstance(value, list) for value in values):
         return None
     is_nested = any(values) and all(isinstance(item, list) for value in values for item in value)
-    told = found["what"] or found["named"] or ""
+    told = found["what"] or found["named"] or found["of"] or ""
+    if is_nested and found["of"] and "order of" in told:
+        return Checker(type="unordered", lists="all")
     is_inner = is_nested and _PARTS.search(told) is not None
     return Checker(type="unordered", lists="inner" if is_inner else "outermost")
 

@@ -293,6 +293,13 @@ def _read_call(given: str, expected: str) -> TestCase:
     return TestCase(input=given, output=expected)
 
 
+def read_literal_calls(tests: Sequence[TestCase]) -> tuple[TestCase, ...]:
+    """Return the tests of a function with Python literals written as JSON; NotACall for a value that is neither."""
+    return tuple(
+        test.model_copy(update=dict(_read_call(test.input, test.output))) for test in tests
+    )
+
+
 def _read_value(text: str, what: str) -> Any:
     """Return the value of a text, JSON or a Python literal; NotACall, which names it by `what`, if it is neither."""
     try:

@@ -25,8 +25,12 @@ _PIPED = (
     r"start(?=[|\uff5c]>\s*(?:user|system|developer|tool))",
     r"(?:file_sep|repo_name|fim_(?:prefix|middle|suffix|pad)|file_separator)",
     r"extra_\d+|hy_\w+",
+    r"[\w\u2581]*\u2581[\w\u2581]*",
 )
-"""Names of special tokens between bars: ChatML, Llama, Phi, DeepSeek, Command, GLM, Granite, StarCoder and others."""
+"""Names of special tokens between bars: ChatML, Llama, Phi, Command, GLM, Granite, StarCoder and others.
+
+DeepSeek writes `\u2581` in place of underscores, which no program does.
+"""
 _ANGLED = (
     r"/s",
     r"(?:start|end)_of_turn",
@@ -48,6 +52,9 @@ _OTHERS = (
     r"\[\|(?:endofturn|user|system|assistant|end)\|\]",
     r"\[(?:EOS|EOT|gMASK)\]",
     r"\[e~\[|\]~b\]",
+    r"<\[(?:\w+\u2581[\w\u2581]+|fim-\w+)\]>",
+    r"^<(?:human|bot)>:",
+    r"^@@ (?:Instruction|Response)[ \t]*$",
     r"^[ \t]*\[/?(?:DONE|BEGIN)\][ \t]*$",
 )
 _TOKENS = re.compile(
@@ -80,8 +87,8 @@ _INTRODUCES = re.compile(
     re.IGNORECASE,
 )
 """The line before a sample: what comes next is shown, and no turn."""
-_MENTION_BEFORE = re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$")
-_MENTION_AFTER = re.compile(r"[`'\")]|\s[a-z]")
+_MENTION_BEFORE = re.compile(r"(?<!``)`\Z|['\"(]\Z|[\w,]\s\Z")
+_MENTION_AFTER = re.compile(r"[`'\")]|[ \t][a-z]")
 
 
 def find_token_ends(text: str) -> Iterator[re.Match[str]]:

@@ -12,7 +12,8 @@ built-in rule, in order:
 4. Of the closed blocks (`Scan` reads them), the last one of the best kind is the program: `_choose_block`.
 5. An opened, never closed fence at the end is a program that was cut off: no program, `is_incomplete`. (In a response
    that ended by itself, a closed block before it still counts; one that ended by a special token ended its program.)
-6. A response without a fence has no program; `find_bare_program` finds it in an answer that is to be plain code.
+6. Without a fence, `[PYTHON]`, `<code>` and `<answer>` are one where a program stands between them. Else a response
+   has no program; `find_bare_program` finds it in an answer that is to be plain code.
 
 `Scan` reads fences as a human does: text may stand before an opening fence and behind a closing one, the
 indentation of a list or a quotation is undone, and a fence inside a docstring does not end a program that would not
@@ -40,6 +41,7 @@ from microcoder.judge.core.fences import (
     Block,
     Scan,
     find_head,
+    find_marked,
     has_fence,
 )
 from microcoder.judge.core.sketches import Sketch, cannot_be_program, reads_as_code, sketch
@@ -57,7 +59,7 @@ _THINKING = re.compile(
 _GIVEN = frozenset(("ListNode", "TreeNode", "Node"))
 """Classes that a problem's starter code defines, and that answers often repeat."""
 _MENTION_BEFORE, _MENTION_AFTER = (
-    re.compile(r"(?<!``)`$|['\"(]$|[\w,]\s$"),
+    re.compile(r"(?<!``)`\Z|['\"(]\Z|[\w,]\s\Z"),
     re.compile(r"[`'\")]|\s[a-z]"),
 )
 _COMMENT = re.compile(r"#|//|/\*|['\"]")
@@ -71,6 +73,8 @@ _BEGINS_WHOLE = re.compile(
     r"\s*^(?:import|from|class|def|async|@|#|\"\"\"|if __name__)", re.MULTILINE
 )
 """The start of an answer that is a program by itself."""
+_BEGINS_MARKED = re.compile(r"\s*\[PYTHON\]", re.IGNORECASE)
+"""CodeLlama's mark, which is a list of one name to Python."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST_PREFIXES = 64
 """Most beginnings of an unfenced answer that are tried as a program."""
@@ -200,6 +204,9 @@ def _is_of_program(block: Block, response: str, place: int, language: str) -> bo
 def _read_blocks(text: str, cut: int, language: str) -> list[Block]:
     """Return the blocks of an answer, which begins at `cut`: first the one that the prompt opened, if it did."""
     answer = text[cut:]
+    if not has_fence(answer):
+        marked = find_marked(answer, language)
+        return [replace(block, start=block.start + cut, end=block.end + cut) for block in marked]
     head = find_head(answer, language)
     if head is None:
         return list(Scan(answer, cut, language).blocks())
@@ -280,7 +287,10 @@ def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False
     cut, is_thinking = _find_answer(answer, language)
     if is_thinking:
         return None
-    answer = strip_tokens(answer[cut:])
+    answer = strip_tokens(answer[cut:]).lstrip("\ufeff\u200b")
+    marked = [] if has_fence(answer) else find_marked(answer, language)
+    if marked and (_BEGINS_MARKED.match(answer) or try_parse(answer) is None):
+        return None
     if has_fence(answer):
         head = find_head(answer, language)
         part = _FIRST_FENCE.split(answer, maxsplit=1)[0]

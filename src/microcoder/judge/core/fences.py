@@ -84,13 +84,27 @@ _BEHIND_TEXT = re.compile(
 )
 _TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
+_CODE_BEHIND_TAG = re.compile(
+    r"import \w|from [\w.]+ import\b|(?:async )?(?:def|class) \w.*:|@\w+$|#include\b|[\w.]+\(.*\)$"
+    r"|(?!(?:file|file_?name|title|path|name|caption|label|id)\b)\w+(?:, ?\w+)* = \S"
+)
+"""A first line of code that shares the line of the fence; attributes such as `title="a.py"` have no spaces."""
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
 _TAG_LINE = re.compile(r"[ \t]*([\w+#.-]+)[ \t]*\r?\n")
 """The first line of a response whose prompt ended with a bare fence."""
 _BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _HEADING = re.compile(r"[ \t]*#")
 _MARK = re.compile(r"`{3}|~{3}")
+_LISTED = re.compile(
+    r"^[ \t]*\[PYTHON\][ \t]*\r?$\n?|(?P<end>\[/PYTHON\])", re.MULTILINE | re.IGNORECASE
+)
+"""CodeLlama's mark of a program."""
+_HOLDERS = re.compile(r"<(?P<end>/?)(?P<name>code|pre|answer)\b[^>\n]{0,200}>", re.IGNORECASE)
+"""Elements that may hold a program."""
+_ELEMENT = re.compile(r"</?(?:code|pre)\b[^>\n]*>", re.IGNORECASE)
 _MOST_ENDS, _MOST_PARSES = 12, 100
+_MOST_QUOTES = 8
+_SHORTEST_RUN = 3
 _MOST_PARSED_CHARACTERS = 1 << 17
 """Limits that bound the time spent on a response, far beyond what answers need."""
 
@@ -104,13 +118,16 @@ class Fence:
     code_end: int
     """Offset of the end of the code before the fence, if it ends a block."""
     end: int
+    begin: int
+    """Offset of the code behind the fence, if it opens a block: the next line, unless code shares this one."""
     run: str
     tag: str
     is_tagged: bool
     """Whether a language or a kind of text is named: such a fence opens a block and never ends one."""
     is_alone: bool
     """Nothing but white space, or the marks of a quotation, stands before it on its line."""
-    is_quoted: bool
+    num_quotes: int
+    """How many marks of a quotation stand before it."""
     is_plain: bool
     """Only white space follows it on its line."""
 
@@ -118,6 +135,10 @@ class Fence:
         """Whether the fence can close a block; it may stand behind code on its line."""
         is_alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
         return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)
+
+    def is_like(self, opener: Self) -> bool:
+        """Whether it stands by itself and is made of the same marks, of which it may have fewer."""
+        return self.run[0] == opener.run[0] and self.is_alone and self.is_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +217,50 @@ def _can_be_head(code: str, language: str) -> bool:
     return does.stands or does.acts or bool(does.defines)
 
 
+def find_marked(text: str, language: str) -> list[Block]:
+    """Return the programs between marks that are no fences; a word or a line in `<code>` is none."""
+    places = list(_find_listed(text)) or list(_find_held(text))
+    blocks = []
+    for start, end in places[:_MOST_PARSES]:
+        code = _ELEMENT.sub("", text[start:end]).lstrip("\r\n")
+        if len(code) > _MOST_PARSED_CHARACTERS:
+            continue
+        tries = (code, _dedent(code), html.unescape(_dedent(code)))
+        whole = next((one for one in tries if sketch(one, language).stands), None)
+        if whole is not None:
+            is_compiled = True if language == "python" else None
+            blocks.append(Block(start, end, language, whole, compiles=is_compiled))
+    return blocks
+
+
+def _find_listed(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the code between CodeLlama's marks begins and ends; the last may have lost its end."""
+    start = None
+    for mark in _LISTED.finditer(text):
+        if not mark["end"]:
+            start = mark.end() if start is None else start
+        elif start is not None:
+            yield start, mark.start()
+            start = None
+    if start is not None:
+        yield start, len(text)
+
+
+def _find_held(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the contents of the outermost elements begin and end; those without an end hold nothing."""
+    marks = list(_HOLDERS.finditer(text))
+    last_ends = {mark["name"].lower(): mark.start() for mark in marks if mark["end"]}
+    outer: re.Match[str] | None = None
+    for mark in marks:
+        name = mark["name"].lower()
+        if outer is None:
+            if not mark["end"] and last_ends.get(name, -1) > mark.start():
+                outer = mark
+        elif mark["end"] and name == outer["name"].lower():
+            yield outer.end(), mark.start()
+            outer = None
+
+
 class Scan:
     """Reads the blocks of one text from its first fence to its last."""
 
@@ -213,6 +278,10 @@ class Scan:
             ends = [index for index in further[: 2 * _MOST_ENDS] if fences[index].ends(opener)][
                 :_MOST_ENDS
             ]
+            if not ends and len(opener.run) > _SHORTEST_RUN:
+                # It was opened with more marks than any fence behind it has.
+                last = further[-_MOST_ENDS:]
+                ends = [index for index in last if fences[index].is_like(opener)][-1:]
             block, place = self._close(opener, place, ends)
             if block is not None:
                 yield block
@@ -240,9 +309,10 @@ class Scan:
         return self._make(opener, fences[first].code_end), first + 1
 
     def _make(self, opener: Fence, end: int) -> Block:
-        start = min(opener.end + 1, end)
-        text = self._text[start:end]
-        plain = _QUOTED.sub("", text) if opener.is_quoted else text
+        start = min(opener.begin, end)
+        text = plain = self._text[start:end]
+        for _ in range(opener.num_quotes):
+            plain = _QUOTED.sub("", plain)
         tries = list(dict.fromkeys((plain, _dedent(plain))))
         block = Block(start + self._offset, end + self._offset, opener.tag, tries[-1])
         if self._language != "python" or opener.tag in NO_PROGRAM:
@@ -277,19 +347,21 @@ def _find_fences(text: str) -> Iterator[Fence]:
             found, is_alone = _TAG.match(fence["rest"]), not fence["before"].strip(_SPACE + ">")
             tag = found[1].lower() if found else ""
             behind = fence["rest"][found.end() :] if found else ""
-            is_attribute = (
-                "=" in behind or len(behind.split()) <= 1
-            )  # Other words behind a fence are prose.
+            code = behind.strip(_SPACE)
+            is_code = tag in TAGS - NO_PROGRAM and _CODE_BEHIND_TAG.match(code) is not None
+            # Other words behind a fence are prose.
+            is_attribute = "=" in behind or len(behind.split()) <= 1
             yield Fence(
-                start,
-                start if is_alone else start + fence.start("run"),
-                end,
-                fence["run"],
-                tag,
-                tag in TAGS and is_attribute,
-                is_alone,
-                is_alone and ">" in fence["before"],
-                not fence["rest"].strip(_SPACE),
+                start=start,
+                code_end=start if is_alone else start + fence.start("run"),
+                end=end,
+                begin=start + line.rindex(code) if is_code else end + 1,
+                run=fence["run"],
+                tag=tag,
+                is_tagged=tag in TAGS and (is_attribute or is_code),
+                is_alone=is_alone,
+                num_quotes=min(fence["before"].count(">"), _MOST_QUOTES) if is_alone else 0,
+                is_plain=not fence["rest"].strip(_SPACE),
             )
 
 

@@ -17,6 +17,7 @@ _NO_PROCESSES = "the sandbox starts no further processes: a test is a single one
 _NO_SHARED_MEMORY = (
     "the sandbox starts no further processes, so multiprocessing's locks and queues do not work"
 )
+_NO_TERMINAL = "the sandbox has no terminals, and starts no further processes"
 _NO_NETWORK = "the sandbox has no network"
 _NO_CALL = "the sandbox refuses that system call"
 _FOREIGN_FILE = (
@@ -41,6 +42,13 @@ _RULES = (
         re.compile(r"(?:FileNotFound|Permission|Import|ModuleNotFound|OS)Error\b"),
         _NO_SHARED_MEMORY,
         re.compile(r"/multiprocessing/|/concurrent/futures/process\.py|_multiprocessing"),
+    ),
+    # Without a name of a file, as of `os.forkpty`.
+    _Rule(
+        re.compile(
+            r"OSError: out of pty devices|FileNotFoundError: \[Errno 2\] No such file or directory$"
+        ),
+        _NO_TERMINAL,
     ),
     _Rule(
         re.compile(r"PermissionError: \[Errno 1?[13]\]"),
@@ -69,7 +77,13 @@ _RULES = (
     ),
     _Rule(re.compile(r"(?:PermissionError: \[Errno 1\]|OSError: \[Errno 38\])"), _NO_CALL),
     _Rule(re.compile(r"OSError: \[Errno 30\]"), _FOREIGN_FILE),
-    _Rule(re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: "), _OTHER_FILE),
+    _Rule(
+        re.compile(
+            r"FileNotFoundError: (?:\[Errno 2\] No such file or directory: |\S+ not found\.$)"
+        ),
+        _OTHER_FILE,
+    ),
+    _Rule(re.compile(r".*unable to open database file"), _FOREIGN_FILE),
     _Rule(re.compile(r"OSError: \[Errno (?:28|122)\]"), _FULL),
     _Rule(re.compile(r"OSError: \[Errno 24\]"), f"a test has at most {MAX_DESCRIPTORS} open files"),
     _Rule(

@@ -41,18 +41,28 @@ def main(answer: str) -> None:
     exec(compile(PREAMBLE, "prompt.py", "exec"), names)
     stubs = dict(names)
     exec(compile(answer, "solution.py", "exec"), names)
-    exec(compile(asked.get("setup", ""), "setup.py", "exec"), names)
+    setup = compile_whole(asked.get("setup", ""), "setup.py", "exec")
+    exec(setup, names)
     if "replay" in asked:
         results = record(asked["replay"], PREAMBLE, names[asked["entry"]])
     else:
-        results = [
-            encode(eval(compile(source, "test.py", "eval"), names)) for source in asked["calls"]
-        ]
+        calls = [compile_whole(source, "test.py", "eval") for source in asked["calls"]]
+        results = [encode(eval(call, names)) for call in calls]
     sys.stdout.flush()
     stub = find_stub(stubs, names, [asked["entry"]] if "entry" in asked else asked["calls"])
     line = f"\n{STUB_MARK}{stub}\n{MARK}{json.dumps(results)}\n".encode()
     while line:
         line = line[os.write(1, line) :]
+
+
+def compile_whole(source: str, name: str, mode: str) -> types.CodeType:
+    """Return the code of a test, also of one with integers of more digits than Python reads by default."""
+    most_digits = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        return compile(source, name, mode)
+    finally:
+        sys.set_int_max_str_digits(most_digits)
 
 
 def find_stub(stubs: dict[str, Any], names: dict[str, Any], calls: list[str]) -> str:
@@ -87,7 +97,7 @@ def record(test: str, preamble: str, function: Any) -> list[Any]:
     names: dict[str, Any] = {"__name__": "test"}
     exec(compile(preamble, "prompt.py", "exec"), names)
     random.seed(0)
-    exec(compile(test, "test.py", "exec"), names)
+    exec(compile_whole(test, "test.py", "exec"), names)
     try:
         names["check"](candidate)
     except Exception:
