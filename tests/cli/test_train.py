@@ -371,6 +371,48 @@ def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
     assert message in line
 
 
+def write_rows(folder: Path, *, number: int) -> list[str]:
+    """Write training problems as rows of a data set in a folder; return the flags that name it."""
+    rows = folder / "set" / "default" / "train.jsonl"
+    rows.parent.mkdir(parents=True)
+    problems = generate_problems(split="train", num_problems=number, tiers=("easy",))
+    rows.write_text("".join(f"{p.model_dump_json(exclude_defaults=True)}\n" for p in problems))
+    kinds = ["--problems.kind", "hub", "--problems.format", "microcoder"]
+    return [*kinds, "--problems.id", str(folder / "set")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("too few", "batch.train_batch_size=64 is more than the 8 training problems"),
+        ("shared", "64 held-out problems are training problems too"),
+        ("no split", "check subset and split"),
+    ],
+)
+def test_a_data_set_in_a_folder_is_read_by_the_dry_run(
+    kind: str,
+    message: str,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    number = 8 if kind == "too few" else 64
+    words = write_plan(tmp_path)
+    heldout = tmp_path / "heldout.jsonl"
+    if kind == "shared":
+        shutil.copy(tmp_path / "train.jsonl", heldout)
+    first = words.index("--problems.kind")
+    plan = [*words[:first], *write_rows(tmp_path, number=number)]
+    plan += ["--problems.heldout", str(heldout), "--model.kind", "hugging_face"]
+    plan += ["--model.path", str(tiny_checkpoint), "--rollout.max_response_tokens", "256"]
+    if kind == "no split":
+        plan += ["--problems.split", "training"]
+    with pytest.raises(SystemExit, match="2"):
+        main(plan)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+
+
 def test_a_plan_that_can_start_is_not_refused_and_loads_no_torch(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:

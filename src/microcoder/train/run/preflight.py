@@ -39,7 +39,7 @@ from microcoder.train.run.context import (
 from microcoder.train.run.estimate import find_architecture, find_file, read_file
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.model_files import find_position_fault
-from microcoder.train.run.tasks import Tasks, check_problems, generate_micro
+from microcoder.train.run.tasks import Tasks, check_problems, generate_micro, read_splits
 
 _BYTES_PER_TOKEN = 2
 """Fewer than those of any text that is likely here, so that a prompt has no more tokens than this says."""
@@ -113,12 +113,21 @@ def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Pr
                 f"{problems.train} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout"
             )
         return _read_file(problems.train), _read_file(problems.heldout)
-    if isinstance(problems, HubProblems) and problems.heldout is not None:
-        return (), _read_file(problems.heldout)
+    if isinstance(problems, HubProblems):
+        return _read_published(problems)
     if isinstance(problems, MicroProblems) and isinstance(config.model, HuggingFaceModel):
         train, heldout = generate_micro(problems)
         return train, heldout
     return (), ()
+
+
+@cache
+def _read_published(problems: HubProblems) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """Return the splits of a data set in a folder here; of one on the Hub nothing but a held-out file."""
+    if not Path(problems.id).expanduser().is_dir():
+        return (), () if problems.heldout is None else _read_file(problems.heldout)
+    train, heldout, _ = read_splits(problems)
+    return train, heldout
 
 
 @cache
