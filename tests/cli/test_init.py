@@ -53,7 +53,7 @@ def make_model(folder: Path, *, chat_template: str | None, layers: int = 28) -> 
     }
     (folder / "config.json").write_text(json.dumps({**kind, **dims, **more}))
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
-    (folder / "tokenizer.json").write_text('{"model": {}}')
+    (folder / "tokenizer.json").write_text('{"model": {"vocab": {"a": 0}}}')
     settings = {"chat_template": chat_template, "eos_token": "<|im_end|>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder
@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(
 def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(
     files: dict[str, str], tmp_path: Path
 ) -> None:
-    hybrid = make_model(tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}")
+    hybrid = make_model(tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}{% endif %}")
     base = make_model(tmp_path / "base", chat_template=None)
     for model, is_hybrid, is_bare in (
         (str(hybrid), True, False),
@@ -268,7 +268,7 @@ def test_a_file_of_rows_with_a_format_is_sent_to_convert(
 ) -> None:
     model = make_model(tmp_path / "model", chat_template="{{ messages }}")
     wishes = Wishes(model=str(model), gpu="h100", format="taco", **files)
-    with pytest.raises(ConfigError, match="data convert .*train.jsonl --format taco -o"):
+    with pytest.raises(ConfigError, match=r"data convert .*train\.jsonl --format taco -o"):
         write_recipe(wishes)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.release.problems import read_problems
@@ -75,6 +75,7 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
     except (DataError, ConfigError) as error:
         yield str(error)
     try:
+        _check_template(config, [*train[:1], *heldout[:1]])
         yield from _find_context_faults(config, train, heldout)
     except (DataError, ConfigError) as error:
         yield str(error)
@@ -93,6 +94,39 @@ def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterato
             )
 
 
+def _check_template(config: TrainConfig, problems: Sequence[Problem]) -> None:
+    """Raise DataError if a model's chat template is broken or refuses these prompts, as one without system turns."""
+    if not isinstance(config.model, HuggingFaceModel) or find_spec("jinja2") is None:
+        return
+    template = read_template(config.model.path, config.model.revision)
+    ask = build_asker(config.prompt)
+    chats = [ask(problem).as_chat() for problem in problems]
+    if not template or not chats or _renders(template, chats):
+        return
+    # A template may use what transformers alone has: its word counts.
+    count_longest(config, chats)
+
+
+def _renders(template: str, chats: Sequence[Chat]) -> bool:
+    """Return whether plain Jinja makes prompts by a template; to import transformers would take seconds."""
+    from jinja2.exceptions import TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
+
+    def refuse(message: str) -> NoReturn:
+        raise TemplateError(message)
+
+    environment.globals["raise_exception"] = refuse
+    try:
+        compiled = environment.from_string(template)
+        for chat in chats:
+            compiled.render(messages=chat, add_generation_prompt=True)
+    except Exception:  # templates fail in many ways
+        return False
+    return True
+
+
 def read_template(model: str, revision: str | None = None) -> str | None:
     """Return the text of a model's chat templates; empty without any, None if the model's files are not here."""
     file = find_file(model, "chat_template.jinja", revision=revision)
@@ -101,7 +135,11 @@ def read_template(model: str, revision: str | None = None) -> str | None:
     settings = read_file(model, "tokenizer_config.json", revision=revision)
     if not settings:
         return None
-    return json.dumps(settings["chat_template"]) if settings.get("chat_template") else ""
+    template = settings.get("chat_template")
+    if isinstance(template, str):
+        return template
+    # Some have several, by name.
+    return json.dumps(template) if template else ""
 
 
 def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
