@@ -155,7 +155,9 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(
 def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(
     files: dict[str, str], tmp_path: Path
 ) -> None:
-    hybrid = make_model(tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}{% endif %}")
+    hybrid = make_model(
+        tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}{% endif %}"
+    )
     base = make_model(tmp_path / "base", chat_template=None)
     for model, is_hybrid, is_bare in (
         (str(hybrid), True, False),

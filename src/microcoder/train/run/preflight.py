@@ -5,7 +5,7 @@ starts: missing or broken weights, and prompts of a data set that is not here.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,11 +117,10 @@ def _renders(template: str, chats: Sequence[Chat]) -> bool:
     def refuse(message: str) -> NoReturn:
         raise TemplateError(message)
 
-    environment.globals["raise_exception"] = refuse
     try:
         compiled = environment.from_string(template)
         for chat in chats:
-            compiled.render(messages=chat, add_generation_prompt=True)
+            compiled.render(messages=chat, add_generation_prompt=True, raise_exception=refuse)
     except Exception:  # templates fail in many ways
         return False
     return True
@@ -187,8 +186,7 @@ def _find_context_faults(
         ("held-out ", heldout, evaluation_limits(config)),
     ):
         chats = [ask(problem).as_chat() for problem in problems]
-        most = max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
-        if find_misfit(context, most, limits) is None:
+        if find_misfit(context, _bound_longest(chats), limits) is None:
             continue
         fault = find_misfit(context, count_longest(config, chats), limits, of=of)
         if fault is not None:
@@ -227,7 +225,7 @@ def find_response_room(config: TrainConfig) -> int | None:
     train, heldout = read_statements(config)
     ask = build_asker(config.prompt)
     chats = [ask(problem).as_chat() for problem in (*train, *heldout)]
-    most = max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+    most = _bound_longest(chats)
     if 2 * most > context.tokens:
         # Too coarse a bound for a context that is this short.
         most = count_longest(config, chats)
@@ -239,35 +237,59 @@ def _count_bytes(chat: Chat) -> int:
 
 
 def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
-    """Return the tokens of the longest prompt, by the model's own tokenizer; 0 where that is not here.
+    """Return the tokens of the longest prompt, by the model's own tokenizer; 0 where that is not here."""
+    if not isinstance(config.model, HuggingFaceModel):
+        return 0
+    return count_longest_of(config.model.path, chats, config.prompt.chat_template_options)
+
+
+def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, Any]) -> int:
+    """Return the tokens of the longest prompt, by the tokenizer in a model's folder; 0 where that is not here.
 
     To import transformers takes seconds, so this is for prompts that may not fit. Raises DataError if the tokenizer
     cannot be loaded.
     """
-    tokenizer = _load_tokenizer(config.model) if chats else None
-    if tokenizer is None:
+    if not chats or model_folder(model) is None:
+        return 0
+    if find_spec("transformers") is None or find_spec("torch") is None:
         return 0
     from microcoder.train.run.weights import encode_chats
 
-    options = config.prompt.chat_template_options
-    return max(map(len, encode_chats(tokenizer, _longest(chats), options)))
+    return max(map(len, encode_chats(_load_tokenizer(model), _longest(chats), options)))
 
 
-def _load_tokenizer(model: MicroModel | HuggingFaceModel) -> Any:
-    """Return the tokenizer of a model in a folder; None of any other model, or without transformers."""
-    if not isinstance(model, HuggingFaceModel) or model_folder(model.path) is None:
-        return None
-    if find_spec("transformers") is None or find_spec("torch") is None:
-        return None
-    return _load_from(model.path)
+def check_answers(
+    model: str,
+    revision: str | None,
+    chats: Sequence[Chat],
+    limits: Mapping[str, int],
+    options: Mapping[str, Any],
+) -> None:
+    """Raise ConfigError if a chat and a response do not fit into a model's context, as far as files here tell.
+
+    Args:
+        model: a folder, or an id of the Hub.
+        revision: of the Hub's.
+        chats: that are asked.
+        limits: key of a config -> length limit that it sets for responses.
+        options: of the chat template.
+    """
+    context = find_context(model, revision)
+    if find_misfit(context, _bound_longest(chats), limits) is not None:
+        check_fit(context, count_longest_of(model, chats, options), limits)
+
+
+def _bound_longest(chats: Sequence[Chat]) -> int:
+    """Return more tokens than the longest prompt can have, by its bytes."""
+    return max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
 
 
 @cache
-def _load_from(path: str) -> Any:
+def _load_tokenizer(path: str) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(path)
+        return AutoTokenizer.from_pretrained(str(Path(path).expanduser()))
     except Exception as error:  # foreign files fail in many ways
         reason = str(error).strip().split("\n")[0]
         raise DataError(
