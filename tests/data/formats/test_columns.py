@@ -239,7 +239,7 @@ READERS = {"humaneval": HumanEval, "mbpp": Mbpp, "livecodebench": LiveCodeBench}
     ],
 )
 def test_a_file_of_another_benchmark_is_named_with_what_to_type(
-    kind: str, row: Mapping[str, Any], other: str, tmp_path: Path
+    kind: str, row: dict[str, Any], other: str, tmp_path: Path
 ) -> None:
     source = write_rows(tmp_path / "rows.jsonl", [row])
     benchmark = READERS[kind].model_validate({"kind": kind, "path": source})
