@@ -313,10 +313,15 @@ def write_plan(folder: Path, *, train: int = 64) -> list[str]:
         ("empty tokenizer", "tokenizer.json holds no tokenizer"),
         ("no model", "is no folder here"),
         ("context", "more than the model's context of 1,024"),
-        ("stage", "rollout.length_stages.0.max_response_tokens = 1,024"),
+        ("stage", "or less there, or use a model with a longer context"),
         ("evaluation", "evaluation.max_response_tokens = 1,024"),
         ("another run", "was begun under another config"),
         ("template", "prompt.chat_template_options.enable_thinking would change nothing"),
+        ("packages", "evaluator.packages = 'gone.txt' cannot be read"),
+        ("attention", "model.attn_implementation = 'flash' is unknown; use one of eager, sdpa"),
+        ("option of TRL", "[trl] disable_dropuot is no option of the installed TRL; did you mean"),
+        ("logger", "[trl] report_to = 'wanb' is no logger of transformers; use one of none, all"),
+        ("link", "run is a link to /nowhere/run, which is not there"),
     ],
 )
 def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
@@ -363,6 +368,16 @@ def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
             manifest = {"config": {"seed": 7}}
             (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
             (tmp_path / "run" / "metrics.jsonl").touch()
+        case "packages":
+            words += ["--evaluator.packages", "gone.txt"]
+        case "attention":
+            words += ["--model.attn_implementation", "flash"]
+        case "option of TRL":
+            words += ["--trl.disable_dropuot", "true"]
+        case "logger":
+            words += ["--trl.report_to", "wanb"]
+        case "link":
+            (tmp_path / "run").symlink_to("/nowhere/run")
         case "template":
             words += ["--prompt.chat_template_options.enable_thinking", "false"]
     with pytest.raises(SystemExit, match="2"):

@@ -16,6 +16,7 @@ from microcoder.data.release.problems import read_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem
+from microcoder.judge.languages.packages import load_profile
 from microcoder.train.recipe.judge import build_asker
 from microcoder.train.recipe.recipe import (
     HubProblems,
@@ -40,6 +41,7 @@ from microcoder.train.run.estimate import find_architecture, find_file, read_fil
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.model_files import find_position_fault
 from microcoder.train.run.tasks import Tasks, check_problems, generate_micro, read_splits
+from microcoder.train.run.trl_options import find_missing_loggers, find_option_faults
 
 _BYTES_PER_TOKEN = 2
 """Fewer than those of any text that is likely here, so that a prompt has no more tokens than this says."""
@@ -47,6 +49,10 @@ _TEMPLATE_TOKENS = 512
 """Room for what a chat template adds, its system turn included (the longest in use have some hundred tokens)."""
 _PROMPTS_COUNTED = 256
 """Prompts whose tokens are counted exactly: those of the most bytes."""
+
+
+_ATTENTIONS = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
+"""Kinds of attention that transformers has."""
 
 
 def find_faults(config: TrainConfig) -> list[str]:
@@ -59,6 +65,7 @@ def find_faults(config: TrainConfig) -> list[str]:
 
 
 def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
+    yield from _find_setting_faults(config)
     if isinstance(config.model, HuggingFaceModel):
         described = read_file(config.model.path, "config.json", revision=config.model.revision)
         fault = find_position_fault(described, config.model.path)
@@ -79,6 +86,21 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
         yield from _find_context_faults(config, train, heldout)
     except (DataError, ConfigError) as error:
         yield str(error)
+
+
+def _find_setting_faults(config: TrainConfig) -> Iterator[str]:
+    """Yield settings that name what is not there: packages of programs, kinds of attention, options of TRL."""
+    try:
+        load_profile(config.evaluator.packages)
+    except ConfigError as error:
+        yield f"evaluator.{error}"
+    attention = config.weights.attn_implementation
+    # With a slash it is a kernel of the Hub's.
+    if attention is not None and "/" not in attention and attention not in _ATTENTIONS:
+        known = ", ".join(_ATTENTIONS)
+        yield f"model.attn_implementation = {attention!r} is unknown; use one of {known}, or leave it out"
+    if config.engine == "trl":
+        yield from find_option_faults(config.trl)
 
 
 def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterator[str]:
@@ -207,6 +229,15 @@ def describe_machine_faults(config: TrainConfig) -> list[str]:
         lacks.append(
             'optimizer.name = "adamw_8bit" needs bitsandbytes (type: pip install bitsandbytes)'
         )
+    if (
+        config.weights.attn_implementation == "flash_attention_2"
+        and find_spec("flash_attn") is None
+    ):
+        lacks.append(
+            'model.attn_implementation = "flash_attention_2" needs flash-attn and a GPU (type: pip install flash-attn)'
+        )
+    if config.engine == "trl":
+        lacks += find_missing_loggers(config.trl)
     return lacks
 
 
