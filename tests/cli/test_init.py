@@ -53,7 +53,7 @@ def make_model(folder: Path, *, chat_template: str | None, layers: int = 28) -> 
     }
     (folder / "config.json").write_text(json.dumps({**kind, **dims, **more}))
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
-    (folder / "tokenizer.json").write_text('{"model": {}}')
+    (folder / "tokenizer.json").write_text('{"model": {"vocab": {"a": 0}}}')
     settings = {"chat_template": chat_template, "eos_token": "<|im_end|>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder
@@ -155,7 +155,9 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(
 def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(
     files: dict[str, str], tmp_path: Path
 ) -> None:
-    hybrid = make_model(tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}")
+    hybrid = make_model(
+        tmp_path / "hybrid", chat_template="{% if enable_thinking is false %}{% endif %}"
+    )
     base = make_model(tmp_path / "base", chat_template=None)
     for model, is_hybrid, is_bare in (
         (str(hybrid), True, False),
@@ -209,3 +211,82 @@ def test_what_is_not_there_is_said_at_once(
 ) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         write_recipe(Wishes(**{"model": "Qwen/Qwen3-1.7B", "gpu": "h100", **files, **changes}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("num_problems", "gpu", "engine", "step", "update"),
+    [
+        # Two updates a step, each a divisor of the 32 (of a trial's 4) problems of the published update.
+        (40, "h100", "trl", 32, 16),
+        (63, "h100", "trl", 32, 16),
+        (3, "h100", "trl", 2, 1),
+        (5, "cpu", "trl", 4, 2),
+        (2, "cpu", "trl", 2, 1),
+        # Eight GPUs share a step.
+        (20, "h100", "verl", 16, 8),
+        (8, "h100", "verl", 8, 4),
+    ],
+)
+def test_few_problems_get_batches_that_they_fill_and_the_dry_run_takes_them(
+    tmp_path: Path, num_problems: int, gpu: str, engine: str, step: int, update: int
+) -> None:
+    model = make_model(tmp_path / "model", chat_template="{{ messages }}")
+    train = tmp_path / "few.jsonl"
+    heldout = tmp_path / "held.jsonl"
+    write_problems(train, generate_problems(split="train", num_problems=num_problems))
+    write_problems(heldout, generate_problems(split="heldout", num_problems=4))
+    wishes = Wishes(
+        model=str(model), problems=str(train), heldout=str(heldout), gpu=gpu, engine=engine
+    )
+    text = write_recipe(wishes)
+    batch = resolve(text, tmp_path).batch
+    assert batch.train_batch_size == step
+    assert batch.ppo_mini_batch_size == update
+    assert f"but there are {num_problems} training problems" in text
+    main(["train", "-c", str(tmp_path / "written.toml"), "--dry-run"])
+
+
+def test_as_many_problems_as_a_step_samples_are_enough(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    model = make_model(tmp_path / "model", chat_template="{{ messages }}")
+    text = write_recipe(Wishes(model=str(model), gpu="h100", **files))
+    assert "train_batch_size" not in text
+
+
+def test_a_single_problem_is_too_few(tmp_path: Path) -> None:
+    model = make_model(tmp_path / "model", chat_template="{{ messages }}")
+    train = tmp_path / "one.jsonl"
+    heldout = tmp_path / "held.jsonl"
+    write_problems(train, generate_problems(split="train", num_problems=1))
+    write_problems(heldout, generate_problems(split="heldout", num_problems=4))
+    wishes = Wishes(model=str(model), problems=str(train), heldout=str(heldout), gpu="h100")
+    with pytest.raises(ConfigError, match="so few do not fill a step of two updates"):
+        write_recipe(wishes)
+
+
+def test_a_file_of_rows_with_a_format_is_sent_to_convert(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    model = make_model(tmp_path / "model", chat_template="{{ messages }}")
+    wishes = Wishes(model=str(model), gpu="h100", format="taco", **files)
+    with pytest.raises(ConfigError, match=r"data convert .*train\.jsonl --format taco -o"):
+        write_recipe(wishes)
+
+
+def test_rows_of_a_benchmark_are_sent_to_the_held_out_side(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    rows = tmp_path / "humaneval.jsonl"
+    row = {
+        "task_id": "HumanEval/0",
+        "prompt": "def one():\n",
+        "entry_point": "one",
+        "canonical_solution": "    return 1\n",
+        "test": "def check(candidate):\n    assert candidate() == 1\n",
+    }
+    rows.write_text(json.dumps(row) + "\n")
+    model = make_model(tmp_path / "model", chat_template="{{ messages }}")
+    wishes = Wishes(model=str(model), gpu="h100", **(files | {"problems": str(rows)}))
+    with pytest.raises(ConfigError, match="--with-test-rows, and use them as held-out problems"):
+        write_recipe(wishes)

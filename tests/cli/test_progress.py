@@ -154,3 +154,33 @@ def test_a_terminal_has_a_bar_below_the_lines_which_is_gone_at_the_end() -> None
     cleared = "\r\x1b[K"
     bar = f"{cleared}[########............] {DESCRIBED}"
     assert shown == f"{bar}{cleared}a line\r\n{bar}{cleared}"
+
+
+STEPS = """
+import time
+from microcoder.cli.display import StepDisplay
+with StepDisplay(unit="rows") as display:
+    display.phase("judging", total=4)
+    for _ in range(4):
+        time.sleep(0.25)
+        display.advance("accepted")
+    display.phase("verify", total=9)
+    time.sleep(0.25)
+    display.advance("kept")
+"""
+
+
+def test_a_command_of_steps_has_a_bar_in_a_terminal_and_a_line_for_each_step_that_ended() -> None:
+    master, slave = os.openpty()
+    environment = {**os.environ, "COLUMNS": "200"}
+    subprocess.run([sys.executable, "-c", STEPS], stderr=slave, check=True, env=environment)
+    os.close(slave)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert "[##########..........] judging: 2 of 4 rows" in shown
+    assert shown.count("judging: 4 of 4 rows") == 1
+    # Nothing but the lines of whole steps is left on the screen.
+    screen = [line.split("\x1b[K")[-1].rstrip("\r") for line in shown.split("\n")]
+    assert len(screen) == 2
+    assert screen[0].startswith("judging: 4 of 4 rows")
+    assert screen[1] == ""

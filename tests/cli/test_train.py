@@ -313,10 +313,15 @@ def write_plan(folder: Path, *, train: int = 64) -> list[str]:
         ("empty tokenizer", "tokenizer.json holds no tokenizer"),
         ("no model", "is no folder here"),
         ("context", "more than the model's context of 1,024"),
-        ("stage", "rollout.length_stages.0.max_response_tokens = 1,024"),
+        ("stage", "or less there, or use a model with a longer context"),
         ("evaluation", "evaluation.max_response_tokens = 1,024"),
         ("another run", "was begun under another config"),
         ("template", "prompt.chat_template_options.enable_thinking would change nothing"),
+        ("packages", "evaluator.packages = 'gone.txt' cannot be read"),
+        ("attention", "model.attn_implementation = 'flash' is unknown; use one of eager, sdpa"),
+        ("option of TRL", "[trl] disable_dropuot is no option of the installed TRL; did you mean"),
+        ("logger", "[trl] report_to = 'wanb' is no logger of transformers; use one of none, all"),
+        ("link", "run is a link to /nowhere/run, which is not there"),
     ],
 )
 def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
@@ -363,10 +368,62 @@ def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
             manifest = {"config": {"seed": 7}}
             (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
             (tmp_path / "run" / "metrics.jsonl").touch()
+        case "packages":
+            words += ["--evaluator.packages", "gone.txt"]
+        case "attention":
+            words += ["--model.attn_implementation", "flash"]
+        case "option of TRL":
+            words += ["--trl.disable_dropuot", "true"]
+        case "logger":
+            words += ["--trl.report_to", "wanb"]
+        case "link":
+            (tmp_path / "run").symlink_to("/nowhere/run")
         case "template":
             words += ["--prompt.chat_template_options.enable_thinking", "false"]
     with pytest.raises(SystemExit, match="2"):
         main(words)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+def write_rows(folder: Path, *, number: int) -> list[str]:
+    """Write training problems as rows of a data set in a folder; return the flags that name it."""
+    rows = folder / "set" / "default" / "train.jsonl"
+    rows.parent.mkdir(parents=True)
+    problems = generate_problems(split="train", num_problems=number, tiers=("easy",))
+    rows.write_text("".join(f"{p.model_dump_json(exclude_defaults=True)}\n" for p in problems))
+    kinds = ["--problems.kind", "hub", "--problems.format", "microcoder"]
+    return [*kinds, "--problems.id", str(folder / "set")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("too few", "batch.train_batch_size=64 is more than the 8 training problems"),
+        ("shared", "64 held-out problems are training problems too"),
+        ("no split", "check subset and split"),
+    ],
+)
+def test_a_data_set_in_a_folder_is_read_by_the_dry_run(
+    kind: str,
+    message: str,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    number = 8 if kind == "too few" else 64
+    words = write_plan(tmp_path)
+    heldout = tmp_path / "heldout.jsonl"
+    if kind == "shared":
+        shutil.copy(tmp_path / "train.jsonl", heldout)
+    first = words.index("--problems.kind")
+    plan = [*words[:first], *write_rows(tmp_path, number=number)]
+    plan += ["--problems.heldout", str(heldout), "--model.kind", "hugging_face"]
+    plan += ["--model.path", str(tiny_checkpoint), "--rollout.max_response_tokens", "256"]
+    if kind == "no split":
+        plan += ["--problems.split", "training"]
+    with pytest.raises(SystemExit, match="2"):
+        main(plan)
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
 

@@ -390,9 +390,12 @@ def test_answers_beyond_the_context_of_a_model_are_refused(
     tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
     config = model_config(tmp_path, tiny_checkpoint, EASY[:2], **{"sampling.max_tokens": "1025"})
-    with pytest.raises(ConfigError, match=r"sampling\.max_tokens = 1,025 is more than .* 1,024"):
+    with pytest.raises(ConfigError, match=r"sampling\.max_tokens = 1,025 make .* 1,024"):
         plan_evaluation(config, run_directory=tmp_path / "plan", observer=StepDisplay())
     config = model_config(tmp_path, tiny_checkpoint, EASY[:2], **{"sampling.max_tokens": "1024"})
+    # With the prompt it does not fit, which the dry run counts, too.
+    with pytest.raises(ConfigError, match=r"the longest prompt .* pass --sampling\.max_tokens"):
+        plan_evaluation(config, run_directory=tmp_path / "plan", observer=StepDisplay())
     with pytest.raises(ConfigError, match=r"the longest prompt .* pass --sampling\.max_tokens"):
         run(config, tmp_path / "run")
 

@@ -424,6 +424,49 @@ def damage(folder: Path, kind: str) -> None:
             edit(folder / "config.json", model_type="gpt2")
         case "gone":
             folder.rename(folder.parent / "elsewhere")
+        case "link":
+            weights.unlink()
+            weights.symlink_to("/nowhere/model.safetensors")
+        case "gguf":
+            weights.unlink()
+            (folder / "model.gguf").write_bytes(b"GGUF")
+        case "page":
+            weights.unlink()
+            (folder / "pytorch_model.bin").write_text("<!DOCTYPE html><p>log in")
+        case "own name":
+            weights.rename(folder / "consolidated.safetensors")
+        case "other index":
+            weights.rename(folder / "model-00001-of-00001.safetensors")
+            index = {"weight_map": {"model.other": "model-00001-of-00001.safetensors"}}
+            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        case "empty index":
+            (folder / "model.safetensors.index.json").write_text('{"weight_map": {}}')
+        case "encoder":
+            edit(folder / "config.json", model_type="bert", architectures=["BertForMaskedLM"])
+        case "classifier":
+            edit(folder / "config.json", architectures=["Qwen3ForSequenceClassification"])
+        case "vocabulary":
+            edit(folder / "config.json", vocab_size=100_000)
+        case "width":
+            edit(folder / "config.json", hidden_size=48)
+        case "layers":
+            edit(folder / "config.json", num_hidden_layers=99)
+        case "no vocabulary":
+            edit(folder / "tokenizer.json", model={"type": "BPE", "vocab": {}, "merges": []})
+        case "other tokenizer":
+            edit(folder / "tokenizer.json", model={"type": "BPE", "vocab": {"a": 999_999}})
+        case "named end":
+            edit(folder / "generation_config.json", eos_token_id="<|im_end|>")
+        case "cut config":
+            (folder / "config.json").write_text('{"model_type": "qw')
+        case "config folder":
+            (folder / "config.json").unlink()
+            (folder / "config.json").mkdir()
+        case "template":
+            (folder / "chat_template.jinja").write_text("{% for turn in messages %}")
+        case "refusing template":
+            refusal = "{{ raise_exception('roles must alternate') }}"
+            (folder / "chat_template.jinja").write_text(refusal)
 
 
 @pytest.mark.parametrize(
@@ -441,6 +484,30 @@ def damage(folder: Path, kind: str) -> None:
         ("seq2seq", "model_type 't5'"),
         ("gpt2", "counts positions from the first column"),
         ("gone", "is no folder here"),
+        (
+            "link",
+            r"model\.safetensors is a link to /nowhere/model\.safetensors, which is not there",
+        ),
+        ("gguf", "is GGUF"),
+        ("page", r"pytorch_model\.bin is no file of torch's"),
+        ("own name", r"none of its weights is called model\.safetensors"),
+        (
+            "other index",
+            r"1 of the weights that .* names are not in their file \(first: model\.other",
+        ),
+        ("empty index", "names no file"),
+        ("encoder", "BertForMaskedLM, which does not predict the next token"),
+        ("classifier", "Qwen3ForSequenceClassification, which does not predict"),
+        ("vocabulary", r"config\.json says 100,000 tokens \(vocab_size\)"),
+        ("width", r"of 48 numbers \(hidden_size\), the embedding has"),
+        ("layers", "config.json says 99 layers, the weights are of"),
+        ("no vocabulary", "holds no vocabulary"),
+        ("other tokenizer", "has tokens up to number 999,999"),
+        ("named end", "use the number of a token"),
+        ("cut config", r"config\.json is not JSON.*copy or download it again"),
+        ("config folder", r"config\.json is a folder"),
+        ("template", "chat template cannot make a prompt of a problem"),
+        ("refusing template", "roles must alternate; if it takes no system turn"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused_from_its_files(

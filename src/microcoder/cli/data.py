@@ -38,6 +38,7 @@ def audit(
     /,
     *,
     form: Annotated[str, Parameter(name=["--format"])] = "",
+    columns: str = "",
     config: Recipes = (),
     inside: str = "",
     benchmark: Annotated[tuple[str, ...], Parameter(negative="")] = (),
@@ -61,6 +62,8 @@ def audit(
         source in that config.
     form
         Its format; `microcoder data audit` alone lists them.
+    columns
+        Columns of rows with names of their own: statement=task.text,tests=cases,input=stdin,output=stdout.
     config
         Config of a build. Repeat to override it with further ones. Its benchmarks are checked for, too.
     inside
@@ -95,8 +98,10 @@ def audit(
         return
     named = tuple(_read_benchmark(text) for text in benchmark)
     if config:
-        if form or inside:
-            raise ConfigError("--format and --inside are said by the config; leave them out, or -c")
+        if form or inside or columns:
+            raise ConfigError(
+                "--format, --columns and --inside are said by the config; leave them out, or -c"
+            )
         build = load_config(BuildConfig, config)
         found = {one.prefix: one for one in build.sources}
         if source not in found:
@@ -105,7 +110,9 @@ def audit(
             )
         audited, known = found[source], build.benchmarks
     elif form:
-        audited, known = SourceSettings(path=source, format=form, inside=inside), ()
+        named_source = {"path": source, "format": form, "inside": inside, "columns": columns}
+        audited = load_config(SourceSettings, layers=[named_source])
+        known = ()
     else:
         raise ConfigError("--format is missing; `microcoder data audit` alone lists what it may be")
     # Not validated: a benchmark, which is never trained on, may be looked at.

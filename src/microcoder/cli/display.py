@@ -72,8 +72,9 @@ def print_resolved(config: Mapping[str, Any]) -> None:
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MOST_SECONDS_OF_SILENCE = 30.0
+_SECONDS_BETWEEN_BARS = 0.2
 _BAR_CELLS = 20
-"""Width of the bar of a batch, in characters."""
+"""Width of a bar, in characters."""
 
 
 class LineDisplay:
@@ -83,7 +84,7 @@ class LineDisplay:
     """
 
     _is_muted = False
-    _bar: SamplingBar | None = None
+    _bar: Bar | None = None
     _last_sampling = 0.0
 
     def note(self, text: str) -> None:
@@ -104,8 +105,11 @@ class LineDisplay:
             return
         try:
             if sys.stderr.isatty():
-                self._bar = self._bar or SamplingBar()
-                self._bar.draw(progress)
+                self._bar = self._bar or Bar()
+                if progress.ended == progress.total:
+                    self._bar.clear()
+                    return
+                self._bar.draw(progress.ended, progress.total, describe_sampling(progress))
                 return
         except OSError:
             self._is_muted = True
@@ -118,23 +122,20 @@ class LineDisplay:
             self.note(f"sampling: {describe_sampling(progress)}")
 
 
-class SamplingBar:
-    """A bar in a terminal for a batch of responses: how many have ended, tokens a second, what is left."""
+class Bar:
+    """A bar in a terminal, drawn over the one before: a share that is done, and words beside it."""
 
     def __init__(self) -> None:
         """Begin with nothing drawn."""
         self._is_drawn = False
 
-    def draw(self, progress: SamplingProgress) -> None:
-        """Draw the bar over the one before; a batch that has ended has none."""
-        if progress.ended == progress.total:
-            self.clear()
-            return
+    def draw(self, done: int, total: int, text: str) -> None:
+        """Draw the bar over the one before, as wide as the terminal at most."""
         width = shutil.get_terminal_size().columns - 1
-        full = round(_BAR_CELLS * progress.ended / progress.total)
-        bar = "#" * full + "." * (_BAR_CELLS - full)
-        text = f"[{bar}] {describe_sampling(progress)}"
-        sys.stderr.write(f"\r\x1b[K{text[:width]}")
+        full = round(_BAR_CELLS * done / total)
+        cells = "#" * full + "." * (_BAR_CELLS - full)
+        line = f"[{cells}] {printable(text)}"
+        sys.stderr.write(f"\r\x1b[K{line[:width]}")
         sys.stderr.flush()
         self._is_drawn = True
 
@@ -172,7 +173,11 @@ class _Step:
 
 
 class StepDisplay(LineDisplay, Observer):
-    """Prints the progress of the current step to stderr, every few seconds and at least twice a minute."""
+    """Shows the progress of the current step on stderr.
+
+    A terminal has a bar below the lines, and a line for each step that has ended; elsewhere a line is printed every few
+    seconds while something is done, and at least twice a minute.
+    """
 
     def __init__(self, *, unit: str = "") -> None:
         """Start with nothing to show; `unit` is what is counted, such as `rows`."""
@@ -192,6 +197,8 @@ class StepDisplay(LineDisplay, Observer):
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._heart.join()
+        with self._lock:
+            self._clear_bar()
 
     def phase(
         self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None
@@ -234,10 +241,36 @@ class StepDisplay(LineDisplay, Observer):
         if not step.total:
             return
         is_whole, silence = step.done >= step.total, time.monotonic() - self._last_line
+        if not is_whole and self._draw_bar(step, silence):
+            return
         is_new = step.done != step.shown and (is_whole or silence >= _SECONDS_BETWEEN_LINES)
         if is_new or (not is_whole and silence >= _MOST_SECONDS_OF_SILENCE):
             step.shown, self._last_line = step.done, time.monotonic()
             self.note(f"{step.name}: {self._describe(step)}")
+
+    def _draw_bar(self, step: _Step, silence: float) -> bool:
+        """Draw a step's bar if one is due; return whether this is a terminal, which has bars in place of lines."""
+        if self._is_muted:
+            return False
+        try:
+            if not sys.stderr.isatty():
+                return False
+            # While a batch is sampled, its own bar is there.
+            if self._batch is None and silence >= _SECONDS_BETWEEN_BARS:
+                self._bar = self._bar or Bar()
+                self._bar.draw(step.done, step.total, f"{step.name}: {self._describe(step)}")
+                self._last_line = time.monotonic()
+        except OSError:
+            self._is_muted = True
+        return True
+
+    def _clear_bar(self) -> None:
+        if self._bar is None or self._is_muted:
+            return
+        try:
+            self._bar.clear()
+        except OSError:
+            self._is_muted = True
 
     def _describe(self, step: _Step) -> str:
         seconds, num_done, num_left = (

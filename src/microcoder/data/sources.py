@@ -13,14 +13,16 @@ import fnmatch
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 from microcoder.data import rowfiles
 from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.columns import with_columns
 from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.row import Malformed, shorten
 from microcoder.data.formats.rows import load_format
@@ -150,7 +152,14 @@ Shard = tuple[FilePart, ...]
 """Successive rows of a source, from parts of one file or several; the unit of work of a build."""
 
 
-def open_source(path: str | Path, format_name: str, *, name: str = "", licence: str = "") -> Source:
+def open_source(
+    path: str | Path,
+    format_name: str,
+    *,
+    name: str = "",
+    licence: str = "",
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Source:
     """Return a source, downloaded if it is on the Hub; DataError if it is missing or has no file of the format's kind.
 
     Args:
@@ -158,8 +167,9 @@ def open_source(path: str | Path, format_name: str, *, name: str = "", licence: 
         format_name: a key of `FORMATS`, or a reference to a reader of the user's own.
         name: prefix of its rows' ids; by default the format's name.
         licence: of rows that state none; by default that of `LICENCES`, for a data set on the Hub.
+        columns: field of a problem -> the column that holds it, where rows have names of their own.
     """
-    found_format = load_format(format_name)
+    found_format = with_columns(load_format(format_name), columns)
     name = name or found_format.name
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")

@@ -50,8 +50,8 @@ from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
 from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
-from microcoder.train.run.context import check_fit, find_context
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
+from microcoder.train.run.preflight import check_answers
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """Most bytes of tests loaded at once for judging: those of a LiveCodeBench release do not fit in memory."""
@@ -102,11 +102,12 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
             )
         if place := model_folder(generation.model):
             check_model_folder(place)
-        # With the prompts it is checked as the model is loaded.
-        check_fit(
-            find_context(generation.model, generation.revision),
-            0,
+        check_answers(
+            generation.model,
+            generation.revision,
+            [build_messages(question, config, ask) for question in questions],
             {"sampling.max_tokens": config.sampling.max_tokens},
+            config.prompt.chat_template_options,
         )
     return Evaluation(folder, config, questions, saved, ask, extract, observer)
 

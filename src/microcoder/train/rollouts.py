@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Program, Rollout, Verdict
 
 if TYPE_CHECKING:
@@ -18,11 +20,27 @@ def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping
     """Return the prompt's text: by the chat template or, for a base model, the turns joined."""
     if tokenizer.chat_template is None:
         return "\n\n".join(turn["content"] for turn in chat)
-    return str(
-        tokenizer.apply_chat_template(
-            [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
+    with explain_template():
+        return str(
+            tokenizer.apply_chat_template(
+                [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
+            )
         )
-    )
+
+
+@contextmanager
+def explain_template() -> Iterator[None]:
+    """Raise DataError in the body where a chat template is broken, or refuses a chat as it is."""
+    # Comes with whatever renders a template.
+    from jinja2 import TemplateError
+
+    try:
+        yield
+    except TemplateError as error:
+        raise DataError(
+            f"the model's chat template cannot make a prompt of a problem: {error}; if it takes no system turn, leave "
+            "prompt.system out, otherwise copy its chat_template again"
+        ) from None
 
 
 def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:

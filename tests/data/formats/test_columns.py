@@ -9,10 +9,14 @@ import pytest
 
 from microcoder import ConfigError, DataError, Problem
 from microcoder.data import read_problems
-from microcoder.data.benchmarks import Mbpp, ProblemFile
+from microcoder.data.benchmarks import HumanEval, LiveCodeBench, Mbpp, ProblemFile
+from microcoder.data.build.steps import SourceSettings, list_inputs, open_settings
+from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.columns import parse_columns
 from microcoder.data.release.convert import convert
 from microcoder.data.release.problems import explain_rows, read_published
+from microcoder.data.sources import collect_source
+from microcoder.judge.core.config import load_config
 from microcoder.train.run.starter import Wishes, write_recipe
 
 OWN: dict[str, Any] = {
@@ -233,3 +237,68 @@ def test_of_mbpp_what_is_for_training_is_trained_on(tmp_path: Path) -> None:
     found = read_published(str(tmp_path), is_trained_on=True, **place)  # pyrefly: ignore[bad-argument-type]
     assert len(found.problems) == 1
     assert found.left_out == {"test_of_mbpp": 1}
+
+
+HUMANEVAL = {
+    "task_id": "HumanEval/0",
+    "prompt": "def one():\n",
+    "entry_point": "one",
+    "canonical_solution": "    return 1\n",
+    "test": "def check(candidate):\n    assert candidate() == 1\n",
+}
+PROBLEM = {"id": "own/1", "statement": "Double it.", "tests": [{"input": "1", "output": "2"}]}
+READERS = {"humaneval": HumanEval, "mbpp": Mbpp, "livecodebench": LiveCodeBench}
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "other"),
+    [
+        ("livecodebench", PROBLEM, "problems"),
+        ("livecodebench", HUMANEVAL, "humaneval"),
+        ("mbpp", HUMANEVAL, "humaneval"),
+        ("mbpp", PROBLEM, "problems"),
+        ("humaneval", PROBLEM, "problems"),
+        ("humaneval", mbpp_row(601), "mbpp"),
+    ],
+)
+def test_a_file_of_another_benchmark_is_named_with_what_to_type(
+    kind: str, row: dict[str, Any], other: str, tmp_path: Path
+) -> None:
+    source = write_rows(tmp_path / "rows.jsonl", [row])
+    benchmark = READERS[kind].model_validate({"kind": kind, "path": source})
+    with pytest.raises(DataError, match=f"not of {kind}; type: --benchmark.kind {other} "):
+        benchmark.read()
+
+
+def test_a_broken_row_of_the_benchmark_itself_is_said_as_before(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "rows.jsonl", [{**HUMANEVAL, "test": "print(1)"}])
+    with pytest.raises(DataError, match="line 1"):
+        HumanEval(kind="humaneval", path=source).read()
+
+
+def test_a_source_of_a_build_takes_columns(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "own.jsonl", [OWN])
+    named = ",".join(f"{field}={column}" for field, column in NAMED.items() if field != "id")
+    settings = SourceSettings(path=str(source), format="trl", columns=named)
+    (candidate,) = collect_source(open_settings(settings))
+    assert isinstance(candidate, Candidate)
+    problem = candidate.to_problem()
+    assert problem.statement == Problem.from_row(OWN, columns=NAMED).statement
+    assert problem.tests == Problem.from_row(OWN, columns=NAMED).tests
+    # Other columns are other rows: nothing of the first is taken from the cache.
+    other = settings.model_copy(update={"columns": "statement=uid"})
+    shards = [list_inputs([one], rows_per_shard=8) for one in (settings, other)]
+    assert shards[0][0].digest != shards[1][0].digest
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [("id=uid", "leave out id"), ("statment=uid", "did you mean statement"), ("uid", "FIELD=")],
+)
+def test_columns_that_a_build_cannot_take_are_an_error(
+    columns: str, said: str, tmp_path: Path
+) -> None:
+    source = write_rows(tmp_path / "own.jsonl", [OWN])
+    settings = {"path": str(source), "format": "trl", "columns": columns}
+    with pytest.raises(ConfigError, match=said):
+        load_config(SourceSettings, layers=[settings])

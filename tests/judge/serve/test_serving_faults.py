@@ -257,3 +257,30 @@ def test_an_address_where_no_judge_is_is_named_at_once(
         caplog.text.count(f"the judge {mistyped} is left out until it is there again: ConnectError")
         == 1
     )
+
+
+def test_integers_of_more_digits_than_python_reads_are_judged_over_http(running: Running) -> None:
+    long = 10**6000 + 7
+    functions = {"fn_name": "f", "inputs": [[long]], "outputs": [2 * long]}
+    problem = Problem.from_row({"input_output": functions})
+    printed = Problem(id="p", tests=(TestCase(input="1\n", output=f"1{'0' * 5999}7\n"),))
+    programs = [Program(f"def f(x):\n    return {factor} * x\n") for factor in (2, 3)]
+    printing = Program("import sys\nsys.set_int_max_str_digits(0)\nprint(10 ** 6000 + 7)\n")
+    with JudgeClient(running.url) as client:
+        right, wrong = client.judge(programs, [problem, problem])
+        (shown,) = client.judge([printing], [printed])
+    assert right.outcome == Outcome.ACCEPTED
+    assert wrong.outcome == Outcome.WRONG_ANSWER
+    assert shown.outcome == Outcome.ACCEPTED
+
+
+def test_a_number_of_a_request_that_is_too_long_is_the_callers_fault(running: Running) -> None:
+    program = {"problem": 0, "code": ADD}
+    problem = PROBLEM.model_dump(mode="json")
+    assert problem["memory_limit_mib"] == 256
+    text = json.dumps({"problems": [problem], "programs": [program]})
+    text = text.replace('"memory_limit_mib": 256', f'"memory_limit_mib": {"9" * 5000}')
+    answer = http.post(
+        f"{running.url}/v1/judge", content=text, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 422

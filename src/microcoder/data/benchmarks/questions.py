@@ -18,7 +18,7 @@ from microcoder.data.formats.columns import parse_columns
 from microcoder.data.formats.format import recognise
 from microcoder.data.formats.functions import MBPP_TEST, plus_tests
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.rows import FORMATS, read_problem
+from microcoder.data.formats.rows import FORMATS, find_record, read_problem
 from microcoder.data.release.problems import read_problems
 from microcoder.data.rowfiles import SUFFIXES, FileRow, placed, read_file
 from microcoder.judge import check_problem
@@ -63,6 +63,10 @@ class Question:
         return self.problem.tier or ""
 
 
+_KINDS = ("livecodebench", "humaneval", "mbpp")
+"""Benchmarks that are asked with their published prompts; rows of others are `problems`."""
+
+
 class Benchmark(Config):
     """A benchmark file: which problems are asked, with which prompt and extra tests."""
 
@@ -72,6 +76,23 @@ class Benchmark(Config):
     noun: ClassVar[str] = "benchmark file"
     system: ClassVar[str | None] = None
     """System message as published; None if there is none."""
+
+    def _name_kind(self, row: FileRow, error: DataError) -> DataError:
+        """Return an error of a row, or one that says what the row is where it is of another benchmark."""
+        if find_record(row.values) is not None:
+            what = "a problem of ours"
+            kind = "problems"
+        else:
+            found = recognise(row.values, FORMATS.values())
+            if found is None:
+                return error
+            what = f"a row of {found.name}"
+            kind = found.name if found.name in _KINDS else "problems"
+        if kind == self.kind:
+            return error
+        return DataError(
+            f"{row.where} is {what}, not of {self.kind}; type: --benchmark.kind {kind} --benchmark.path {self.path}"
+        )
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
         """Return the selected problems; nothing of them is executed.
@@ -86,15 +107,18 @@ class Benchmark(Config):
         num_rows = 0
         for row, more in self._find_rows():
             num_rows += 1
-            with placed(row.where):
-                if not self._holds(row.fields):
-                    continue
+            try:
+                with placed(row.where):
+                    if not self._holds(row.fields):
+                        continue
+            except DataError as error:
+                raise self._name_kind(row, error) from None
             try:
                 with placed(row.where):
                     question = self._read_question(row, more)
             except DataError as error:
                 if on_broken is None:
-                    raise
+                    raise self._name_kind(row, error) from None
                 on_broken(str(error))
                 continue
             if question.id in questions:

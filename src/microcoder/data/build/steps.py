@@ -34,6 +34,7 @@ from microcoder.data.filter.contamination import LONGEST_EXAMPLE, build_index, d
 from microcoder.data.filter.duplicates import Fingerprint, describe, find_duplicates, merge
 from microcoder.data.filter.rules import LicenceSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Difficulty, Rejection, Stage, process_row
+from microcoder.data.formats.columns import ID, parse_columns
 from microcoder.data.formats.rows import find_source, load_format
 from microcoder.data.pipeline.engine import (
     Barrier,
@@ -83,11 +84,21 @@ class SourceSettings(Config):
     """File or folder inside `path`, such as one of several data sets of an archive."""
     format: str
     """Format of its rows; `microcoder data audit` without arguments lists all."""
+    columns: str = ""
+    """Columns of rows with names of their own, as in `statement=task.text,tests=cases` (docs/rows.md), with a `format`
+    whose reader has columns, such as `trl`. Ids are given by a build: none is named."""
     name: str = ""
     """Prefix of its rows' ids; the format's name where none is given."""
     licence: str = ""
     """Licence of its rows that name none, as `CC-BY-4.0`; by default that of the data set on the Hub, where it is a
     known one."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if ID in parse_columns(self.columns):
+            yield (
+                "columns: a build gives each row an id, its source and place; leave out id from "
+                f"{self.columns!r}"
+            )
 
     @property
     def prefix(self) -> str:
@@ -223,7 +234,11 @@ def unpack_sources(sources: Sequence[SourceSettings], *, into: Path) -> tuple[So
 def open_settings(settings: SourceSettings) -> Source:
     """Return the source that these settings describe; DataError if it is missing (see `open_source`)."""
     return open_source(
-        settings.path, settings.format, name=settings.prefix, licence=settings.licence
+        settings.path,
+        settings.format,
+        name=settings.prefix,
+        licence=settings.licence,
+        columns=parse_columns(settings.columns),
     )
 
 
@@ -238,7 +253,8 @@ def list_inputs(
             parts = [asdict(part) for part in shard]
             # Not where the source lies: its rows are the same in any place.
             reader = find_source(settings.format)
-            own = [one for one in (reader and reader.digest, settings.licence) if one]
+            decisive = (reader and reader.digest, settings.licence, settings.columns)
+            own = [one for one in decisive if one]
             named = json.dumps([source.name, source.format.name, source.revision, parts, *own])
             num_rows = sum(part.num_rows for part in shard)
             content = digest(named, *(digest_file(path) for path in list_files(source, shard)))

@@ -68,9 +68,19 @@ def explain_rows(path: Path) -> str:
     found = recognise(row.values, FORMATS.values())
     if found is None or found.folders is not None:
         return ""
+    known = f"{path} holds rows of {found.name} ({found.about}), not problems; "
+    convert = f"type: microcoder data convert {path} -o problems.jsonl"
+    if not found.is_benchmark:
+        return known + convert
+    if found.name == "mbpp":
+        return (
+            known
+            + convert
+            + " (its test rows are left out, for held-out problems add --with-test-rows)"
+        )
     return (
-        f"{path} holds rows of {found.name} ({found.about}), not problems; "
-        f"type: microcoder data convert {path} -o problems.jsonl"
+        f"{known}{convert} --with-test-rows, and use them as held-out problems: training on a benchmark would "
+        "contaminate it"
     )
 
 

@@ -154,7 +154,7 @@ def _import_file(noun: str, where: str) -> ModuleType:
     try:
         # As it stands: to an importer, bytecode of an earlier text passes for it if size and second are the same.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
-    except Exception as error:  # it is the user's file: anything may go wrong in it
+    except (Exception, SystemExit) as error:  # it is the user's file: anything may go wrong in it
         del sys.modules[name]
         line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, str(path))
         raise ConfigError(

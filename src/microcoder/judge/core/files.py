@@ -88,6 +88,10 @@ class WorkFolder:
             noun: what the folder lacks, for the message, such as "run".
             leftovers: files that a failed start may leave, besides the manifest and the lock.
         """
+        if self.root.is_symlink() and not self.root.exists():
+            raise self.error(
+                f"{self.root} is a link to {self.root.readlink()}, which is not there; make that folder, or use another"
+            )
         nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):
             raise self.error(

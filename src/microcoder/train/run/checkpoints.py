@@ -109,6 +109,7 @@ def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[
 STATE_FILE = "microcoder.json"
 """File in a checkpoint, beside the engine's state, with the step and the run's clock."""
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_IS_GGUF = "is GGUF, llama.cpp's format, which is not read here; use the safetensors files that it was made of"
 _MODEL_FILES = (
     "*.safetensors",
     "*.safetensors.index.json",
@@ -128,6 +129,8 @@ def model_folder(name: str) -> Path | None:
 
 def check_model_folder(path: Path) -> None:
     """Raise DataError unless a folder holds the whole files of a causal language model and its tokenizer."""
+    if path.name.endswith(".gguf"):
+        raise DataError(f"model {path} {_IS_GGUF}")
     if not path.is_dir():
         raise DataError(
             f"model {path} is no folder here; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B"
@@ -142,6 +145,8 @@ def check_model_folder(path: Path) -> None:
         "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,
         "tokenizer (tokenizer.json)": ("tokenizer.json", "tokenizer.model", "vocab.json"),
     }
+    if any(path.glob("*.gguf")) and not any(any(path.glob(name)) for name in _WEIGHTS):
+        raise DataError(f"checkpoint folder {path} {_IS_GGUF}")
     if lacks := [
         what for what, names in parts.items() if not any(any(path.glob(name)) for name in names)
     ]:

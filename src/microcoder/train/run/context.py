@@ -108,7 +108,10 @@ def find_misfit(
             )
         if room < 1:
             return f"{need}; leave out such long problems, or use a model with a longer context"
-        return f"{need}; pass --{key} {room} or less, or use a model with a longer context"
+        # An entry of a list cannot be passed by itself.
+        is_entry = any(part.isdigit() for part in key.split("."))
+        advice = f"write {room} or less there" if is_entry else f"pass --{key} {room} or less"
+        return f"{need}; {advice}, or use a model with a longer context"
     return None
 
 

@@ -52,9 +52,7 @@ def find_missing(config: TrainConfig) -> list[str]:
     if isinstance(problems, HubProblems):
         faults += _fault_of(lambda: check_format(problems.format, is_trained_on=True))
         if model_folder(problems.id) is not None and not Path(problems.id).expanduser().is_dir():
-            faults.append(
-                f"problems.id {problems.id} is not a folder; use a folder, or owner/name on the Hub"
-            )
+            faults.append(_explain_place(problems.id, problems.format))
     files = {
         "problems.train": problems.train if isinstance(problems, ProblemFiles) else None,
         "problems.heldout": problems.heldout
@@ -67,6 +65,16 @@ def find_missing(config: TrainConfig) -> list[str]:
         if path is not None and not path.exists()
     ]
     return faults
+
+
+def _explain_place(place: str, format_name: str) -> str:
+    """Say why a path is no data set that can be read by its format, and what to type."""
+    if Path(place).expanduser().is_file():
+        return (
+            f"problems.id {place} is a file, and only a folder's rows are read by --format; type: microcoder data "
+            f"convert {place} --format {format_name} -o problems.jsonl, and train on that file"
+        )
+    return f"problems.id {place} is not a folder; use a folder, or owner/name on the Hub"
 
 
 @cache

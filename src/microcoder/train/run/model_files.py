@@ -2,8 +2,9 @@
 
 import ast
 import json
+import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,28 @@ from microcoder.judge.core.syntax import parse_source
 
 _LONGEST_HEADER_BYTES = 100 << 20
 """The format's own bound on the header of a safetensors file."""
+_COPY_AGAIN = "copy or download it again"
+_PICKLES = (b"PK\x03\x04", b"\x80")
+"""First bytes of a file that `torch.save` wrote, now and in its early versions."""
+_WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+"""The files that transformers looks for, in this order; all others are found by an index alone."""
+_OTHER_HEADS = (
+    "ForMaskedLM",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+    "ForPreTraining",
+)
+"""Ends of the names of architectures that do not predict the next token: encoders, classifiers, reward models."""
+_EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
+"""Ends of the names of a vocabulary's embedding, by family."""
+_LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
 _LFS_POINTER = b"version https://git-lfs"
 _ADVICE = (
     "use a folder written by save_pretrained() of model and tokenizer, or another with --model.path"
@@ -34,22 +57,26 @@ def check_files(folder: Path) -> None:
 
 
 def _find_faults(folder: Path) -> Iterator[str]:
+    for file in sorted(folder.iterdir()):
+        if file.is_symlink() and not file.exists():
+            yield f"{file.name} is a link to {file.readlink()}, which is not there; {_COPY_AGAIN}"
     config = read_object(folder / "config.json")
     yield from _find_kind_faults(config)
-    yield from _find_weight_faults(folder)
-    yield from _find_tokenizer_faults(folder)
-    if not names_end_token(folder, config):
-        yield (
-            "no file names an end token, so that no response would ever end; name one as eos_token_id in "
-            "generation_config.json"
-        )
+    yield from _find_weight_faults(folder, config)
+    yield from _find_tokenizer_faults(folder, config)
+    yield from _find_end_faults(folder, config)
 
 
 def read_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file of a model, empty without the file; DataError if it holds none."""
     if not path.exists():
         return {}
-    found: object = read_json(path, what="model's file")
+    if path.is_dir():
+        raise DataError(f"model's file {path} is a folder; {_ADVICE}")
+    try:
+        found: object = read_json(path, what="model's file")
+    except DataError as error:
+        raise DataError(f"{error}; {_COPY_AGAIN}") from None
     if not isinstance(found, dict):
         raise DataError(f"model's file {path} holds no object; {_ADVICE}")
     return found
@@ -66,6 +93,12 @@ def _find_kind_faults(config: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"model_type {kind!r} of config.json is no language model that the installed transformers knows{own}; "
             "use another model, or another version of transformers"
+        )
+    names = config.get("architectures")
+    if isinstance(names, list) and names and all(str(one).endswith(_OTHER_HEADS) for one in names):
+        yield (
+            f"config.json says {names[0]}, which does not predict the next token; use a language model "
+            "(...ForCausalLM)"
         )
 
 
@@ -91,25 +124,101 @@ def list_causal_types() -> frozenset[str] | None:
     return None
 
 
-def _find_weight_faults(folder: Path) -> Iterator[str]:
+def _find_weight_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
+    if not any((folder / name).exists() for name in _WEIGHT_FILES):
+        yield f"none of its weights is called {', '.join(_WEIGHT_FILES)}; {_ADVICE}"
     for name in _INDICES:
-        shards = read_object(folder / name).get("weight_map")
-        if isinstance(shards, dict):
-            missing = sorted(
-                {str(file) for file in shards.values() if not (folder / file).exists()}
-            )
-            if missing:
-                yield (
-                    f"{len(missing)} of the files that {name} names are missing (first: {missing[0]}); copy or "
-                    "download them"
-                )
+        yield from _find_missing_shards(folder, name)
+    tensors: dict[str, dict[str, Sequence[int]]] = {}
     for file in sorted(folder.glob("*.safetensors")):
-        yield from _find_size_fault(file)
+        fault = _find_file_fault(file)
+        if fault is not None:
+            yield fault
+            return
+        tensors[file.name] = _read_shapes(file)
     for file in sorted(folder.glob("pytorch_model*.bin")):
-        if file.stat().st_size == 0:
-            yield f"{file.name} is empty; copy or download it again"
-        elif _is_pointer(file):
-            yield _explain_pointer(file)
+        fault = _find_pickle_fault(file)
+        if fault is not None:
+            yield fault
+    yield from _find_index_faults(folder, tensors)
+    shapes: dict[str, Sequence[int]] = {}
+    for of_file in tensors.values():
+        shapes |= of_file
+    yield from _find_shape_faults(config, shapes)
+
+
+def _find_missing_shards(folder: Path, index: str) -> Iterator[str]:
+    shards = read_object(folder / index).get("weight_map")
+    if not isinstance(shards, dict) or not shards:
+        if (folder / index).exists():
+            yield f"{index} names no file (no `weight_map`); {_COPY_AGAIN}"
+        return
+    named = {str(file) for file in shards.values()}
+    missing = sorted(file for file in named if not (folder / file).exists())
+    if missing:
+        yield (
+            f"{len(missing)} of the files that {index} names are missing (first: {missing[0]}); copy or "
+            "download them"
+        )
+
+
+def _find_index_faults(
+    folder: Path, tensors: Mapping[str, Mapping[str, Sequence[int]]]
+) -> Iterator[str]:
+    """Yield the weights that an index seeks in a file without them, as of another model's index."""
+    shards = read_object(folder / _INDICES[0]).get("weight_map")
+    if not isinstance(shards, dict):
+        return
+    lost = [name for name, file in shards.items() if name not in tensors.get(str(file), {})]
+    if lost:
+        yield (
+            f"{len(lost)} of the weights that {_INDICES[0]} names are not in their file (first: {lost[0]}, in "
+            f"{shards[lost[0]]}); {_COPY_AGAIN}"
+        )
+
+
+def _find_shape_faults(
+    config: Mapping[str, Any], shapes: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
+    """Yield where the weights are those of another model than config.json describes."""
+    if not shapes or config.get("quantization_config"):
+        # Packed weights have shapes of their own.
+        return
+    text = _text_config(config)
+    embeddings = [shape for name, shape in shapes.items() if name.endswith(_EMBEDDINGS)]
+    vocabulary = text.get("vocab_size")
+    widths = {value for value in text.values() if isinstance(value, int)}
+    if isinstance(vocabulary, int) and embeddings:
+        fits = [shape[0] == vocabulary and shape[-1] in widths for shape in embeddings]
+        if not any(fits):
+            wanted = f"{vocabulary:,} tokens (vocab_size) of {text.get('hidden_size')} numbers (hidden_size)"
+            found = " x ".join(f"{size:,}" for size in embeddings[0])
+            yield f"config.json says {wanted}, the embedding has {found}: it is another model's; {_COPY_AGAIN}"
+    numbers = [int(found.group(1)) for found in map(_LAYER.search, shapes) if found is not None]
+    wanted_layers = text.get("num_hidden_layers", text.get("n_layer"))
+    if isinstance(wanted_layers, int) and numbers and max(numbers) + 1 < wanted_layers:
+        yield (
+            f"config.json says {wanted_layers} layers, the weights are of {max(numbers) + 1}: files are missing, or "
+            f"another model's; {_COPY_AGAIN}"
+        )
+
+
+def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of config.json that describes the language model: all, or of several parts one."""
+    text = config.get("text_config")
+    return text if isinstance(text, Mapping) else config
+
+
+def _find_pickle_fault(file: Path) -> str | None:
+    if file.stat().st_size == 0:
+        return f"{file.name} is empty; {_COPY_AGAIN}"
+    if _is_pointer(file):
+        return _explain_pointer(file)
+    with file.open("rb") as opened:
+        begin = opened.read(4)
+    if not begin.startswith(_PICKLES):
+        return f"{file.name} is no file of torch's; {_COPY_AGAIN}"
+    return None
 
 
 def _is_pointer(file: Path) -> bool:
@@ -121,36 +230,43 @@ def _explain_pointer(file: Path) -> str:
     return f"{file.name} is a pointer of Git LFS, not the file; type `git lfs pull` in the folder"
 
 
-def _find_size_fault(file: Path) -> Iterator[str]:
-    """Yield what is wrong with the size of a safetensors file: its header says how long it is."""
+def _find_file_fault(file: Path) -> str | None:
+    """Return what is wrong with a safetensors file by its size, which its header says; None if nothing is."""
     size = file.stat().st_size
     if size == 0:
-        yield f"{file.name} is empty (0 bytes); copy or download it again"
-        return
+        return f"{file.name} is empty (0 bytes); {_COPY_AGAIN}"
     if _is_pointer(file):
-        yield _explain_pointer(file)
-        return
+        return _explain_pointer(file)
+    try:
+        length, tensors = _read_header(file)
+        ends = [tensor["data_offsets"][1] for tensor in tensors.values()]
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        return f"{file.name} is no safetensors file; {_COPY_AGAIN}"
+    expected = 8 + length + max(ends, default=0)
+    if size != expected:
+        said = f"{file.name} has {size:,} bytes, its header says {expected:,}"
+        return f"{said}: it is cut short or damaged; {_COPY_AGAIN}"
+    return None
+
+
+def _read_header(file: Path) -> tuple[int, dict[str, Any]]:
+    """Return the length of a safetensors file's header, and what it says of each tensor; ValueError if it is none."""
     with file.open("rb") as opened:
         prefix = opened.read(8)
         length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else _LONGEST_HEADER_BYTES + 1
         header = opened.read(length) if length <= _LONGEST_HEADER_BYTES else b""
-    try:
-        tensors = json.loads(header)
-        ends = [
-            tensor["data_offsets"][1] for name, tensor in tensors.items() if name != "__metadata__"
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
-        yield f"{file.name} is no safetensors file; copy or download it again"
-        return
-    expected = 8 + length + max(ends, default=0)
-    if size != expected:
-        yield (
-            f"{file.name} has {size:,} bytes, its header says {expected:,}: it is cut short or damaged; copy or "
-            "download it again"
-        )
+    tensors = json.loads(header)
+    tensors.pop("__metadata__", None)
+    return length, tensors
 
 
-def _find_tokenizer_faults(folder: Path) -> Iterator[str]:
+def _read_shapes(file: Path) -> dict[str, Sequence[int]]:
+    """Return the shape of each tensor in a whole safetensors file."""
+    _, tensors = _read_header(file)
+    return {name: tensor["shape"] for name, tensor in tensors.items()}
+
+
+def _find_tokenizer_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
     file = folder / "tokenizer.json"
     if not file.exists():
         return
@@ -160,25 +276,71 @@ def _find_tokenizer_faults(folder: Path) -> Iterator[str]:
     if _is_pointer(file):
         yield _explain_pointer(file)
         return
-    if not isinstance(read_object(file).get("model"), dict):
+    model = read_object(file).get("model")
+    if not isinstance(model, dict):
         yield f"tokenizer.json holds no tokenizer (no `model`); {_ADVICE}"
+        return
+    vocabulary = model.get("vocab")
+    if not vocabulary:
+        yield f"tokenizer.json holds no vocabulary (`model.vocab`); {_ADVICE}"
+        return
+    # Of Unigram it is a list, in the order of the tokens.
+    largest = len(vocabulary) - 1
+    if isinstance(vocabulary, dict):
+        largest = max(vocabulary.values())
+    size = _text_config(config).get("vocab_size")
+    if isinstance(size, int) and largest >= size:
+        yield (
+            f"tokenizer.json has tokens up to number {largest:,}, the model has {size:,} (vocab_size of config.json): "
+            f"it is another model's tokenizer; {_ADVICE}"
+        )
+
+
+def _find_end_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why no response of a model would end: no file names a token for it that the model has."""
+    what_to_do = "name one as eos_token_id in generation_config.json"
+    if not names_end_token(folder, config):
+        yield f"no file names an end token, so that no response would ever end; {what_to_do}"
+        return
+    size = _text_config(config).get("vocab_size")
+    ends = read_object(folder / "generation_config.json").get("eos_token_id")
+    if ends is None:
+        return
+    numbers = ends if isinstance(ends, list) else [ends]
+    if not all(isinstance(number, int) for number in numbers):
+        yield (
+            f"eos_token_id of generation_config.json is {ends!r}: use the number of a token, or several in a list"
+        )
+        return
+    if not numbers or not isinstance(size, int) or _tokenizer_names_end(folder):
+        return
+    if not any(0 <= number < size for number in numbers):
+        yield (
+            f"eos_token_id of generation_config.json is {ends}, and the model has tokens 0 to {size - 1:,}: no "
+            f"response would ever end; {what_to_do}"
+        )
 
 
 def names_end_token(folder: Path, config: Mapping[str, Any]) -> bool:
     """Return whether a checkpoint's files name a token that ends a response."""
-    text = config.get("text_config")
     named = [
         read_object(folder / "generation_config.json").get("eos_token_id"),
         config.get("eos_token_id"),
-        text.get("eos_token_id") if isinstance(text, Mapping) else None,
-        read_object(folder / "tokenizer_config.json").get("eos_token"),
-        read_object(folder / "special_tokens_map.json").get("eos_token"),
+        _text_config(config).get("eos_token_id"),
     ]
     if any(value is not None and value != [] for value in named):
         return True
+    return _tokenizer_names_end(folder)
+
+
+def _tokenizer_names_end(folder: Path) -> bool:
+    settings = read_object(folder / "tokenizer_config.json")
+    if settings.get("eos_token") or read_object(folder / "special_tokens_map.json").get(
+        "eos_token"
+    ):
+        return True
     # Other classes of tokenizers know an end token without such an entry.
-    own_class = read_object(folder / "tokenizer_config.json").get("tokenizer_class")
-    return own_class not in _PLAIN_TOKENIZERS
+    return settings.get("tokenizer_class") not in _PLAIN_TOKENIZERS
 
 
 def find_position_fault(config: Mapping[str, Any], model: str) -> str | None:

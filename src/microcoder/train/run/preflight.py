@@ -5,17 +5,18 @@ starts: missing or broken weights, and prompts of a data set that is not here.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.release.problems import read_problems
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem
+from microcoder.judge.languages.packages import load_profile
 from microcoder.train.recipe.judge import build_asker
 from microcoder.train.recipe.recipe import (
     HubProblems,
@@ -39,7 +40,8 @@ from microcoder.train.run.context import (
 from microcoder.train.run.estimate import find_architecture, find_file, read_file
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.model_files import find_position_fault
-from microcoder.train.run.tasks import Tasks, check_problems, generate_splits
+from microcoder.train.run.tasks import Tasks, check_problems, generate_splits, read_splits
+from microcoder.train.run.trl_options import find_missing_loggers, find_option_faults
 
 _BYTES_PER_TOKEN = 2
 """Fewer than those of any text that is likely here, so that a prompt has no more tokens than this says."""
@@ -47,6 +49,10 @@ _TEMPLATE_TOKENS = 512
 """Room for what a chat template adds, its system turn included (the longest in use have some hundred tokens)."""
 _PROMPTS_COUNTED = 256
 """Prompts whose tokens are counted exactly: those of the most bytes."""
+
+
+_ATTENTIONS = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
+"""Kinds of attention that transformers has."""
 
 
 def find_faults(config: TrainConfig) -> list[str]:
@@ -59,6 +65,7 @@ def find_faults(config: TrainConfig) -> list[str]:
 
 
 def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
+    yield from _find_setting_faults(config)
     if isinstance(config.model, HuggingFaceModel):
         described = read_file(config.model.path, "config.json", revision=config.model.revision)
         fault = find_position_fault(described, config.model.path)
@@ -75,9 +82,25 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
     except (DataError, ConfigError) as error:
         yield str(error)
     try:
+        _check_template(config, [*train[:1], *heldout[:1]])
         yield from _find_context_faults(config, train, heldout)
     except (DataError, ConfigError) as error:
         yield str(error)
+
+
+def _find_setting_faults(config: TrainConfig) -> Iterator[str]:
+    """Yield settings that name what is not there: packages of programs, kinds of attention, options of TRL."""
+    try:
+        load_profile(config.evaluator.packages)
+    except ConfigError as error:
+        yield f"evaluator.{error}"
+    attention = config.weights.attn_implementation
+    # With a slash it is a kernel of the Hub's.
+    if attention is not None and "/" not in attention and attention not in _ATTENTIONS:
+        known = ", ".join(_ATTENTIONS)
+        yield f"model.attn_implementation = {attention!r} is unknown; use one of {known}, or leave it out"
+    if config.engine == "trl":
+        yield from find_option_faults(config.trl)
 
 
 def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterator[str]:
@@ -93,6 +116,38 @@ def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterato
             )
 
 
+def _check_template(config: TrainConfig, problems: Sequence[Problem]) -> None:
+    """Raise DataError if a model's chat template is broken or refuses these prompts, as one without system turns."""
+    if not isinstance(config.model, HuggingFaceModel) or find_spec("jinja2") is None:
+        return
+    template = read_template(config.model.path, config.model.revision)
+    ask = build_asker(config.prompt)
+    chats = [ask(problem).as_chat() for problem in problems]
+    if not template or not chats or _renders(template, chats):
+        return
+    # A template may use what transformers alone has: its word counts.
+    count_longest(config, chats)
+
+
+def _renders(template: str, chats: Sequence[Chat]) -> bool:
+    """Return whether plain Jinja makes prompts by a template; to import transformers would take seconds."""
+    from jinja2.exceptions import TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
+
+    def refuse(message: str) -> NoReturn:
+        raise TemplateError(message)
+
+    try:
+        compiled = environment.from_string(template)
+        for chat in chats:
+            compiled.render(messages=chat, add_generation_prompt=True, raise_exception=refuse)
+    except Exception:  # templates fail in many ways
+        return False
+    return True
+
+
 def read_template(model: str, revision: str | None = None) -> str | None:
     """Return the text of a model's chat templates; empty without any, None if the model's files are not here."""
     file = find_file(model, "chat_template.jinja", revision=revision)
@@ -101,7 +156,11 @@ def read_template(model: str, revision: str | None = None) -> str | None:
     settings = read_file(model, "tokenizer_config.json", revision=revision)
     if not settings:
         return None
-    return json.dumps(settings["chat_template"]) if settings.get("chat_template") else ""
+    template = settings.get("chat_template")
+    if isinstance(template, str):
+        return template
+    # Some have several, by name.
+    return json.dumps(template) if template else ""
 
 
 def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
@@ -113,12 +172,21 @@ def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Pr
                 f"{problems.train} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout"
             )
         return _read_file(problems.train), _read_file(problems.heldout)
-    if isinstance(problems, HubProblems) and problems.heldout is not None:
-        return (), _read_file(problems.heldout)
+    if isinstance(problems, HubProblems):
+        return _read_published(problems)
     if isinstance(problems, MicroProblems) and isinstance(config.model, HuggingFaceModel):
         train, heldout = generate_splits(problems)
         return train, heldout
     return (), ()
+
+
+@cache
+def _read_published(problems: HubProblems) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """Return the splits of a data set in a folder here; of one on the Hub nothing but a held-out file."""
+    if not Path(problems.id).expanduser().is_dir():
+        return (), () if problems.heldout is None else _read_file(problems.heldout)
+    train, heldout, _ = read_splits(problems)
+    return train, heldout
 
 
 @cache
@@ -140,8 +208,7 @@ def _find_context_faults(
         ("held-out ", heldout, evaluation_limits(config)),
     ):
         chats = [ask(problem).as_chat() for problem in problems]
-        most = max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
-        if find_misfit(context, most, limits) is None:
+        if find_misfit(context, _bound_longest(chats), limits) is None:
             continue
         fault = find_misfit(context, count_longest(config, chats), limits, of=of)
         if fault is not None:
@@ -162,6 +229,15 @@ def describe_machine_faults(config: TrainConfig) -> list[str]:
         lacks.append(
             'optimizer.name = "adamw_8bit" needs bitsandbytes (type: pip install bitsandbytes)'
         )
+    if (
+        config.weights.attn_implementation == "flash_attention_2"
+        and find_spec("flash_attn") is None
+    ):
+        lacks.append(
+            'model.attn_implementation = "flash_attention_2" needs flash-attn and a GPU (type: pip install flash-attn)'
+        )
+    if config.engine == "trl":
+        lacks += find_missing_loggers(config.trl)
     return lacks
 
 
@@ -180,7 +256,7 @@ def find_response_room(config: TrainConfig) -> int | None:
     train, heldout = read_statements(config)
     ask = build_asker(config.prompt)
     chats = [ask(problem).as_chat() for problem in (*train, *heldout)]
-    most = max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+    most = _bound_longest(chats)
     if 2 * most > context.tokens:
         # Too coarse a bound for a context that is this short.
         most = count_longest(config, chats)
@@ -192,35 +268,59 @@ def _count_bytes(chat: Chat) -> int:
 
 
 def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
-    """Return the tokens of the longest prompt, by the model's own tokenizer; 0 where that is not here.
+    """Return the tokens of the longest prompt, by the model's own tokenizer; 0 where that is not here."""
+    if not isinstance(config.model, HuggingFaceModel):
+        return 0
+    return count_longest_of(config.model.path, chats, config.prompt.chat_template_options)
+
+
+def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, Any]) -> int:
+    """Return the tokens of the longest prompt, by the tokenizer in a model's folder; 0 where that is not here.
 
     To import transformers takes seconds, so this is for prompts that may not fit. Raises DataError if the tokenizer
     cannot be loaded.
     """
-    tokenizer = _load_tokenizer(config.model) if chats else None
-    if tokenizer is None:
+    if not chats or model_folder(model) is None:
+        return 0
+    if find_spec("transformers") is None or find_spec("torch") is None:
         return 0
     from microcoder.train.run.weights import encode_chats
 
-    options = config.prompt.chat_template_options
-    return max(map(len, encode_chats(tokenizer, _longest(chats), options)))
+    return max(map(len, encode_chats(_load_tokenizer(model), _longest(chats), options)))
 
 
-def _load_tokenizer(model: MicroModel | HuggingFaceModel) -> Any:
-    """Return the tokenizer of a model in a folder; None of any other model, or without transformers."""
-    if not isinstance(model, HuggingFaceModel) or model_folder(model.path) is None:
-        return None
-    if find_spec("transformers") is None or find_spec("torch") is None:
-        return None
-    return _load_from(model.path)
+def check_answers(
+    model: str,
+    revision: str | None,
+    chats: Sequence[Chat],
+    limits: Mapping[str, int],
+    options: Mapping[str, Any],
+) -> None:
+    """Raise ConfigError if a chat and a response do not fit into a model's context, as far as files here tell.
+
+    Args:
+        model: a folder, or an id of the Hub.
+        revision: of the Hub's.
+        chats: that are asked.
+        limits: key of a config -> length limit that it sets for responses.
+        options: of the chat template.
+    """
+    context = find_context(model, revision)
+    if find_misfit(context, _bound_longest(chats), limits) is not None:
+        check_fit(context, count_longest_of(model, chats, options), limits)
+
+
+def _bound_longest(chats: Sequence[Chat]) -> int:
+    """Return more tokens than the longest prompt can have, by its bytes."""
+    return max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
 
 
 @cache
-def _load_from(path: str) -> Any:
+def _load_tokenizer(path: str) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(path)
+        return AutoTokenizer.from_pretrained(str(Path(path).expanduser()))
     except Exception as error:  # foreign files fail in many ways
         reason = str(error).strip().split("\n")[0]
         raise DataError(

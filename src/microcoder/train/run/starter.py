@@ -13,10 +13,21 @@ from microcoder.data.release.problems import check_format, explain_rows, find_fo
 from microcoder.judge.core.config import SHIPPED, load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.algorithm.sampling import RolloutConfig, VllmConfig
-from microcoder.train.recipe.recipe import OptimizerConfig, TrainConfig, count_verl_devices
+from microcoder.train.recipe.recipe import (
+    BatchConfig,
+    OptimizerConfig,
+    TrainConfig,
+    count_verl_devices,
+)
 from microcoder.train.run.estimate import MemoryTable, count_memory
 from microcoder.train.run.manifest import find_missing
-from microcoder.train.run.preflight import find_faults, find_response_room, read_template
+from microcoder.train.run.preflight import (
+    find_faults,
+    find_response_room,
+    read_statements,
+    read_template,
+)
+from microcoder.train.run.tasks import shrink_batch
 
 GPUS: Mapping[str, float | None] = MappingProxyType(
     {"h200": 141, "h100": 80, "a100-80": 80, "a100-40": 40, "l40s": 48, "a6000": 48}
@@ -31,6 +42,8 @@ ALGORITHMS = (_USUAL, *(name for name in _RECIPES if name != _USUAL))
 """The package's recipes that change only the algorithm; the first is the default."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _EVALUATION_TOKENS = 8192
+_VERL_GPUS = 8
+"""GPUs of the one node that a recipe for verl asks for."""
 _PASSES = (2, 1)
 """Rollouts per pass to try, in this order; two of full length keep a GPU busy, so memory is left to the sampler."""
 _SHARES = tuple(share / 100 for share in range(90, 25, -5))
@@ -71,6 +84,16 @@ class Setting:
     vllm_share: float = VllmConfig().gpu_memory_utilization
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the files of a model and its problems say about a recipe; None: not known, as of a data set on the Hub."""
+
+    room: int | None = None
+    """Tokens that the model's context leaves for a response to the longest prompt."""
+    num_train: int | None = None
+    """Number of training problems."""
+
+
 def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
     """Return the text of a recipe (TOML): the setting nearest to the defaults that fits on the GPU.
 
@@ -90,7 +113,7 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
             "engine verl trains on GPUs; pass --gpu h100, say, or leave out --engine verl"
         )
     usual, is_trl = OptimizerConfig().name, wishes.engine == "trl"
-    plan = _load(_render(wishes, problems, Setting(True, 1024, False, usual, 8), None, command))
+    plan = _load(_render(wishes, problems, Setting(True, 1024, False, usual, 8), Found(), command))
     if missing := find_missing(plan):
         raise ConfigError("; ".join(missing))
     room = find_response_room(plan)
@@ -100,8 +123,11 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
             "with a longer context"
         )
 
+    train, _ = read_statements(plan)
+    found = Found(room, len(train) or None)
+
     def count(setting: Setting) -> tuple[str, MemoryTable | None]:
-        text = _render(wishes, problems, setting, room, command)
+        text = _render(wishes, problems, setting, found, command)
         config = _load(text)
         num_shards = 1 if is_trl else count_verl_devices(config)
         gib = None if memory_gb is None else memory_gb * 1e9 / 2**30
@@ -181,8 +207,43 @@ def _read_template(model: str) -> tuple[bool, bool]:
     return _HYBRID.fullmatch(model.rpartition("/")[2]) is not None, False
 
 
+def _render_batch(wishes: Wishes, setting: Setting, found: Found) -> list[str]:
+    """Return the keys of [batch]: the published sizes, or those of a trial; smaller ones where problems are few."""
+    published = BatchConfig()
+    usual = published
+    if GPUS[wishes.gpu] is None:
+        usual = BatchConfig(train_batch_size=8, ppo_mini_batch_size=4)
+    usual = usual.model_copy(update={"micro_batch_rollouts": setting.micro_batch_rollouts})
+    batch = usual
+    why = ""
+    if found.num_train is not None and found.num_train < usual.train_batch_size:
+        smaller = shrink_batch(
+            usual,
+            num_problems=found.num_train,
+            num_samples=RolloutConfig().num_samples,
+            num_processes=_VERL_GPUS if wishes.engine == "verl" else 1,
+        )
+        # Where none fits, the check of the recipe says so.
+        batch = smaller or usual
+        why = f", but there are {found.num_train} training problems"
+    step = batch.train_batch_size
+    update = batch.ppo_mini_batch_size
+    lines = []
+    if step != published.train_batch_size:
+        lines.append(f"train_batch_size = {step} # {published.train_batch_size} published{why}")
+    if update != published.ppo_mini_batch_size:
+        lines.append(
+            f"ppo_mini_batch_size = {update} # {published.ppo_mini_batch_size} published; "
+            f"{step // update} updates a step"
+        )
+    lines.append(
+        f"micro_batch_rollouts = {batch.micro_batch_rollouts} # a pass: bounds memory, changes no result"
+    )
+    return lines
+
+
 def _render(
-    wishes: Wishes, problems: Mapping[str, str], setting: Setting, room: int | None, command: str
+    wishes: Wishes, problems: Mapping[str, str], setting: Setting, found: Found, command: str
 ) -> str:
     """Return the recipe's text: the keys that depart from the defaults (docs/paper.md says whose those are)."""
     is_on_gpu, tokens, published = (
@@ -191,7 +252,7 @@ def _render(
         RolloutConfig().max_response_tokens,
     )
     is_hybrid, is_bare = _read_template(wishes.model)
-    is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (room or _EVALUATION_TOKENS)
+    is_longer = is_on_gpu and tokens < _EVALUATION_TOKENS <= (found.room or _EVALUATION_TOKENS)
     rate, is_colocated = OptimizerConfig().learning_rate, is_on_gpu and wishes.engine == "trl"
     table = {key: json.dumps(value, ensure_ascii=False) for key, value in problems.items()}
     why = "longer ones do not fit" if is_on_gpu else "longer ones take hours on a CPU"
@@ -238,14 +299,7 @@ def _render(
         ]
         if is_colocated
         else [],
-        "batch": [
-            *(
-                []
-                if is_on_gpu
-                else ["train_batch_size = 8 # 64 published", "ppo_mini_batch_size = 4"]
-            ),
-            f"micro_batch_rollouts = {setting.micro_batch_rollouts} # a pass: bounds memory, changes no result",
-        ],
+        "batch": _render_batch(wishes, setting, found),
         "optimizer": [
             *(
                 [f'name = "{setting.optimizer}" # needs bitsandbytes']
@@ -261,7 +315,7 @@ def _render(
         "evaluation": [f"max_response_tokens = {_EVALUATION_TOKENS} # longer than in training"]
         if is_longer
         else [],
-        "verl": ['"trainer.n_gpus_per_node" = 8', '"trainer.nnodes" = 1']
+        "verl": [f'"trainer.n_gpus_per_node" = {_VERL_GPUS}', '"trainer.nnodes" = 1']
         if wishes.engine == "verl"
         else [],
     }

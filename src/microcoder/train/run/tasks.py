@@ -18,10 +18,12 @@ from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.judge import BatchJudge
 from microcoder.train.recipe.judge import OutputComparison, build_asker
 from microcoder.train.recipe.recipe import (
+    BatchConfig,
     HubProblems,
     MicroProblems,
     ProblemFiles,
     TrainConfig,
+    count_verl_devices,
     largest_divisor,
 )
 from microcoder.train.run.checkpoints import Observer
@@ -83,13 +85,60 @@ def check_problems(
             f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
             "remove them from one of the two files, or accuracy is measured on training data"
         )
-    size = config.batch.train_batch_size
-    if train and size > len(train):
-        update = largest_divisor(config.batch.ppo_mini_batch_size, max(1, len(train) // 2))
-        raise ConfigError(
-            f"batch.train_batch_size={size} is more than the {len(train)} training problems; add problems, or lower "
-            f"it: --batch.train_batch_size {len(train) - len(train) % update} --batch.ppo_mini_batch_size {update}"
+    batch = config.batch
+    if not train or batch.train_batch_size <= len(train):
+        return
+    num_processes = count_verl_devices(config) if config.engine == "verl" else 1
+    smaller = shrink_batch(
+        batch,
+        num_problems=len(train),
+        num_samples=config.rollout.num_samples,
+        num_processes=num_processes,
+    )
+    if smaller is None:
+        shared = f" that {num_processes} processes share" if num_processes > 1 else ""
+        advice = f"add problems: so few do not fill a step of two updates{shared}"
+    else:
+        flags = [
+            f"--batch.train_batch_size {smaller.train_batch_size}",
+            f"--batch.ppo_mini_batch_size {smaller.ppo_mini_batch_size}",
+        ]
+        if smaller.micro_batch_rollouts != batch.micro_batch_rollouts:
+            flags.append(f"--batch.micro_batch_rollouts {smaller.micro_batch_rollouts}")
+        advice = f"add problems, or lower it: {' '.join(flags)}"
+    raise ConfigError(
+        f"batch.train_batch_size={batch.train_batch_size} is more than the {len(train)} training problems; {advice}"
+    )
+
+
+def shrink_batch(
+    batch: BatchConfig, *, num_problems: int, num_samples: int, num_processes: int = 1
+) -> BatchConfig | None:
+    """Return the largest batch sizes that so few problems fill; None where there are too few for any.
+
+    A step keeps its number of updates where it can, and at least two if it had more than one: with one update every
+    ratio is 1. An update is a divisor of what it was, so that a power of two stays one.
+
+    Args:
+        batch: sizes that are too large.
+        num_problems: training problems that are there.
+        num_samples: responses per problem.
+        num_processes: training processes, which must share a step and an update evenly.
+    """
+    num_updates = batch.train_batch_size // batch.ppo_mini_batch_size
+    most = num_problems // min(2, num_updates)
+    for update in range(min(batch.ppo_mini_batch_size, most), 0, -1):
+        if batch.ppo_mini_batch_size % update:
+            continue
+        step = update * min(num_updates, num_problems // update)
+        rollouts = update * num_samples
+        if step % num_processes or rollouts % num_processes:
+            continue
+        micro = largest_divisor(rollouts // num_processes, batch.micro_batch_rollouts)
+        return BatchConfig(
+            train_batch_size=step, ppo_mini_batch_size=update, micro_batch_rollouts=micro
         )
+    return None
 
 
 def _read_problems(
@@ -106,17 +155,24 @@ def _read_problems(
                 )
             return read_problems(path), _read_heldout(problems.heldout), {}
         case HubProblems():
-            place = {
-                "revision": problems.revision,
-                "subset": problems.subset,
-                "format_name": problems.format,
-            }
-            read = partial(read_published, problems.id, **place)
-            asked = read(split=problems.split, is_trained_on=True)
-            if problems.heldout is not None:
-                return asked.problems, _read_heldout(problems.heldout), asked.left_out
-            held = read(split=problems.heldout_split or "", is_trained_on=False)
-            return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+            return read_splits(problems)
+
+
+def read_splits(
+    problems: HubProblems,
+) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
+    """Return the training and held-out problems of a data set, and how many rows were left out, by reason."""
+    place = {
+        "revision": problems.revision,
+        "subset": problems.subset,
+        "format_name": problems.format,
+    }
+    read = partial(read_published, problems.id, **place)
+    asked = read(split=problems.split, is_trained_on=True)
+    if problems.heldout is not None:
+        return asked.problems, _read_heldout(problems.heldout), asked.left_out
+    held = read(split=problems.heldout_split or "", is_trained_on=False)
+    return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
 
 
 def generate_splits(problems: MicroProblems) -> tuple[list[Problem], list[Problem]]:

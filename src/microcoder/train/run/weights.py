@@ -20,7 +20,7 @@ from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.recipe.recipe import choose_dtype
-from microcoder.train.rollouts import Chat, render_chat
+from microcoder.train.rollouts import Chat, explain_template, render_chat
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 from microcoder.train.run.context import check_fit, find_context
 from microcoder.train.run.progress import SamplingProgress
@@ -318,13 +318,14 @@ def encode_chats(
     if tokenizer.chat_template is None:
         texts = [render_chat(tokenizer, chat, options) for chat in chats]
         return [list(ids) for ids in tokenizer(text=texts)["input_ids"]]
-    encoded: Any = tokenizer.apply_chat_template(
-        [[dict(turn) for turn in chat] for chat in chats],
-        add_generation_prompt=True,
-        tokenize=True,
-        return_dict=True,
-        **options,
-    )
+    with explain_template():
+        encoded: Any = tokenizer.apply_chat_template(
+            [[dict(turn) for turn in chat] for chat in chats],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            **options,
+        )
     return [list(ids) for ids in encoded["input_ids"]]
 
 
