@@ -249,7 +249,7 @@ def test_rewards_of_the_users_own_count_with_their_options(tmp_path: Path) -> No
     assert reward_of(rewards, right) == Reward(2.5, {"all_tests": 1.0, "brevity": 0.75})
     # One that is unscored leaves the whole unscored; so does a sandbox fault, whatever a reward would say.
     shy = load_rewards([("all_tests", 1.0, {}), (f"{own}:shy", 0.1, {})])
-    assert reward_of(shy, right) == Reward(None, {"all_tests": 1.0, "shy": None})
+    assert reward_of(shy, right) == Reward(None, {"all_tests": 1.0, "shy": None}, ("shy",))
     assert reward_of(rewards, verdict(Outcome.SANDBOX_FAULT)).total is None
     assert reward_of(rewards, wrong).total == 1.5
     with pytest.raises(ConfigError, match=r"own\.py line 5\) returned nan; return a finite number"):

@@ -43,8 +43,14 @@ PRIVATE_METHODS: Mapping[str, tuple[str, ...]] = {
 }
 """Private methods of `GRPOTrainer` that we override or call, and their first parameters."""
 
-PRIVATE_ATTRIBUTES = ("_metrics", "_entropy_bonus_enabled", "generation_kwargs", "aux_loss_enabled")
+PRIVATE_ATTRIBUTES = ("_metrics", "_entropy_bonus_enabled", "aux_loss_enabled")
 """Attributes that a built trainer must have, public or not, and that no document promises."""
+
+OF_VLLM = "vllm_generation"
+"""That of a trainer whose responses vLLM samples."""
+
+OF_TRANSFORMERS = "generation_kwargs"
+"""That of a trainer whose responses transformers samples."""
 
 
 def find_changes(trainer: type) -> list[str]:
@@ -80,7 +86,8 @@ class AdaptedTrainer(GRPOTrainer):
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        missing = [name for name in PRIVATE_ATTRIBUTES if not hasattr(self, name)]
+        sampler = OF_VLLM if self.use_vllm else OF_TRANSFORMERS
+        missing = [name for name in (*PRIVATE_ATTRIBUTES, sampler) if not hasattr(self, name)]
         require_known([f"GRPOTrainer has no {name}" for name in missing])
 
     @property
