@@ -86,6 +86,8 @@ class LineDisplay:
     _is_muted = False
     _bar: Bar | None = None
     _last_sampling = 0.0
+    _sampled_for = "sampling"
+    """What a batch of responses is sampled for, the first word of its line."""
 
     def note(self, text: str) -> None:
         """Print one line."""
@@ -119,7 +121,7 @@ class LineDisplay:
         self._last_sampling = max(self._last_sampling, time.monotonic() - progress.seconds)
         if time.monotonic() - self._last_sampling >= _MOST_SECONDS_OF_SILENCE:
             self._last_sampling = time.monotonic()
-            self.note(f"sampling: {describe_sampling(progress)}")
+            self.note(f"{self._sampled_for}: {describe_sampling(progress)}")
 
 
 class Bar:

@@ -197,6 +197,10 @@ def _print_look(config: TrainConfig) -> None:
 class RunDisplay(LineDisplay, Observer):
     """Prints a line for each step, evaluation and message of a training run to stderr."""
 
+    def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
+        """Name the batches of an evaluation and of a probe for what they are."""
+        self._sampled_for = {"evaluate": "held-out", "probe": "probe"}.get(name, "sampling")
+
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
         """Show a finished training step."""
         seconds = metrics.seconds

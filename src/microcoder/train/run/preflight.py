@@ -64,6 +64,13 @@ def find_faults(config: TrainConfig) -> list[str]:
     return list(_find_plan_faults(config))
 
 
+def check_settings(config: TrainConfig) -> None:
+    """Raise ConfigError, in the dry run's words, for settings that name what is not there."""
+    faults = list(_find_setting_faults(config))
+    if faults:
+        raise ConfigError(f"this cannot start: {'; '.join(faults)}")
+
+
 def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
     yield from _find_setting_faults(config)
     if isinstance(config.model, HuggingFaceModel):

@@ -22,7 +22,7 @@ from microcoder.train.run.manifest import (
     find_extensions,
     open_run,
 )
-from microcoder.train.run.preflight import check_context
+from microcoder.train.run.preflight import check_context, check_settings
 from microcoder.train.run.tasks import EngineInputs, load_tasks
 from microcoder.train.runs import RunDirectory
 
@@ -57,6 +57,7 @@ def run_training(
     if run.is_finished:
         return _report_finished(run, observer)
     extensions = find_extensions(config)
+    check_settings(config)
     with ExitStack() as opened:
         opened.enter_context(explain_failures(config, run))
         tasks = load_tasks(config)
