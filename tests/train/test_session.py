@@ -434,7 +434,7 @@ def test_mistakes_are_found_before_anything_is_written(
         (
             {"trl.disable_droput": "true"},
             ConfigError,
-            "unexpected keyword argument 'disable_droput'",
+            "disable_droput is no option of the installed TRL; did you mean disable_dropout",
         ),
     ]
     for changes, error, message in mistakes:
