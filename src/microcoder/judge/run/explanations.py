@@ -6,12 +6,10 @@ reads that error alone looks for a mistake in the program.
 """
 
 import re
-import signal
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from microcoder.judge.sandbox.limits import MAX_DESCRIPTORS
-from microcoder.judge.sandbox.quota import MAX_THREADS
+from microcoder.judge.sandbox.protocol import MAX_DESCRIPTORS, MAX_THREADS
 
 _NO_PROCESSES = "the sandbox starts no further processes: a test is a single one"
 _NO_SHARED_MEMORY = (
@@ -98,14 +96,14 @@ _RULES = (
 )
 """The first that matches counts."""
 
-_SIGNALS: Mapping[int, str] = {
-    signal.SIGSEGV: "its stack was full, or it used memory that is not its own",
-    signal.SIGBUS: "it used memory that is not there",
-    signal.SIGFPE: "it divided by zero",
-    signal.SIGSYS: _NO_CALL,
-    signal.SIGKILL: "it did so itself, or the machine was out of memory",
-    signal.SIGABRT: "it gave up by itself",
-    signal.SIGALRM: "a timer of its own",
+_SIGNALS: Mapping[str, str] = {
+    "SIGSEGV": "its stack was full, or it used memory that is not its own",
+    "SIGBUS": "it used memory that is not there",
+    "SIGFPE": "it divided by zero",
+    "SIGSYS": _NO_CALL,
+    "SIGKILL": "it did so itself, or the machine was out of memory",
+    "SIGABRT": "it gave up by itself",
+    "SIGALRM": "a timer of its own",
 }
 _TRACEBACK = re.compile(r"[\s+|]*(?:Exception Group )?Traceback \(most recent call last\):")
 _MARGIN = re.compile(r"^[\s+|]*\|\s?|^\s*\+-[+-]*\s*")
@@ -137,10 +135,10 @@ def explain_error(stderr: str, exit_code: int, *, is_function: bool = False) -> 
     return words
 
 
-def explain_signal(number: int, name: str, stderr: str) -> str:
+def explain_signal(name: str, stderr: str) -> str:
     """Return why a program was killed: the signal's name, what that means, and what it said last."""
-    hint = _SIGNALS.get(number, "")
-    last = _cut(_last_line(stderr)) if number == signal.SIGABRT else ""
+    hint = _SIGNALS.get(name, "")
+    last = _cut(_last_line(stderr)) if name == "SIGABRT" else ""
     return ": ".join(filter(None, (f"killed by {name}", last or hint)))
 
 

@@ -262,7 +262,7 @@ def find_failure(
         return Outcome.TIME_LIMIT, overrun
     if result.signal:
         name = signal_name(result.signal)
-        return Outcome.RUNTIME_ERROR, explain_signal(result.signal, name, run.stderr)
+        return Outcome.RUNTIME_ERROR, explain_signal(name, run.stderr)
     if not result.exit_code:
         return None
     is_function = run.wire is not None

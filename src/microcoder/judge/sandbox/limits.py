@@ -9,13 +9,12 @@ import os
 import resource
 import time
 
-from microcoder.judge.sandbox.protocol import Request
+from microcoder.judge.sandbox.protocol import MAX_DESCRIPTORS, Request
 
 DEFAULT_STACK_BYTES = 8 << 20
 """Stack size the zygote is exec'ed with: libc takes it as the size of every thread's stack."""
 
 _MAIN_STACK_BYTES = 120 << 20
-MAX_DESCRIPTORS = 64
 _MAX_PROCESSES = 256 + 4
 """Limit on processes of the tests' user: 256 threads of a test, its first, the fork server, and two to spare."""
 _HEAP_ROOM_BYTES = 192 << 20

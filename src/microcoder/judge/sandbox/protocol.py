@@ -15,6 +15,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+MAX_DESCRIPTORS = 64
+"""Most open files of a test."""
+
+MAX_THREADS = 256
+"""Most threads of a test."""
+
 CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
 STILL, SLICE, GO_ON = b"S", b"L", b"G"
 MAX_MESSAGE = 1 << 16

@@ -24,9 +24,9 @@ import time
 
 from microcoder.judge.sandbox import folders
 from microcoder.judge.sandbox.kernel import NUMBERS, PR_SET_NO_NEW_PRIVS, SeccompFilter, prctl
+from microcoder.judge.sandbox.protocol import MAX_THREADS
 
 REMOVING_NAMES = "unlink unlinkat rmdir rename renameat renameat2"
-MAX_THREADS = 256
 MAX_ENTRIES = 256
 POLL_SECONDS = 0.02
 """Interval between measurements of a folder that files were put into."""

@@ -119,7 +119,7 @@ def look_before_training(config: TrainConfig, *, observer: Observer) -> list[str
         run = RunDirectory(folder / "look")
         opened.enter_context(explain_failures(config, run))
         tasks = load_tasks(config)
-        engine = import_module("microcoder.train.trl.engine")  # which imports torch
+        engine = import_module(f"microcoder.train.{config.engine}.engine")  # which imports torch
         policy = engine.load_policy(config, observer=observer)
         check_context(config, tasks, partial(engine.encode_prompts, config, policy))
         judge, _ = opened.enter_context(open_judge(config.evaluator))
