@@ -117,6 +117,7 @@ def _hogs(number: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_a_program_that_sleeps_past_its_limit_is_too_slow_beside_hogs_too() -> None:
     problem = make_problem(ONE_TEST, time_limit_seconds=0.25)
     with contended_judge(nice=19) as judging, _hogs(3):
