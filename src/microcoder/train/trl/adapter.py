@@ -162,25 +162,8 @@ class AdaptedTrainer(GRPOTrainer):
     def _tokenize_prompts(self, prompts: list[Any]) -> Any:
         return self.tokenize(prompts)
 
-    def _get_per_token_logps_and_entropies(
-        self,
-        model: Any,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        logits_to_keep: int,
-        batch_size: int | None = None,
-        compute_entropy: bool = False,
-        **extras: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        return self.read_logps(
-            model,
-            input_ids,
-            attention_mask,
-            logits_to_keep,
-            batch_size,
-            compute_entropy,
-            **extras,
-        )
+    def _get_per_token_logps_and_entropies(self, *given: Any, **named: Any) -> Any:
+        return self.read_logps(*given, **named)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         return self.compute_policy_loss(model, inputs)

@@ -6,6 +6,7 @@ and the gradient as they were (up to the order of floating-point sums); a test h
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -144,28 +145,24 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         """
         reported = self.reported
         counts_rows = self.importance_sampling_level == "sequence"
-        for name in SHARES:
-            if not reported.get(name):
-                continue
-            passed = self._everywhere(passed_rows, counts_rows)
-            whole = self._everywhere(all_rows, counts_rows)
-            # No row that was left out is clipped: its advantage is zero.
-            self._sums[name].append((reported[name][-1] * passed, whole))
-        for name in MEANS:
-            if not reported.get(name):
-                continue
-            weight = self._everywhere(teaching_rows or passed_rows, False)
-            self._sums[name].append((reported[name][-1] * weight, weight))
-
-    def _everywhere(self, units: Units, counts_rows: bool) -> float:
-        """Return how many rows or tokens there are on all processes."""
-        number = units.rows if counts_rows else units.tokens
-        if self.accelerator.num_processes == 1:
-            return float(number)
-        summed = self.accelerator.reduce(
-            torch.tensor(float(number), device=self.accelerator.device), reduction="sum"
+        passed, whole = self._everywhere(
+            [units.rows if counts_rows else units.tokens for units in (passed_rows, all_rows)]
         )
-        return float(summed)
+        (weight,) = self._everywhere([(teaching_rows or passed_rows).tokens])
+        for name in SHARES:
+            if reported.get(name):
+                # No row that was left out is clipped: its advantage is zero.
+                self._sums[name].append((reported[name][-1] * passed, whole))
+        for name in MEANS:
+            if reported.get(name):
+                self._sums[name].append((reported[name][-1] * weight, weight))
+
+    def _everywhere(self, counts: Sequence[int]) -> list[float]:
+        """Return counts of this process's pass, each summed over all processes."""
+        if self.accelerator.num_processes == 1:
+            return [float(count) for count in counts]
+        here = torch.tensor([float(count) for count in counts], device=self.accelerator.device)
+        return self.accelerator.reduce(here, reduction="sum").tolist()
 
     def take_shares(self) -> dict[str, float]:
         """Return what was noted since the last call, by TRL's names, as shares and means of the whole."""
