@@ -19,9 +19,9 @@ import contests
 
 from microcoder.data.clean.stage import find_shown, process
 from microcoder.data.formats.candidates import Candidate, InputKit, Solution
-from microcoder.data.tests.answers import GenerateSettings, Judges
-from microcoder.data.tests.makers import read_validators
-from microcoder.data.tests.stage import find_references, generate
+from microcoder.data.testgen.answers import GenerateSettings, Judges
+from microcoder.data.testgen.makers import read_validators
+from microcoder.data.testgen.stage import find_references, generate
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.types import Outcome, Program, TestCase

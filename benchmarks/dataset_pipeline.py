@@ -24,7 +24,7 @@ from typing import Any
 
 from figures import read_cpu_seconds
 
-from microcoder.data.build.steps import DuplicateBarrier, SourceSettings, collect_step, list_inputs
+from microcoder.data.corpus.steps import DuplicateBarrier, SourceSettings, collect_step, list_inputs
 from microcoder.data.pipeline.engine import BarrierStep, MapStep, Row, Runner, Work, run_steps
 from microcoder.judge.core.config import Config
 

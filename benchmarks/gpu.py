@@ -134,7 +134,7 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     from transformers import TrainerCallback
 
     from microcoder.train.run.checkpoints import Observer
-    from microcoder.train.run.session import run_training
+    from microcoder.train.run.training import run_training
     from microcoder.train.runs import RunDirectory
 
     end = time.monotonic() + 60 * minutes

@@ -21,8 +21,8 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.judging import open_judge
 from microcoder.train.run.probe import Probe, read_probe
-from microcoder.train.run.session import run_training
 from microcoder.train.run.tasks import Task, load_tasks
+from microcoder.train.run.training import run_training
 from microcoder.train.runs import RunDirectory, read_rollouts, steps_in
 
 ACCEPTED = "accepted"

@@ -32,12 +32,12 @@ ROOMS = (
     "data/verify",
     "data/inputs",
     "data/filter",
-    "data/tests",
+    "data/testgen",
     "data/behaviour",
     "data/pipeline",
     "data/release",
     "data/benchmarks",
-    "data/build",
+    "data/corpus",
     "train",
     "train/algorithm",
     "train/recipe",
@@ -55,7 +55,7 @@ ROOMS = (
     "",
 )
 HEIGHT_OF = {room: height for height, room in enumerate(ROOMS)}
-# They offer names of the rooms below them, and import one when it is first used (`facade`).
+# They offer names of the rooms below them, and import one when it is first used (`lazy`).
 FACADES = {
     "__init__.py",
     *(
@@ -73,14 +73,14 @@ MAY_START_PROCESSES = {
     "data/clean/cleaning.py": "reads TeX by pandoc",
     "data/pipeline/engine.py": "takes shards through the steps of a build, a process a core",
     "lab/studies/workers.py": "starts the training processes of a study",
-    "lab/yardstick/session.py": "starts the throw-away process of a judge under test",
+    "lab/yardstick/audits.py": "starts the throw-away process of a judge under test",
     "lab/yardstick/inside/worker.py": "is that process, which closes itself off",
     "lab/yardstick/inside/judges.py": "runs in that process, and is what judges are made of",
     "train/verl/engine.py": "starts verl's command line",
     "train/run/manifest.py": "asks git for the commit that a run records",
 }
 MAY_EXCEED_600_LINES = {
-    "data/build/steps.py": "written at 120 columns, to be split",
+    "data/corpus/steps.py": "written at 120 columns, to be split",
     "data/formats/assertions.py": "written at 120 columns, to be split",
     "data/formats/packages.py": "written at 120 columns, to be split",
     "data/formats/sets.py": "written at 120 columns, to be split",

@@ -6,7 +6,7 @@ Four parts that can be used separately: `microcoder.judge`, `microcoder.train`, 
 
 from typing import TYPE_CHECKING
 
-from microcoder.facade import lend
+from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.judge import Judge
@@ -64,4 +64,4 @@ _NAMES_OF = {
         "Checker", "Outcome", "Problem", "Program", "Prompt", "Rollout", "TestCase", "TestResult", "Verdict",
     ),
 }  # fmt: skip
-__getattr__, __dir__ = lend(__name__, _NAMES_OF)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES_OF)

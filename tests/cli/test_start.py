@@ -36,7 +36,7 @@ def test_the_package_imports_nothing_before_a_name_is_asked_for() -> None:
     modules = modules_after("import microcoder")
     assert {name for name in modules if name.startswith("microcoder")} == {
         "microcoder",
-        "microcoder.facade",
+        "microcoder.lazy",
     }
     assert "pydantic" not in modules
     assert "pydantic" in modules_after("from microcoder import Problem")
@@ -47,7 +47,7 @@ def test_the_list_of_verbs_imports_no_verb(arguments: list[str]) -> None:
     modules = modules_of_command(*arguments)
     assert {name for name in modules if name.startswith("microcoder.")} == {
         "microcoder.cli",
-        "microcoder.facade",
+        "microcoder.lazy",
         "microcoder.judge",
         "microcoder.judge.core",
         "microcoder.judge.core.errors",

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from microcoder.cli import main
-from microcoder.data.build.session import audit
-from microcoder.data.build.steps import BuildConfig, SourceSettings
-from microcoder.data.tests.answers import GenerateSettings
+from microcoder.data.corpus.build import audit
+from microcoder.data.corpus.steps import BuildConfig, SourceSettings
+from microcoder.data.testgen.answers import GenerateSettings
 from microcoder.judge.core.errors import DataError
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"

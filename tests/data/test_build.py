@@ -22,8 +22,8 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.data import Candidate, Rejection, read_problems, rowfiles
-from microcoder.data.build.session import plan_build, run_build
-from microcoder.data.build.steps import (
+from microcoder.data.corpus.build import plan_build, run_build
+from microcoder.data.corpus.steps import (
     BuildConfig,
     Resources,
     SourceSettings,
@@ -410,7 +410,7 @@ print(*sys.modules)
 
 
 def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
-    offered = {"microcoder", "microcoder.facade", "microcoder.data", "microcoder.judge"}
+    offered = {"microcoder", "microcoder.lazy", "microcoder.data", "microcoder.judge"}
     known: set[str] = set()
     for step in (collect_step(), *plan_build(load_config(BuildConfig, [recipe])).steps):
         # Its input's key holds that of the steps before it.

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from local_endpoint import endpoint_of
 
 from microcoder.data import Candidate, Difficulty
-from microcoder.data.build.steps import DifficultySettings, SelectionBarrier
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
+from microcoder.data.corpus.steps import DifficultySettings, SelectionBarrier
 from microcoder.data.difficulty import (
     DIMENSIONS,
     Scores,

@@ -26,6 +26,7 @@ from microcoder.data.benchmarks.questions import Question
 from microcoder.data.micro import generate_problems
 from microcoder.eval import EvalConfig, EvaluationFolder, compare, run_evaluation, summarise
 from microcoder.eval.config import EndpointGeneration, ResponseSampling
+from microcoder.eval.evaluation import plan_evaluation
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
@@ -34,7 +35,6 @@ from microcoder.eval.generation import (
     load_questions,
 )
 from microcoder.eval.report import Sample
-from microcoder.eval.session import plan_evaluation
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Problem, TestCase

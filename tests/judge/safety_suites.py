@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.languages import LANGUAGES
-from microcoder.judge.run import session
+from microcoder.judge.run import judging
 from microcoder.judge.run.supervisor import LoadedProgram
 from microcoder.lab.yardstick.cases import Case as StoredCase
 from microcoder.lab.yardstick.cases import load_suite
@@ -240,7 +240,7 @@ def share_without_the_screen() -> None:
         is_plain = is_plain and not trial.writes_by_name
         return trial.problem.tests[len(tries.results) :] if is_plain else ()
 
-    session.Session._choose_together = choose  # pyrefly: ignore[bad-assignment]
+    judging.Session._choose_together = choose  # pyrefly: ignore[bad-assignment]
 
 
 def _with_more_tests(case: Case) -> Case:

@@ -21,8 +21,8 @@ from microcoder.judge.languages import Language, find_language
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import build_program
 from microcoder.judge.run.counts import WorkerRecord
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
-from microcoder.judge.run.session import Session
 from microcoder.judge.run.supervisor import Attendance, LoadedProgram, Sandbox, SandboxDied
 from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, limits_for
 from microcoder.judge.run.turns import Turn

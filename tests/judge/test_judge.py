@@ -15,7 +15,7 @@ from microcoder.judge import Invocation, Judge, JudgeOptions, judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.run.executions import run_invocation
-from microcoder.judge.run.session import Session
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
 
 from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]

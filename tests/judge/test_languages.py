@@ -11,7 +11,7 @@ from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import check_language, find_language
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import PROFILES, name_environment
-from microcoder.judge.run.session import Session
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.verdicts import PreparedProblem
 
 from .conftest import NEEDS, make_problem  # pyrefly: ignore[missing-import]

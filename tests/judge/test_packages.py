@@ -20,8 +20,8 @@ from microcoder.judge.languages.packages import (
     load_profile,
     provide_packages,
 )
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes
-from microcoder.judge.run.session import Session
 from microcoder.judge.run.verdicts import PreparedProblem
 from wheels import keep_packages_in, make_wheel
 

@@ -17,9 +17,9 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.remote import JudgeResponse
 from microcoder.judge.run import sandboxes, sharing, sharing_names
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import SandboxKind
 from microcoder.judge.run.screen import find_obstacle, screen
-from microcoder.judge.run.session import Session
 from microcoder.judge.run.sharing import Loss
 from microcoder.judge.run.submissions import verdict_record
 from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Sandbox, SandboxDied

@@ -6,7 +6,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
-from microcoder.judge.run import session, sharing
+from microcoder.judge.run import judging, sharing
 from microcoder.judge.run.screen import binds_constants, find_obstacle, screen
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
@@ -304,7 +304,7 @@ def test_functions_are_defined_once_only_where_no_call_sees_what_another_did(
 def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(session, "_PROBED_SHARE", 1.0)
+    monkeypatch.setattr(judging, "_PROBED_SHARE", 1.0)
     for batch_tests in (True, False):
         with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
             (verdict,) = judge.judge([Program("print(input())")], [_counting(9)])

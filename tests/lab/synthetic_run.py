@@ -12,7 +12,7 @@ from microcoder.judge.core.types import Outcome, Rollout, TestResult, Verdict
 from microcoder.train.metrics import StepMetrics, summarise_evaluation, summarise_step
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.checkpoints import RunClock
-from microcoder.train.run.session import summarise
+from microcoder.train.run.training import summarise
 from microcoder.train.runs import RunDirectory, rollout_row, write_rollouts
 
 TIERS = {"easy": (0.45, 0.97), "medium": (0.12, 0.72), "hard": (0.0, 0.2)}

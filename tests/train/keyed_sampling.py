@@ -17,7 +17,7 @@ from verl_on_cpu.sampler import SampleRequest, sample
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
-from microcoder.train.run.session import run_training
+from microcoder.train.run.training import run_training
 from microcoder.train.run.weights import encode_chats
 from microcoder.train.trl import engine
 from microcoder.train.trl.trainer import MicroCoderTrainer

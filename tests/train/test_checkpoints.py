@@ -585,7 +585,7 @@ def test_prompt_and_response_beyond_the_context_are_refused_by_dry_run_and_train
     tiny_checkpoint: Path, tmp_path: Path, judge: Judge, changes: dict[str, str]
 ) -> None:
     from microcoder.train.run.checkpoints import Observer
-    from microcoder.train.run.session import run_training
+    from microcoder.train.run.training import run_training
 
     config = plan(tiny_checkpoint, num_steps="2", **changes)
     (fault,) = find_faults(config)

@@ -16,8 +16,8 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
-from microcoder.train.run.session import run_training
 from microcoder.train.run.tasks import load_tasks
+from microcoder.train.run.training import run_training
 from microcoder.train.run.weights import encode_chats
 from microcoder.train.runs import RunDirectory, read_rollouts
 

@@ -34,8 +34,8 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.manifest import check_run_directory
 from microcoder.train.run.probe import read_probe
-from microcoder.train.run.session import load_tasks, run_training
 from microcoder.train.run.tasks import order_problems
+from microcoder.train.run.training import load_tasks, run_training
 from microcoder.train.runs import RunDirectory, steps_in
 from microcoder.train.trl import engine
 from microcoder.view import write_report

@@ -54,7 +54,7 @@ def audit_judge(
         Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
-    from microcoder.lab.yardstick.session import (
+    from microcoder.lab.yardstick.audits import (
         ask_judge,
         make_plan,
         read_judge,

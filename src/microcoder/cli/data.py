@@ -29,8 +29,8 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:
-    from microcoder.data.build.session import Built
-    from microcoder.data.build.steps import SourceSettings
+    from microcoder.data.corpus.build import Built
+    from microcoder.data.corpus.steps import SourceSettings
 
 
 def audit(
@@ -87,9 +87,9 @@ def audit(
     """
 
     require_data()
-    from microcoder.data.build.session import audit as look
-    from microcoder.data.build.steps import BuildConfig, SourceSettings
-    from microcoder.data.tests.answers import GenerateSettings
+    from microcoder.data.corpus.build import audit as look
+    from microcoder.data.corpus.steps import BuildConfig, SourceSettings
+    from microcoder.data.testgen.answers import GenerateSettings
 
     if not source:
         from microcoder.data.formats.rows import FORMATS
@@ -132,7 +132,7 @@ def audit(
 
 
 def _read_benchmark(text: str) -> SourceSettings:
-    from microcoder.data.build.steps import SourceSettings
+    from microcoder.data.corpus.steps import SourceSettings
 
     form, mark, path = text.partition("=")
     if not mark or not form or not path:
@@ -175,8 +175,8 @@ def build(
     if not config and not overrides:
         raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
     # Pulls in what reads and compares data, which `--help` does without.
-    from microcoder.data.build.session import plan_build, run_build
-    from microcoder.data.build.steps import BuildConfig
+    from microcoder.data.corpus.build import plan_build, run_build
+    from microcoder.data.corpus.steps import BuildConfig
 
     resolved = load_config(BuildConfig, config, parse_overrides(overrides))
     if resolved.runner == "ray" and find_spec("ray") is None:

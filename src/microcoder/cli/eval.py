@@ -52,8 +52,8 @@ def evaluate(
             changes[f"benchmark.{key}"] = value
     resolved = load_config(EvalConfig, config, changes)
     # Pulls in what reads benchmarks, which `--help` does without.
+    from microcoder.eval.evaluation import digest_config, plan_evaluation, run_evaluation
     from microcoder.eval.report import render_results
-    from microcoder.eval.session import digest_config, plan_evaluation, run_evaluation
 
     target = run_dir or Path("runs") / f"eval-{digest_config(resolved)}"
     if dry_run:

@@ -22,8 +22,8 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.suspicions import Judged, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.packages import load_profile, name_environment
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes
-from microcoder.judge.run.session import Session
 from microcoder.judge.run.submissions import Submission, VerdictFile, digest_input, read_submissions
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.train.metrics import share_reasons
@@ -167,8 +167,8 @@ def _judge_responses(
     from microcoder.data.benchmarks import ProblemFile
     from microcoder.eval import EvalConfig, run_evaluation
     from microcoder.eval.config import GenerationFile
+    from microcoder.eval.evaluation import digest_config
     from microcoder.eval.report import EvaluationFolder, render_results
-    from microcoder.eval.session import digest_config
     from microcoder.train.recipe.judge import SandboxConfig
 
     judging = {name: getattr(options, name) for name in SandboxConfig.model_fields}

@@ -89,7 +89,7 @@ def train(
         # On a cold disk the imports take half a minute.
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
-    from microcoder.train.run.session import run_training
+    from microcoder.train.run.training import run_training
     from microcoder.view import write_report
 
     command = ["microcoder", *sys.argv[1:]]
@@ -189,7 +189,7 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
 def _print_look(config: TrainConfig) -> None:
     require_training()
     # Pulls in torch, which a dry run does without.
-    from microcoder.train.run.session import look_before_training
+    from microcoder.train.run.training import look_before_training
 
     print("\n".join(["", *look_before_training(config, observer=RunDisplay())]))
 

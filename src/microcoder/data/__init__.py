@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from microcoder.facade import lend
+from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.data.formats.candidates import (
@@ -24,7 +24,7 @@ __all__ = [
     "write_problems",
 ]
 
-__getattr__, __dir__ = lend(__name__, {
+__getattr__, __dir__ = lazy_names(__name__, {
     "release.problems": ("read_problems", "write_problems"),
     "formats.candidates": ("Candidate", "Difficulty", "Lineage", "Rejection", "Solution"),
 })  # fmt: skip

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from microcoder.facade import lend
+from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.eval.config import EvalConfig
+    from microcoder.eval.evaluation import run_evaluation
     from microcoder.eval.report import EvaluationFolder, compare, summarise
-    from microcoder.eval.session import run_evaluation
 
 __all__ = ["EvalConfig", "EvaluationFolder", "compare", "run_evaluation", "summarise"]
 
-__getattr__, __dir__ = lend(__name__, {
+__getattr__, __dir__ = lazy_names(__name__, {
     "config": ("EvalConfig",),
     "report": ("EvaluationFolder", "compare", "summarise"),
-    "session": ("run_evaluation",),
+    "evaluation": ("run_evaluation",),
 })  # fmt: skip

@@ -15,7 +15,7 @@ from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
-from microcoder.judge.fleet.judge import Judging
+from microcoder.judge.fleet.judge import BaseJudge
 
 Mode = Literal["all", "fraction"]
 """How programs are scored: `all`, 1 if every test passed, else 0; `fraction`, the share of passed tests."""
@@ -25,7 +25,7 @@ _DEFAULTS = dict(JudgeOptions()) | {"url": None}
 @dataclass(eq=False, slots=True)
 class _State:
     options: dict[str, Any] = field(default_factory=dict)
-    judge: Judging | None = None
+    judge: BaseJudge | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     thread: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, "microcoder-judge")
@@ -78,14 +78,14 @@ def shared_judge(**options: Any) -> SharedJudge:
     return SharedJudge()
 
 
-def _running() -> Judging:
+def _running() -> BaseJudge:
     with _state.lock:
         if _state.judge is None:
             _state.judge = _open(_state.options)
         return _state.judge
 
 
-def _open(options: Mapping[str, Any]) -> Judging:
+def _open(options: Mapping[str, Any]) -> BaseJudge:
     url = options.get("url")
     if url is None:
         return Judge(**{name: value for name, value in options.items() if name != "url"})

@@ -9,7 +9,7 @@
 
 from typing import TYPE_CHECKING
 
-from microcoder.facade import lend
+from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
@@ -42,7 +42,7 @@ __all__ = [
     "read_submissions",
 ]
 
-__getattr__, __dir__ = lend(__name__, {
+__getattr__, __dir__ = lazy_names(__name__, {
     "compare.compare": ("Comparison", "compare_output", "compare_value"),
     "languages.packages": ("JudgingEnvironment",),
     "run.checkers": ("judge_answers",),

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from microcoder.facade import lend
+from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.train.recipe.recipe import TrainConfig
-    from microcoder.train.run.session import run_training
+    from microcoder.train.run.training import run_training
 
 __all__ = ["TrainConfig", "run_training"]
 
-__getattr__, __dir__ = lend(__name__, {
+__getattr__, __dir__ = lazy_names(__name__, {
     "recipe.recipe": ("TrainConfig",),
-    "run.session": ("run_training",),
+    "run.training": ("run_training",),
 })  # fmt: skip

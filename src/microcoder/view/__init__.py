@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from microcoder.facade import lend
+from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.view.serve import (
@@ -23,6 +23,6 @@ __all__ = [
     "write_report",
 ]
 
-__getattr__, __dir__ = lend(__name__, {
+__getattr__, __dir__ = lazy_names(__name__, {
     "serve": ("Bundle", "Collection", "ViewerServer", "open_collection", "write_bundle", "write_report"),
 })  # fmt: skip

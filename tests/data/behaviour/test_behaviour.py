@@ -14,7 +14,7 @@ from microcoder.data.behaviour.outputs import (
     tokens_of_json,
     tokens_of_text,
 )
-from microcoder.data.build.steps import SourceSettings, read_benchmark_problems, unpack_sources
+from microcoder.data.corpus.steps import SourceSettings, read_benchmark_problems, unpack_sources
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase

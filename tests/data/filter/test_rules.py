@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import ALL
 
-from microcoder.data.build.steps import DuplicateBarrier
+from microcoder.data.corpus.steps import DuplicateBarrier
 from microcoder.data.filter.contamination import build_index
 from microcoder.data.filter.duplicates import describe, find_duplicates, merge
 from microcoder.data.filter.rules import (

@@ -11,8 +11,8 @@ from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.formats.candidates import Origin
-from microcoder.data.tests.answers import MadeTest
-from microcoder.data.tests.stage import choose_tests as choose_made
+from microcoder.data.testgen.answers import MadeTest
+from microcoder.data.testgen.stage import choose_tests as choose_made
 from microcoder.data.verify import execution
 from microcoder.data.verify.evidence import (
     Cost,

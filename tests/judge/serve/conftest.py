@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn")
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
-from microcoder.judge.fleet.judge import Judging
+from microcoder.judge.fleet.judge import BaseJudge
 from microcoder.judge.serve.app import JudgeServer
 from microcoder.judge.serve.service import Service
 from microcoder.judge.serve.settings import ServiceSettings
@@ -133,7 +133,7 @@ def stub_judge(
 
 
 def judge_alternating(
-    judge: Judging, what: str, number: int, at_the_tenth: Callable[[], object] = lambda: None
+    judge: BaseJudge, what: str, number: int, at_the_tenth: Callable[[], object] = lambda: None
 ) -> None:
     """Judge programs, each its own: right, wrong, right, ...; each has its verdict, told once."""
     told: list[int] = []

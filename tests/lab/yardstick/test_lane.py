@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
+from microcoder.lab.yardstick.audits import Lane, YardstickPlan, ask_judge, put_case, read_judge
 from microcoder.lab.yardstick.cases import Case
-from microcoder.lab.yardstick.session import Lane, YardstickPlan, ask_judge, put_case, read_judge
 
 PEERS = Path(__file__).parents[3] / "examples" / "judges" / "peers.py"
 RIGHT = Case(

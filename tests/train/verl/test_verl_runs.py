@@ -17,7 +17,7 @@ from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
-from microcoder.train.run.session import run_training
+from microcoder.train.run.training import run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from microcoder.facade import lend
+from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.data.release.exports import EXPORTS, export
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "export", "read_released", "write_tables"]
 
-__getattr__, __dir__ = lend(__name__, {
+__getattr__, __dir__ = lazy_names(__name__, {
     "exports": ("EXPORTS", "export"),
     "tables": ("read_released", "write_tables"),
 })  # fmt: skip

@@ -1,4 +1,4 @@
-"""The interface of all judges (`Judging`: local, over HTTP, on a Ray cluster), and the local one (`Judge`).
+"""The interface of all judges (`BaseJudge`: local, over HTTP, on a Ray cluster), and the local one (`Judge`).
 
 The judging threads live as long as the `Judge`, each with warm sandboxes of its own, in this process or, where they are
 many, in processes of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
@@ -51,7 +51,7 @@ class BatchJudge(Protocol):
         ...
 
 
-class Judging(ABC):
+class BaseJudge(ABC):
     """A judge that takes single programs, too; use it as a context manager, or call `close`.
 
     Identical pairs of program and problem are judged once, also across calls, and sent once to where they are judged.
@@ -225,7 +225,7 @@ class Judging(ABC):
             raise EvaluatorFault(f"this {type(self).__name__} is closed; make a new one")
 
 
-class Judge(Judging):
+class Judge(BaseJudge):
     """A pool of warm sandboxes; use it as a context manager, or call `close`.
 
     Of a batch, programs of problems that took longest so far start first.

@@ -11,7 +11,7 @@ from pydantic import Field
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Record, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.fleet import Fleet, PlaceT
-from microcoder.judge.fleet.judge import Judging
+from microcoder.judge.fleet.judge import BaseJudge
 from microcoder.judge.languages import check_language
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.workers import Answer, Shelf, Work
@@ -111,7 +111,7 @@ def strip_problem(problem: Problem) -> NumberedProblem:
     return NumberedProblem(Problem.model_construct(id=problem.id, **judged_by(problem)))
 
 
-class RemoteJudge(Fleet[PlaceT], Judging):
+class RemoteJudge(Fleet[PlaceT], BaseJudge):
     """Client side of remote judges, thread-safe: an event loop in its own thread sends the programs."""
 
     def __init__(
@@ -121,7 +121,7 @@ class RemoteJudge(Fleet[PlaceT], Judging):
     ) -> None:
         """Start the loop; `make` returns a new problem as it is sent, or raises if it cannot be judged."""
         Fleet.__init__(self)
-        Judging.__init__(self, cache_size)
+        BaseJudge.__init__(self, cache_size)
         self._shelf = Shelf(make, MOST_PROBLEM_BYTES)
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()

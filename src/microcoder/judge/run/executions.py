@@ -14,7 +14,7 @@ from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
 from microcoder.judge.languages import find_language
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checks import check_arguments
-from microcoder.judge.run.session import NAMES_INPUT, NAMES_OUTPUT, Session
+from microcoder.judge.run.judging import NAMES_INPUT, NAMES_OUTPUT, Session
 from microcoder.judge.run.timing import MAX_SECONDS, SPARE_MEMORY_MIB, Limits, limits_for
 from microcoder.judge.run.verdicts import OUTPUT_MIB
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE

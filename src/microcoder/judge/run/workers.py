@@ -25,10 +25,10 @@ from microcoder.judge.run.builds import Builds
 from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.judging import Abandoned, Session
 from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.sandboxes import Sandboxes
-from microcoder.judge.run.session import Abandoned, Session
 from microcoder.judge.run.timing import Pace
 from microcoder.judge.run.turns import Job, Places, Turn, make_lock_files, most_workers
 

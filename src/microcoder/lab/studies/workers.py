@@ -119,7 +119,7 @@ def _do(work: Work, command: list[str]) -> str:
     try:
         if work.measurement is not None:
             return f"{run_measurement(work, work.measurement)['num_rows']} rows"
-        from microcoder.train.run.session import run_training
+        from microcoder.train.run.training import run_training
 
         summary = run_training(
             work.config, run_directory=work.folder, observer=Observer(), command=command

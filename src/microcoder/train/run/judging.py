@@ -7,7 +7,7 @@ from typing import Any
 
 from microcoder.judge import Judge, JudgingEnvironment
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.fleet.judge import Judging
+from microcoder.judge.fleet.judge import BaseJudge
 from microcoder.judge.languages.packages import digest_languages, load_profile
 from microcoder.train.recipe.judge import EvaluatorConfig
 
@@ -39,7 +39,7 @@ def open_judge(config: EvaluatorConfig) -> Iterator[tuple[Any, Mapping[str, Any]
 
 
 @contextmanager
-def connect(config: EvaluatorConfig) -> Iterator[tuple[Judging, Mapping[str, Any]]]:
+def connect(config: EvaluatorConfig) -> Iterator[tuple[BaseJudge, Mapping[str, Any]]]:
     """Connect to a recipe's judge over HTTP, at one address or several; yields what `open_judge` does."""
     from microcoder.judge.fleet.http import JudgeClient, TokenRefused
 

@@ -19,7 +19,7 @@ from microcoder.data.rowfiles import read_file
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem
-from microcoder.judge.fleet.judge import Judging
+from microcoder.judge.fleet.judge import BaseJudge
 from microcoder.train.algorithm.masking import draw_uniform
 from microcoder.train.algorithm.scoring import REWARD_DRAW
 from microcoder.train.recipe.judge import EvaluatorConfig
@@ -32,7 +32,7 @@ from microcoder.train.verl.settings import PluginSettings, read_settings, refuse
 _PROBLEMS_KEPT = 256
 
 
-def open_judge(evaluator: EvaluatorConfig) -> Judging:
+def open_judge(evaluator: EvaluatorConfig) -> BaseJudge:
     """Return a reward worker's judge, in its process (with `ray`, a worker per node) or behind HTTP; closed at exit."""
     opened = ExitStack()
     atexit.register(opened.close)

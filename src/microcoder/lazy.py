@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lend(
+def lazy_names(
     package: str, names_of: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package (PEP 562).

@@ -15,7 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from microcoder.data.build.steps import (
+from microcoder.data.clean.stage import RESTORE_POWERS
+from microcoder.data.corpus.steps import (
     BuildConfig,
     collect_step,
     describe_sources,
@@ -24,7 +25,6 @@ from microcoder.data.build.steps import (
     read_rates,
     unpack_sources,
 )
-from microcoder.data.clean.stage import RESTORE_POWERS
 from microcoder.data.formats.candidates import REASONS, STAGES, Rejection, Stage
 from microcoder.data.pipeline.engine import (
     WOULD_REJECT,

@@ -19,9 +19,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
-from microcoder.data.build.same_task import find_same_task, index_tasks
 from microcoder.data.clean.stage import process
 from microcoder.data.completions import Endpoint, EndpointSettings
+from microcoder.data.corpus.same_task import find_same_task, index_tasks
 from microcoder.data.difficulty import (
     SelectionSettings,
     judge_attempts,
@@ -61,8 +61,8 @@ from microcoder.data.sources import (
     list_shards,
     open_source,
 )
-from microcoder.data.tests.answers import GenerateSettings, Judges
-from microcoder.data.tests.stage import generate
+from microcoder.data.testgen.answers import GenerateSettings, Judges
+from microcoder.data.testgen.stage import generate
 from microcoder.data.verify.evidence import VerifySettings, combine_counts
 from microcoder.data.verify.execution import VerdictStore, evaluator_version, verify
 from microcoder.judge import Judge, JudgeOptions
@@ -680,7 +680,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
             step("compare", "filter", Config(), open_compare, *code, inputs=inputs, runs="alone")
         )
     if benchmarks and config.same_task is not None:
-        code = ("microcoder.data.build.same_task", _FILTER, _ENDPOINT)
+        code = ("microcoder.data.corpus.same_task", _FILTER, _ENDPOINT)
         steps.append(
             step(
                 "ask",
@@ -692,7 +692,7 @@ def later_steps(config: BuildConfig, *, benchmarks: tuple[SourceSettings, ...]) 
                 runs="alone",
             )
         )
-    making = ("microcoder.data.tests", _INPUTS, _VERIFY, _ENDPOINT, _JUDGE)
+    making = ("microcoder.data.testgen", _INPUTS, _VERIFY, _ENDPOINT, _JUDGE)
     return [
         *steps,
         step("generate", "generate", config.generate, open_generate, *making, **alone),

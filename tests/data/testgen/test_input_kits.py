@@ -23,8 +23,8 @@ from microcoder.data.inputs.mutating import (
     learn,
     mutate,
 )
-from microcoder.data.tests.answers import MadeInput
-from microcoder.data.tests.makers import read_validators, run_kit, spoil
+from microcoder.data.testgen.answers import MadeInput
+from microcoder.data.testgen.makers import read_validators, run_kit, spoil
 from microcoder.judge import Judge
 
 KNOWN = [(3, [[0, 1], [1, 2]], "ab", 1), (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)]

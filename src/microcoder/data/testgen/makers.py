@@ -32,7 +32,7 @@ from microcoder.data.formats.candidates import (
 )
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
 from microcoder.data.inputs.mutating import MUTATIONS, InputModel, find_repeats, learn, mutate
-from microcoder.data.tests.answers import (
+from microcoder.data.testgen.answers import (
     AT_ONCE,
     MOST_BYTES,
     MOST_MADE,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from microcoder.data.clean.stage import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Origin, Rejection
-from microcoder.data.tests.answers import (
+from microcoder.data.testgen.answers import (
     MOST_LARGE,
     MOST_TESTS,
     PACKAGE_INPUTS,
@@ -20,7 +20,7 @@ from microcoder.data.tests.answers import (
     MadeInput,
     MadeTest,
 )
-from microcoder.data.tests.makers import (
+from microcoder.data.testgen.makers import (
     ask_for_inputs,
     certify,
     mutate_known,

@@ -14,9 +14,9 @@ from microcoder.data.clean.stage import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
 from microcoder.data.release.tables import problem_row
-from microcoder.data.tests import answers, makers
-from microcoder.data.tests.answers import LARGE_BYTES, GenerateSettings, Judges
-from microcoder.data.tests.stage import generate
+from microcoder.data.testgen import answers, makers
+from microcoder.data.testgen.answers import LARGE_BYTES, GenerateSettings, Judges
+from microcoder.data.testgen.stage import generate
 from microcoder.data.verify.evidence import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
