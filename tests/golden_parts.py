@@ -13,7 +13,7 @@ import httpx
 import pyarrow.parquet
 
 from golden_values import ROOT, Skipped, Values, digest, flatten, shorten, steady, without_measures
-from microcoder import Checker, Problem, extract_program
+from microcoder import Checker, extract_program, read_problem
 from microcoder.cli import main
 from microcoder.data.formats.candidates import Rejection
 from microcoder.data.formats.rows import FORMATS
@@ -78,7 +78,7 @@ def read_formats(_: Path) -> Values:
             for field, value in row.model_dump(mode="json", exclude_defaults=True).items():
                 found[f"{name} row {number} {field}"] = digest(value)
     for name, published in ROWS.items():
-        found[f"published {name}"] = digest(Problem.from_row(published.row).model_dump(mode="json"))
+        found[f"published {name}"] = digest(read_problem(published.row).model_dump(mode="json"))
 
     def say(row: Any) -> str:
         return (

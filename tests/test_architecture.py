@@ -63,9 +63,6 @@ FACADES = {
         for name in ("judge", "data", "data/release", "train", "eval", "view", "lab")
     ),
 }
-# A problem is read by the formats, which are made of problems: the one import that points up, when it is called.
-POINTS_UP = {("judge/core/types.py", "data/formats/rows.py")}
-
 HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl"}
 PROCESSES = {"subprocess", "multiprocessing", "pty"}
 FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
@@ -155,7 +152,6 @@ def test_imports_point_one_way() -> None:
         if name_of(file) not in FACADES
         and room_of(file) != room_of(path)
         and HEIGHT_OF[room_of(file)] >= HEIGHT_OF[room_of(path)]
-        and (name_of(path), name_of(file)) not in POINTS_UP
     ]
     assert wrong == []
 
@@ -163,9 +159,7 @@ def test_imports_point_one_way() -> None:
 def test_no_files_import_each_other_in_a_circle() -> None:
     graph = {
         name_of(path): {
-            name_of(file)
-            for file in imported_files(path)
-            if name_of(file) not in FACADES and (name_of(path), name_of(file)) not in POINTS_UP
+            name_of(file) for file in imported_files(path) if name_of(file) not in FACADES
         }
         for path in MODULES
         if name_of(path) not in FACADES
@@ -216,6 +210,7 @@ def test_the_public_names_are_these() -> None:
         "Verdict",
         "__version__",
         "extract_program",
+        "read_problem",
         "score_verdict",
         "score_verdicts",
     ]
@@ -248,12 +243,12 @@ def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
 ROWS = """
 import json
 import microcoder.lab.studies, microcoder.train.runs, microcoder.eval
-from microcoder import Problem, Program
+from microcoder import Problem, Program, read_problem
 from microcoder.judge import judge
 import microcoder.data.formats.rows
 
 row = {"question": "Sum?", "input_output": json.dumps({"inputs": ["1 2"], "outputs": ["3"]})}
-(verdict,) = judge([Program("print(sum(map(int, input().split())))")], [Problem.from_row(row)], workers=1)
+(verdict,) = judge([Program("print(sum(map(int, input().split())))")], [read_problem(row)], workers=1)
 print(verdict.outcome)
 import torch
 """

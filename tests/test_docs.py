@@ -86,7 +86,7 @@ def test_effects_in_prose_are_read_from_the_pages_of_their_studies() -> None:
 
 
 FORMAT_COUNT = re.compile(
-    r"(?i)\b(\d\d)\b(?!<!--) (?:\w+ )?formats\b|from_row`? knows (\d+)\b(?!<!--)"
+    r"(?i)\b(\d\d)\b(?!<!--) (?:\w+ )?formats\b|read_problem`? knows (\d+)\b(?!<!--)"
 )
 """A count of formats without a mark behind it, which nothing would keep true."""
 

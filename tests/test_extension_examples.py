@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
+from microcoder import read_problem
 from microcoder.data.benchmarks import AnyBenchmark
 from microcoder.data.corpus.steps import BuildConfig
 from microcoder.data.filter.contamination import build_index, find_hits
@@ -118,10 +119,10 @@ def test_a_recipe_records_the_source_of_all_it_brings_along(
 
 
 def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path: Path) -> None:
-    problem = Problem.from_row(CUP, format=READ_CUP)
+    problem = read_problem(CUP, format=READ_CUP)
     assert (problem.statement, problem.tests) == (CUP["task"], (TestCase(input="1 2", output="3"),))
     with pytest.raises(DataError, match="cases is no list of pairs"):
-        Problem.from_row({**CUP, "cases": 3}, format=READ_CUP)
+        read_problem({**CUP, "cases": 3}, format=READ_CUP)
     rows = tmp_path / "cup.jsonl"
     rows.write_text(json.dumps(CUP) + "\n")
     asked = {"kind": "problems", "format": READ_CUP, "path": str(rows)}
@@ -158,7 +159,7 @@ def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:
         "level": 2,
         "limits": '{"cpu": "500 ms"}',
     }
-    problem = Problem.from_row(row, format=own)
+    problem = read_problem(row, format=own)
     assert (problem.tests, problem.time_limit_seconds) == (
         (TestCase(input="1 2", output="3"),),
         0.5,
@@ -172,7 +173,7 @@ def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:
     assert (candidate.statement, candidate.platform_difficulty) == ("Add two numbers.", "2")
     assert [one.code for one in candidate.solutions] == ["print(3)"]
     with pytest.raises(DataError, match=r"task\.text is int, not text"):
-        Problem.from_row({**row, "task": {"text": 7, "cases": []}}, format=own)
+        read_problem({**row, "task": {"text": 7, "cases": []}}, format=own)
 
 
 def test_a_reader_of_folders_says_what_a_folder_of_its_own_is(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_a_reader_of_folders_says_what_a_folder_of_its_own_is(tmp_path: Path) ->
     with pytest.raises(DataError, match=r"holds nothing of format .*; it needs config\.json"):
         open_source(tmp_path, f"{EXAMPLES}/dodona.py:dodona")
     with pytest.raises(DataError, match="is a folder of files, not a row"):
-        Problem.from_row({"name": "sum", "files": {}}, format=f"{EXAMPLES}/cms.py:cms")
+        read_problem({"name": "sum", "files": {}}, format=f"{EXAMPLES}/cms.py:cms")
     (tmp_path / "mine.py").write_text(
         "def read(row):\n    return None\n\n\nread.folders = 'task.yaml'\n"
     )

@@ -2,7 +2,7 @@
 
 evaluation:  benchmark = {kind = "problems", format = "benchmark.py:read_cup", path = "cup.jsonl"}
 corpus:      [[benchmarks]] with format = "benchmark.py:read_cup" and path = "cup.jsonl"
-anywhere:    Problem.from_row(row, format="benchmark.py:read_cup")
+anywhere:    read_problem(row, format="benchmark.py:read_cup")
 """
 
 from microcoder.data.formats.candidates import Candidate

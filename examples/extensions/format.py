@@ -1,7 +1,7 @@
 """A set of your own that is a table: which column holds what. Nothing else is needed where no column has quirks.
 
 corpus:    [[sources]] with format = "format.py:lessons" and path = "lessons.jsonl"
-anywhere:  Problem.from_row(row, format="format.py:lessons")
+anywhere:  read_problem(row, format="format.py:lessons")
 """
 
 from microcoder.data.formats.format import Columns

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from microcoder.data.formats.rows import read_problem
     from microcoder.judge import Judge
     from microcoder.judge.core.errors import (
         ConfigError,
@@ -51,11 +52,13 @@ __all__ = [
     "Verdict",
     "__version__",
     "extract_program",
+    "read_problem",
     "score_verdict",
     "score_verdicts",
 ]
 
 _NAMES_OF = {
+    "data.formats.rows": ("read_problem",),
     "judge.core.errors": ("ConfigError", "DataError", "EvaluatorFault", "MicroCoderError", "TrainingError"),
     "judge.fleet.judge": ("Judge",),
     "judge.core.extract": ("extract_program",),

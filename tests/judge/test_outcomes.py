@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from microcoder import Problem
+from microcoder import Problem, read_problem
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Program
@@ -131,7 +131,7 @@ STUBBED = {
 def test_a_detail_says_that_the_prompts_own_function_was_called(
     judge_one: Judge, code: str, is_stub: bool
 ) -> None:
-    detail = run(judge_one, code, Problem.from_row(STUBBED)).detail
+    detail = run(judge_one, code, read_problem(STUBBED)).detail
     assert "the checker refused it" in detail
     assert ("the answer does not define four, so the prompt's own was called" in detail) == is_stub
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Rejection,
         Solution,
     )
+    from microcoder.data.formats.rows import read_problem
     from microcoder.data.release.problems import read_problems, write_problems
 
 __all__ = [
@@ -20,11 +21,13 @@ __all__ = [
     "Lineage",
     "Rejection",
     "Solution",
+    "read_problem",
     "read_problems",
     "write_problems",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, {
+    "formats.rows": ("read_problem",),
     "release.problems": ("read_problems", "write_problems"),
     "formats.candidates": ("Candidate", "Difficulty", "Lineage", "Rejection", "Solution"),
 })  # fmt: skip

@@ -22,7 +22,7 @@ class CodeEnv(BaseTextEnv):
 
         Args:
             env_config: `environment.skyrl_gym.microcoder`, a mapping or an object: its `judge` has options of `Judge`.
-            extras: the row's columns beside `prompt` and `env_class`, in any form that `Problem.from_row` reads;
+            extras: the row's columns beside `prompt` and `env_class`, in any form that `read_problem` reads;
                 `reward_spec` is read as verl's `reward_model`.
 
         Raises:

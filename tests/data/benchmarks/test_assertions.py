@@ -11,12 +11,13 @@ import pytest
 from published import find_archive, write_rows
 from published_rows import ROWS
 
+from microcoder import read_problem
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
 from microcoder.data.formats.assertions import cut_assertion
 from microcoder.data.rowfiles import unpack
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.core.types import Outcome, Program, Verdict
 
 FILES = {
     "humaneval": "HumanEval.jsonl.gz",
@@ -205,7 +206,7 @@ def test_references_of_real_rows_are_accepted_and_stubs_are_not(
         gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     ).splitlines()
     rows = [json.loads(line) for line in lines][::every]
-    problems = [Problem.from_row(row) for row in rows]
+    problems = [read_problem(row) for row in rows]
     references = [
         f"{row['prompt']}\n\n{row['completion']}"
         if archive == "leetcodedataset"

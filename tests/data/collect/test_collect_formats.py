@@ -216,7 +216,7 @@ ARCHIVES = {
 }
 
 ROWS_OF = ("humaneval", "mbpp", "leetcodedataset", "deepseek_leetcode", "odex")
-"""Formats that a row alone is recognised as, as `Problem.from_row` does."""
+"""Formats that a row alone is recognised as, as `read_problem` does."""
 
 
 @pytest.mark.parametrize("name", ARCHIVES)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from microcoder import ConfigError, DataError, Problem
+from microcoder import ConfigError, DataError, read_problem
 from microcoder.data import read_problems
 from microcoder.data.benchmarks import HumanEval, LiveCodeBench, Mbpp, ProblemFile
 from microcoder.data.corpus.steps import SourceSettings, list_inputs, open_settings
@@ -34,13 +34,13 @@ NAMED = {
 
 
 def test_columns_are_named_by_option() -> None:
-    problem = Problem.from_row(OWN, columns=NAMED)
+    problem = read_problem(OWN, columns=NAMED)
     assert problem.id == "7"
     assert problem.statement == "Double it."
     assert [(test.input, test.output) for test in problem.tests] == [("1\n", "2\n")]
     text = "id=uid, statement=task.text,tests=task.cases,input=given,output=wanted"
     assert parse_columns(text) == NAMED
-    assert Problem.from_row(OWN, "trl", columns=NAMED) == problem
+    assert read_problem(OWN, "trl", columns=NAMED) == problem
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_columns_are_named_by_option() -> None:
 def test_columns_of_every_shape_give_the_same_problem(
     row: Mapping[str, Any], columns: Mapping[str, str]
 ) -> None:
-    problem = Problem.from_row(row, columns=columns)
-    assert problem == Problem.from_row(OWN, columns=NAMED)
+    problem = read_problem(row, columns=columns)
+    assert problem == read_problem(OWN, columns=NAMED)
 
 
 def test_a_function_and_its_starter_code_are_named_too() -> None:
     row = {"k": "a", "q": "Double it.", "c": [{"in": "[1]", "out": "2"}], "f": {"name": "g"}}
     named = "id=k,statement=q,tests=c,input=in,output=out,fn_name=f.name"
-    problem = Problem.from_row(row, columns=parse_columns(named))
+    problem = read_problem(row, columns=parse_columns(named))
     assert problem.fn_name == "g"
 
 
@@ -92,7 +92,7 @@ def test_a_function_and_its_starter_code_are_named_too() -> None:
 def test_usual_keys_of_tests_are_read_without_being_named(keys: tuple[str, str]) -> None:
     tests = [dict(zip(keys, ("1\n", "2\n"), strict=True))]
     row = {"uid": "a", "statement": "Double it.", "tests": tests}
-    problem = Problem.from_row(row)
+    problem = read_problem(row)
     assert problem.id.endswith("a")
     assert problem.statement == "Double it."
     assert problem.tests[0].output == "2\n"
@@ -115,7 +115,7 @@ def test_what_was_found_and_what_was_wanted_is_said(
     columns: Mapping[str, str], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        Problem.from_row(OWN, columns=columns)
+        read_problem(OWN, columns=columns)
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_a_named_limit_that_cannot_be_read_is_an_error(
     field: str, value: object, said: str
 ) -> None:
     with pytest.raises(DataError, match=said):
-        Problem.from_row({**OWN, "limit": value}, columns={**NAMED, field: "limit"})
+        read_problem({**OWN, "limit": value}, columns={**NAMED, field: "limit"})
 
 
 def test_a_named_limit_is_read_with_its_unit() -> None:
     row = {**OWN, "seconds": "500 ms", "memory": "1 GB"}
     columns = {**NAMED, "time_limit": "seconds", "memory_limit": "memory"}
-    problem = Problem.from_row(row, columns=columns)
+    problem = read_problem(row, columns=columns)
     assert problem.time_limit_seconds == 0.5
     assert problem.memory_limit_mib == 1024
 
@@ -148,9 +148,9 @@ def test_a_form_of_columns_that_is_none_is_an_error() -> None:
 
 def test_a_reader_that_is_no_table_takes_the_id_alone() -> None:
     row = mbpp_row(12, uid="own")
-    assert Problem.from_row(row, columns={"id": "uid"}).id == "own"
+    assert read_problem(row, columns={"id": "uid"}).id == "own"
     with pytest.raises(ConfigError, match="the reader of mbpp takes only id; leave out statement"):
-        Problem.from_row(row, columns={"statement": "uid"})
+        read_problem(row, columns={"statement": "uid"})
 
 
 def mbpp_row(number: int, **fields: Any) -> dict[str, Any]:
@@ -283,8 +283,8 @@ def test_a_source_of_a_build_takes_columns(tmp_path: Path) -> None:
     (candidate,) = collect_source(open_settings(settings))
     assert isinstance(candidate, Candidate)
     problem = candidate.to_problem()
-    assert problem.statement == Problem.from_row(OWN, columns=NAMED).statement
-    assert problem.tests == Problem.from_row(OWN, columns=NAMED).tests
+    assert problem.statement == read_problem(OWN, columns=NAMED).statement
+    assert problem.tests == read_problem(OWN, columns=NAMED).tests
     # Other columns are other rows: nothing of the first is taken from the cache.
     other = settings.model_copy(update={"columns": "statement=uid"})
     shards = [list_inputs([one], rows_per_shard=8) for one in (settings, other)]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from published_rows import ROWS, verl_row
 
-from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict
+from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict, read_problem
 from microcoder.data.formats.format import recognise
 from microcoder.data.formats.row import shorten
 from microcoder.data.formats.rows import FORMATS
@@ -27,7 +27,7 @@ NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None
 @pytest.fixture(scope="module")
 def verdicts() -> dict[str, tuple[Verdict, Verdict]]:
     """What one judge says of the right and of the wrong program of each row."""
-    problems = [Problem.from_row(published.row) for published in ROWS.values()]
+    problems = [read_problem(published.row) for published in ROWS.values()]
     programs = [
         Program(code) for published in ROWS.values() for code in (published.right, published.wrong)
     ]
@@ -46,9 +46,7 @@ def test_a_row_is_judged_as_its_format_says(
         wrong,
     )
     published = ROWS[name]
-    assert Problem.from_row(published.row, format=published.format) == Problem.from_row(
-        published.row
-    )
+    assert read_problem(published.row, format=published.format) == read_problem(published.row)
 
 
 LONG = 10**6000 + 7
@@ -98,7 +96,7 @@ LONG_ROWS: dict[str, dict[str, Any]] = {
 
 def judge_long_rows() -> list[set[Outcome]]:
     """Return the outcomes of a right and of a wrong program to all of these rows."""
-    problems = [Problem.from_row(row) for row in LONG_ROWS.values()]
+    problems = [read_problem(row) for row in LONG_ROWS.values()]
     programs = [Program(f"def f(x):\n    return {factor} * x\n") for factor in (2, 3)]
     with Judge(workers=2) as judge:
         verdicts = [judge.judge([program] * len(problems), problems) for program in programs]
@@ -123,7 +121,7 @@ def test_integers_of_any_size_are_read_where_the_caller_has_lifted_the_limit() -
 )
 def test_arguments_of_our_own_lines_may_be_python_literals(given: str, arguments: str) -> None:
     row = {"id": "a", "fn_name": "f", "tests": [{"input": given, "output": "(3, None)"}]}
-    (test,) = Problem.from_row(row).tests
+    (test,) = read_problem(row).tests
     assert test.input == arguments
     assert test.output == "[3, null]"
 
@@ -131,17 +129,17 @@ def test_arguments_of_our_own_lines_may_be_python_literals(given: str, arguments
 def test_an_argument_of_our_own_lines_that_cannot_be_used_is_named() -> None:
     row = {"id": "a", "fn_name": "f", "tests": [{"input": "1\n{2, 3}", "output": "3"}]}
     with pytest.raises(DataError, match=r"argument 2 is or holds a value that no function"):
-        Problem.from_row(row)
+        read_problem(row)
     row["tests"] = [{"input": "open('x')", "output": "3"}]
     with pytest.raises(DataError, match=r"argument 1 is neither JSON nor a Python literal"):
-        Problem.from_row(row)
+        read_problem(row)
 
 
 @pytest.mark.parametrize("num_assertions", [1, 2])
 def test_a_row_may_have_one_assertion(num_assertions: int) -> None:
     asserted = ["assert f(1) == 2", "assert f(2) == 4"][:num_assertions]
     row = {"ground_truth": asserted, "dataset": "code", "messages": []}
-    assert len(Problem.from_row(row).tests) == num_assertions
+    assert len(read_problem(row).tests) == num_assertions
 
 
 def apps_row(inputs: list[Any], outputs: list[Any], **fields: Any) -> dict[str, Any]:
@@ -159,7 +157,7 @@ def apps_row(inputs: list[Any], outputs: list[Any], **fields: Any) -> dict[str, 
     ],
 )
 def test_arguments_may_be_python_literals(given: str, arguments: str) -> None:
-    assert Problem.from_row(apps_row([given], ["[1]"])).tests[0].input == arguments
+    assert read_problem(apps_row([given], ["[1]"])).tests[0].input == arguments
 
 
 @pytest.mark.parametrize(
@@ -173,7 +171,7 @@ def test_arguments_may_be_python_literals(given: str, arguments: str) -> None:
 )
 def test_a_value_that_cannot_be_used_is_named(given: str, expected: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        Problem.from_row(apps_row([given], [expected]))
+        read_problem(apps_row([given], [expected]))
 
 
 ONE, TWO = [[1], [5]], [[[1]], [[5]]]
@@ -199,7 +197,7 @@ def test_lists_of_one_are_left_where_the_starter_returns_a_list(
     returns: str, outputs: list[Any], expected: list[str]
 ) -> None:
     starter = f"class Solution:\n    def f(self, x){returns}:\n        "
-    problem = Problem.from_row(apps_row([[1], [2]], outputs, starter_code=starter))
+    problem = read_problem(apps_row([[1], [2]], outputs, starter_code=starter))
     assert [test.output for test in problem.tests] == expected
 
 
@@ -207,7 +205,7 @@ def checker_of(statement: str, output: str = "0.25\n", fn_name: str = "") -> dic
     tests = {"inputs": [["1"] if fn_name else "1"], "outputs": [output]}
     if fn_name:
         tests |= {"fn_name": fn_name, "inputs": [[1]], "outputs": [json.loads(output)]}
-    problem = Problem.from_row({"question": statement, "input_output": tests})
+    problem = read_problem({"question": statement, "input_output": tests})
     return problem.checker.model_dump(exclude_defaults=True)
 
 
@@ -254,7 +252,7 @@ def test_any_order_of_the_statement_is_that_of_the_row() -> None:
 def test_a_syntax_error_is_a_compile_error_whatever_the_tests_are(format: str) -> None:
     row = next(one.row for one in ROWS.values() if one.format == format)
     with Judge(workers=1) as judge:
-        (verdict,) = judge.judge([Program("def f(:\n    pass\n")], [Problem.from_row(row)])
+        (verdict,) = judge.judge([Program("def f(:\n    pass\n")], [read_problem(row)])
     assert verdict.outcome == Outcome.COMPILE_ERROR
     assert "SyntaxError" in verdict.detail
 
@@ -293,7 +291,7 @@ def test_further_columns_and_their_order_change_nothing(
 
 def read(row: dict[str, Any]) -> Problem | str:
     try:
-        return Problem.from_row(row)
+        return read_problem(row)
     except DataError as error:
         return str(error)
 
@@ -356,21 +354,18 @@ def without(name: str, field: str) -> dict[str, Any]:
 )
 def test_a_row_that_cannot_be_judged_says_which_field(row: dict[str, Any], why: str) -> None:
     with pytest.raises(DataError, match=why):
-        Problem.from_row(row)
+        read_problem(row)
 
 
 def test_an_unknown_format_and_what_is_no_row_are_refused() -> None:
     tests = [{"input": "1", "output": "2"}]
-    assert (
-        Problem.from_row({"id": "a", "tests": tests, "language": "C++", "note": 1}).language
-        == "cpp"
-    )
+    assert read_problem({"id": "a", "tests": tests, "language": "C++", "note": 1}).language == "cpp"
     with pytest.raises(ConfigError, match=r"unknown format 'humanevl'; did you mean humaneval\?"):
-        Problem.from_row({}, format="humanevl")
+        read_problem({}, format="humanevl")
     with pytest.raises(DataError, match="format 'kattis' is a folder of files"):
-        Problem.from_row({}, format="kattis")
+        read_problem({}, format="kattis")
     with pytest.raises(DataError, match="a row is list, not a mapping"):
-        Problem.from_row([1])  # type: ignore[arg-type]  # pyrefly: ignore[bad-argument-type]
+        read_problem([1])  # type: ignore[arg-type]  # pyrefly: ignore[bad-argument-type]
 
 
 def test_arrays_of_pandas_and_parquet_are_lists() -> None:
@@ -381,7 +376,7 @@ def test_arrays_of_pandas_and_parquet_are_lists() -> None:
         "time_limit": {"seconds": numpy.int64(2), "nanos": None},
         "untranslated_description": float("nan"),
     }
-    assert Problem.from_row(row) == Problem.from_row(ROWS["codecontests"].row)
+    assert read_problem(row) == read_problem(ROWS["codecontests"].row)
 
 
 def test_a_message_about_a_set_is_the_same_in_every_process() -> None:
@@ -403,7 +398,7 @@ def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> Non
         {"input_output": tests, **limits}, {"tests": tests, "metadata": limits}, {"info": {"tests": tests, **limits}},
         {"ground_truth": tests, "extra_info": limits}, {"verifier_metadata": {"unit_tests": tests, **limits}},
     ):  # fmt: skip
-        problem = Problem.from_row(row)
+        problem = read_problem(row)
         assert (problem.time_limit_seconds, problem.memory_limit_mib) == (0.5, 64)
 
 
@@ -418,8 +413,7 @@ def test_every_format_and_every_form_is_on_the_page() -> None:
 
 
 PROBLEMS = [
-    Problem.from_row(published.row).model_copy(update={"id": name})
-    for name, published in ROWS.items()
+    read_problem(published.row).model_copy(update={"id": name}) for name, published in ROWS.items()
 ]
 
 
@@ -433,7 +427,7 @@ def read_back(path: Path, form: str) -> list[dict[str, Any]]:
 def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     export(PROBLEMS, path, form=form)
-    found = [Problem.from_row(row) for row in read_back(path, form)]
+    found = [read_problem(row) for row in read_back(path, form)]
     assert [(one.id, judged_by(one)) for one in found] == [
         (one.id, judged_by(one)) for one in PROBLEMS
     ]
@@ -442,9 +436,16 @@ def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
         zip(read_back(path, form), PROBLEMS, strict=True) if form in ("verl", "nemogym") else ()
     ):
         if form == "verl":
-            found = Problem.from_row(
+            found = read_problem(
                 {"ground_truth": row["reward_model"]["ground_truth"]} | {"data_source": "any"}
             )
             assert (found.tests, found.harness) == (problem.tests, problem.harness)
         else:
-            assert Problem.from_row({"verifier_metadata": row["verifier_metadata"]}) == problem
+            assert read_problem({"verifier_metadata": row["verifier_metadata"]}) == problem
+
+
+def test_the_old_name_reads_the_same_and_says_the_new_one() -> None:
+    row = ROWS["codecontests"].row
+    with pytest.warns(DeprecationWarning, match="from microcoder import read_problem"):
+        problem = Problem.from_row(row, "codecontests")
+    assert problem == read_problem(row, "codecontests")

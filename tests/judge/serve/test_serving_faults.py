@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from microcoder import read_problem
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
@@ -262,7 +263,7 @@ def test_an_address_where_no_judge_is_is_named_at_once(
 def test_integers_of_more_digits_than_python_reads_are_judged_over_http(running: Running) -> None:
     long = 10**6000 + 7
     functions = {"fn_name": "f", "inputs": [[long]], "outputs": [2 * long]}
-    problem = Problem.from_row({"input_output": functions})
+    problem = read_problem({"input_output": functions})
     printed = Problem(id="p", tests=(TestCase(input="1\n", output=f"1{'0' * 5999}7\n"),))
     programs = [Program(f"def f(x):\n    return {factor} * x\n") for factor in (2, 3)]
     printing = Program("import sys\nsys.set_int_max_str_digits(0)\nprint(10 ** 6000 + 7)\n")

@@ -1,4 +1,4 @@
-"""All public formats by name, readers of the user's own, and rows of either as problems (`Problem.from_row`).
+"""All public formats by name, readers of the user's own, and rows of either as problems (`read_problem`).
 
 Nothing of a row is executed.
 
@@ -9,7 +9,6 @@ asks for an interactive program would give a verdict that means something else.
 import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -213,15 +212,21 @@ def read_problem(
     row: Mapping[str, Any],
     format: str | None = None,
     *,
-    columns: Mapping[str, str] = MappingProxyType({}),
+    columns: Mapping[str, str] | None = None,
 ) -> Problem:
-    """Return the problem of a row; DataError if it cannot be read and judged whole.
+    """Return the problem of a row of a public data set, or of our own. Nothing of it is executed.
 
     Args:
-        row: its fields, as `datasets`, parquet, pandas or JSON lines give them.
-        format: one of `FORMATS`, or a reference to a reader (`load_format`); None to recognise it by its fields.
-        columns: field of a problem -> the column that holds it, where a row has names of its own (`columns`).
+        row: its fields, as `datasets`, parquet, pandas or JSON lines give them (docs/rows.md lists the formats).
+        format: the name of its format, one of `FORMATS`, or your own reader, path/to/file.py:function
+            (docs/extending.md). None recognises it by its fields.
+        columns: field -> column, where a row has names of its own: {"id": "uid", "statement": "task.text"}.
+
+    Raises:
+        ConfigError: the format is unknown, or a field that a column is named for.
+        DataError: it cannot be judged whole: which field, what was found, what was expected.
     """
+    columns = columns or {}
     check_columns(columns)
     if not isinstance(row, Mapping):
         raise DataError(
@@ -298,7 +303,7 @@ def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
     )
     return DataError(
         f"a row with the fields {shown or '(none)'} is of no known format{hint}; name it, as in "
-        f'Problem.from_row(row, format="apps"), one of {known}; or name its columns, as in '
+        f'read_problem(row, format="apps"), one of {known}; or name its columns, as in '
         'columns={"id": "uid", "statement": "task.text", "tests": "cases"}; docs/rows.md lists their fields'
     )
 
@@ -345,7 +350,7 @@ _OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
 
 
 def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
-    """Return a problem unchanged, or that of a row as `Problem.from_row` reads it; DataError if it cannot be read."""
+    """Return a problem unchanged, or that of a row as `read_problem` reads it; DataError if it cannot be read."""
     return row if isinstance(row, Problem) else read_problem(row, format)
 
 

@@ -1,6 +1,6 @@
 """What a statement says of how its answers are compared: in any order, or within a tolerance.
 
-Builds and `Problem.from_row` apply the same function, `find_checker`, to problems whose rows name no checker.
+Builds and `read_problem` apply the same function, `find_checker`, to problems whose rows name no checker.
 """
 
 import html

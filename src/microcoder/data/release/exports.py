@@ -1,6 +1,6 @@
 """A finished corpus in the row format of another program (trainers, judges), or as problem lines.
 
-`Problem.from_row` reads each row back into a problem that judges the same: a row carries our whole record (checker,
+`read_problem` reads each row back into a problem that judges the same: a row carries our whole record (checker,
 limits, call) if its format has room for it. Tests are also written in the format's own fields, for graders that do not
 read the record; but not if such a grader, which only compares outputs, would misjudge.
 """

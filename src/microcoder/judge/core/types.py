@@ -9,10 +9,11 @@ advantage is a `float`; metrics are defined in `microcoder.train.metrics`, files
 
 import json
 import re
+import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -245,22 +246,14 @@ class Problem(Record):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> "Problem":
-        """Return the problem of a row of a public data set, or of our own; nothing of it is executed.
-
-        Args:
-            row: its fields, as `datasets`, parquet, pandas or JSON lines give them (docs/rows.md lists the formats).
-            format: the name of its format, or your own reader, path/to/file.py:function (docs/extending.md); None to
-                recognise it by its fields.
-            columns: field -> column, where a row has names of its own: {"id": "uid", "statement": "task.text"}.
-
-        Raises:
-            ConfigError: the format is unknown, or a field that a column is named for.
-            DataError: it cannot be judged: which field, what was found, what was expected.
-        """
-        # The readers of formats make problems. A name in place of an import statement: what training runs on is what it
-        # imports, and reading rows is no part of that.
-        read = import_module("microcoder.data.formats.rows").read_problem
-        return read(row, format, columns=columns or {})
+        """Return the problem of a row: the old name of `microcoder.read_problem`, which says more."""
+        warnings.warn(
+            "Problem.from_row is now a function; type: from microcoder import read_problem",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        # Reading rows is a room above this one: the package's front door knows where it is.
+        return sys.modules["microcoder"].read_problem(row, format, columns=columns)
 
     @model_validator(mode="after")
     def _calls_something(self) -> Self:

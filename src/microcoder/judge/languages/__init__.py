@@ -178,7 +178,7 @@ def check_language(program: Program, problem: Problem, what: str) -> None:
         )
     if not isinstance(problem, Problem):
         raise DataError(
-            f"{what} has a {type(problem).__name__} for a problem; pass Problem.from_row(row)"
+            f"{what} has a {type(problem).__name__} for a problem; pass read_problem(row)"
         )
     if program.language == problem.language:
         return
