@@ -1,5 +1,6 @@
 """What messages say about installing; what image and manifests deploy."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -110,3 +111,10 @@ def test_probes_wait_longer_than_a_busy_service_takes_to_answer() -> None:
     (container,) = pods_of(MANIFESTS[0])[0]["containers"]
     probes = [probe for name, probe in container.items() if name.endswith("Probe")]
     assert [probe["timeoutSeconds"] for probe in probes] == [5, 5, 5]
+
+
+def test_hooks_of_a_commit_have_the_tools_of_the_project() -> None:
+    pinned = re.search(r'"(ruff==[0-9.]+)"', (ROOT / "pyproject.toml").read_text())
+    hooked = re.findall(r'"(ruff==[0-9.]+)"', (ROOT / ".pre-commit-config.yaml").read_text())
+    assert pinned is not None
+    assert hooked == [pinned[1], pinned[1]]

@@ -38,7 +38,7 @@ def test_another_value_of_an_option_is_named() -> None:
     with pytest.raises(ConfigError, match=r"nice = 3, but this process's judge has nice = 0"):
         shared_judge(nice=3)
     with pytest.raises(ConfigError, match=r"no option 'worker'; use one of workers, "):
-        shared_judge(worker=3)
+        shared_judge(worker=3)  # pyrefly: ignore[unexpected-keyword]
 
 
 def test_an_event_loop_goes_on_while_the_judge_starts_and_judges() -> None:

@@ -8,6 +8,7 @@ import time
 import weakref
 from contextlib import closing, suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.run.executions import run_invocation
 from microcoder.judge.run.judging import Session
+from microcoder.judge.run.options import JudgeKeys
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
 
 from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
@@ -34,12 +36,16 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
         wrong = [([program], [], "1 programs but 0 problems"), ("x", one, "lists, also of one")]
         wrong += [
             (["x"], [one], "0 is a str; pass Program"),
-            ([program], [{}], "0 has a dict for a problem; pass P"),
+            ([program], [{}], "0 has a dict for a problem; pass read_problem"),
         ]
         for programs, problems, message in wrong:
             with pytest.raises(DataError, match=message):
                 judging.judge(programs, problems)  # pyrefly: ignore[bad-argument-type]
-    for options, message in (
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"workers": 0}, "workers = 0"),
         ({"build_seconds": float("nan")}, "build_seconds = nan: must be 3600 or less"),
         ({"stop": "first"}, "use 'first_failure', 'first_limit' or 'never'"),
@@ -48,9 +54,15 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
             "nice = 20: must be 19 or less; cache_size = 'all': must be a whole number",
         ),
         ({"worker": 2}, "unknown key worker; did you mean workers"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            Judge(JudgeOptions(workers=1), **options)
+    ],
+)
+def test_wrong_options_are_named(options: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Judge(JudgeOptions(workers=1), **options)
+
+
+def test_the_keyword_arguments_are_the_options() -> None:
+    assert JudgeKeys.__annotations__.keys() == JudgeOptions.model_fields.keys()
 
 
 @pytest.mark.parametrize("place", [-1, 0])

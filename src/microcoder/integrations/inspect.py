@@ -1,6 +1,6 @@
 """The judge as a scorer of Inspect, and rows of any known format as its task; see docs/integrations.md."""
 
-from typing import Any
+from typing import Any, Unpack
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import Sample, json_dataset
@@ -8,14 +8,21 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
 from microcoder.data.formats.rows import to_problem
-from microcoder.integrations.shared import Mode, as_figures, check_mode, score, shared_judge
+from microcoder.integrations.shared import (
+    Mode,
+    SharedJudgeKeys,
+    as_figures,
+    check_mode,
+    score,
+    shared_judge,
+)
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.prompts import instruct
 from microcoder.judge.core.types import Outcome, Problem
 
 
 @scorer(metrics=[mean(), stderr()])
-def code_judge(mode: Mode = "all", **judge: Any) -> Scorer:
+def code_judge(mode: Mode = "all", **judge: Unpack[SharedJudgeKeys]) -> Scorer:
     """Return a scorer of the programs in responses; if the sandbox fails, the sample stays unscored.
 
     Args:

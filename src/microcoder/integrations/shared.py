@@ -9,17 +9,25 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.judge import BaseJudge
+from microcoder.judge.run.options import JudgeKeys
 
 Mode = Literal["all", "fraction"]
 """How programs are scored: `all`, 1 if every test passed, else 0; `fraction`, the share of passed tests."""
 _DEFAULTS = dict(JudgeOptions()) | {"url": None}
+
+
+class SharedJudgeKeys(JudgeKeys, total=False):
+    """Options of `Judge`, or a service's address in place of them."""
+
+    url: str | None
+    """Address of a judge service (`microcoder serve`), such as `http://judge:8077`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,7 +60,7 @@ class SharedJudge:
         return await asyncio.wrap_future(future)
 
 
-def shared_judge(**options: Any) -> SharedJudge:
+def shared_judge(**options: Unpack[SharedJudgeKeys]) -> SharedJudge:
     """Return this process's judge, started on first use.
 
     Args:
@@ -120,7 +128,7 @@ atexit.register(_close)
 os.register_at_fork(after_in_child=_forget)
 
 
-def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def check_mode(mode: str, options: SharedJudgeKeys) -> SharedJudgeKeys:
     """Return the judge's options, with `stop="never"` added for mode `fraction`.
 
     Raises:
@@ -131,7 +139,7 @@ def check_mode(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
             f'mode = {mode!r}; use "all" (1 where every test passed, else 0) or "fraction" (of tests)'
         )
     if mode == "all":
-        return dict(options)
+        return options
     if options.get("stop", "never") != "never":
         raise ConfigError(
             f'mode = "fraction" counts every test, stop = {options["stop"]!r} leaves some out; drop stop'

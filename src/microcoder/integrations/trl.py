@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from microcoder.data.formats.row import text_of
 from microcoder.data.formats.rows import find_record, to_problem
-from microcoder.integrations.shared import Mode, check_mode, score, shared_judge
+from microcoder.integrations.shared import Mode, SharedJudgeKeys, check_mode, score, shared_judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
@@ -29,7 +29,9 @@ class CodeReward:
 
     __name__ = "code_reward"
 
-    def __init__(self, mode: Mode = "all", *, format: str | None = None, **judge: Any) -> None:
+    def __init__(
+        self, mode: Mode = "all", *, format: str | None = None, **judge: Unpack[SharedJudgeKeys]
+    ) -> None:
         """Set the options; the judge starts with the first program.
 
         Args:

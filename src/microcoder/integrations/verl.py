@@ -8,11 +8,12 @@ left out of its group: of mean, deviation and gradient.
 import asyncio
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from microcoder.data.formats.rows import problem_of_reward
 from microcoder.integrations.shared import (
     Mode,
+    SharedJudgeKeys,
     as_figures,
     check_mode,
     fault_of,
@@ -33,7 +34,7 @@ async def compute_score(
     on_fault: Literal["raise", "leave_out"] = "raise",
     reward_router_address: str | None = None,
     reward_model_tokenizer: Any = None,
-    **judge: Any,
+    **judge: Unpack[SharedJudgeKeys],
 ) -> dict[str, float | str]:
     """Return `score` and every field of the verdict, the same keys for all; verl makes metrics of figures.
 
@@ -66,6 +67,28 @@ async def compute_score(
     return {"score": found, "acc": found, **as_figures(verdict)}
 
 
-def compute_score_sync(**row: Any) -> dict[str, float | str]:
+def compute_score_sync(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    mode: Mode = "all",
+    on_fault: Literal["raise", "leave_out"] = "raise",
+    reward_router_address: str | None = None,
+    reward_model_tokenizer: Any = None,
+    **judge: Unpack[SharedJudgeKeys],
+) -> dict[str, float | str]:
     """Same as `compute_score`, for verl's manager `remote`, whose workers wait for one program at a time."""
-    return asyncio.run(compute_score(**row))
+    scoring = compute_score(
+        data_source,
+        solution_str,
+        ground_truth,
+        extra_info,
+        mode=mode,
+        on_fault=on_fault,
+        reward_router_address=reward_router_address,
+        reward_model_tokenizer=reward_model_tokenizer,
+        **judge,
+    )
+    return asyncio.run(scoring)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, Unpack
 
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.machine import count_processors, require_linux
@@ -26,7 +26,7 @@ from microcoder.judge.languages.packages import (
 )
 from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
-from microcoder.judge.run.options import JudgeOptions, StopRule
+from microcoder.judge.run.options import JudgeKeys, JudgeOptions, StopRule
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.workers import Answer, Shelf, Work, Workers, answer_all, count_processes
@@ -231,7 +231,7 @@ class Judge(BaseJudge):
     Of a batch, programs of problems that took longest so far start first.
     """
 
-    def __init__(self, options: JudgeOptions | None = None, **keys: Any) -> None:
+    def __init__(self, options: JudgeOptions | None = None, **keys: Unpack[JudgeKeys]) -> None:
         """Start the first sandbox, so that missing isolation raises before any program runs.
 
         Args:
@@ -344,7 +344,7 @@ def judge(
     programs: Sequence[Program],
     problems: Sequence[Problem],
     options: JudgeOptions | None = None,
-    **keys: Any,
+    **keys: Unpack[JudgeKeys],
 ) -> list[Verdict]:
     """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
     with Judge(options, **keys) as judging:

@@ -13,7 +13,7 @@ from collections.abc import MutableMapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Unpack
 
 import ray
 from ray.exceptions import RayError
@@ -29,6 +29,7 @@ from microcoder.judge.fleet.remote import (
     RemoteJudge,
     strip_problem,
 )
+from microcoder.judge.run.options import JudgeKeys
 from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.workers import Answer, Work
 
@@ -152,7 +153,7 @@ def _check_and_strip(problem: Problem) -> NumberedProblem:
 class RayJudge(RemoteJudge[_Node]):
     """Judges on all nodes of the Ray cluster that this process is connected to; use it as a context manager."""
 
-    def __init__(self, *, processors_per_worker: float = 1.0, **options: Any) -> None:
+    def __init__(self, *, processors_per_worker: float = 1.0, **options: Unpack[JudgeKeys]) -> None:
         """Start an actor on each node, and wait for the first.
 
         Args:

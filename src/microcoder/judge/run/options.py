@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, TypedDict
 
 from pydantic import Field
 
@@ -59,6 +60,24 @@ class JudgeOptions(SandboxOptions):
     """The layers of isolation; fewer only to test the others."""
 
     @classmethod
-    def read(cls, keys: dict[str, Any]) -> JudgeOptions:
+    def read(cls, keys: Mapping[str, Any]) -> JudgeOptions:
         """Return validated options from keys and values; a ConfigError says which keys and values are allowed."""
         return load_config(cls, layers=[keys])
+
+
+class JudgeKeys(TypedDict, total=False):
+    """`JudgeOptions` as keyword arguments, so that editors complete them and type checkers know them."""
+
+    workers: int | None
+    nice: int
+    packages: str
+    batch_tests: bool
+    unsafe: bool
+    processes: int | None
+    stop: StopRule
+    time_scale: float | None
+    cache_size: int
+    tests_mib: int
+    checker_seconds: float
+    build_seconds: float | None
+    layers: Collection[str]
