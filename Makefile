@@ -142,4 +142,4 @@ docs: .venv-docs/.installed
 # What moved since the pack of values in tests/golden.json, from verdicts to weights; UPDATE=1 writes it anew. Parts of it
 # that need verl are skipped, aloud, until `make test-verl` has installed it; PARTS="pairs rows" asks for some.
 golden: setup
-	$(BIN)/python tests/golden.py $(if $(UPDATE),--write) $(if $(PARTS),--only $(PARTS))
+	$(BIN)/python -m tests.golden $(if $(UPDATE),--write) $(if $(PARTS),--only $(PARTS))

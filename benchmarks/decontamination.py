@@ -25,7 +25,7 @@ from microcoder.data.filter.contamination import (
 )
 from microcoder.data.formats.candidates import Candidate
 
-READERS = Path(__file__).resolve().parents[1] / "tests" / "data" / "clean"
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def known_copies(rows: Sequence[Candidate], benchmark: Sequence[Candidate]) -> dict[str, str]:
@@ -79,8 +79,8 @@ def measure(
 
 
 def main() -> None:
-    sys.path[:0] = [str(READERS), str(READERS.parent)]
-    import real_texts
+    sys.path.insert(0, str(ROOT))
+    from tests.data.clean import real_texts
 
     benchmark = real_texts.livecodebench()
     start = time.perf_counter()

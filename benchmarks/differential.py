@@ -28,13 +28,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import contests
 import livecodebench
 from evaluator_step import mutate_program
+from tests.judge import safety_suites, stateful_programs
 
-from judge import safety_suites, stateful_programs  # pyrefly: ignore[missing-module-attribute]
 from microcoder.data.formats.candidates import Rejection
 from microcoder.data.sources import collect_row, list_shards, open_source, read_shard
 from microcoder.judge import Judge

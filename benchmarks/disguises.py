@@ -33,8 +33,8 @@ def read_benchmarks(folder: Path) -> list[Candidate]:
 
 
 def main() -> None:
-    sys.path.insert(0, str(ROOT / "tests" / "data" / "behaviour"))
-    import planted
+    sys.path.insert(0, str(ROOT))
+    from tests.data.behaviour import planted
 
     with tempfile.TemporaryDirectory() as folder, Judge(workers=1) as judge:
         benchmark = read_benchmarks(Path(folder))

@@ -107,7 +107,7 @@ def two_nodes() -> Iterator[Any]:
     from microcoder.judge.fleet.ray import allow_slow_start
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
         allow_slow_start(os.environ)
         nodes = Cluster(
             initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}

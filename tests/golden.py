@@ -14,12 +14,11 @@ import platform
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import golden_parts as parts
-from golden_values import ROOT, Skipped, Values, compare_packs
+from tests import golden_parts as parts
+from tests.golden_values import Skipped, Values, compare_packs
 
 PACK = Path(__file__).with_name("golden.json")
 
@@ -96,9 +95,6 @@ def main_golden() -> int:
     )
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    # As pytest has it; a benchmark has the name of a folder here.
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    sys.path[1:1] = [str(ROOT / place) for place in settings["pythonpath"] if place != "benchmarks"]
     pack = json.loads(PACK.read_text()) if PACK.exists() else {"made_with": {}, "parts": {}}
     found = run_parts(options.only, {} if options.write else pack["made_with"])
     moved = compare_packs(pack["parts"], found)

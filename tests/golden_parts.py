@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pyarrow.parquet
 
-from golden_values import ROOT, Skipped, Values, digest, flatten, shorten, steady, without_measures
 from microcoder import Checker, extract_program, read_problem
 from microcoder.cli import main
 from microcoder.data.formats.candidates import Rejection
@@ -24,12 +23,22 @@ from microcoder.lab.studies.work import plan_work
 from microcoder.lab.yardstick.cases import STORED, load_suite
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.view import open_collection
+from tests.golden_values import (
+    ROOT,
+    Skipped,
+    Values,
+    digest,
+    flatten,
+    shorten,
+    steady,
+    without_measures,
+)
 
 
 def compare_pairs(_: Path) -> Values:
     """Every pair of an output and what was expected."""
 
-    from judge.output_pairs import PAIRS, read_decisions, unescape  # pyrefly: ignore[missing-import]
+    from tests.judge.output_pairs import PAIRS, read_decisions, unescape
 
     table = [
         (Checker(), unescape(output), unescape(expected))
@@ -53,7 +62,7 @@ def list_yardstick(_: Path) -> Values:
 
 def extract_layouts(_: Path) -> Values:
     """The program of each layout of a response, whole and truncated."""
-    from response_layouts import LAYOUTS
+    from tests.response_layouts import LAYOUTS
 
     found = {}
     for name, (response, _code) in LAYOUTS.items():
@@ -66,10 +75,14 @@ def extract_layouts(_: Path) -> Values:
 
 def read_formats(_: Path) -> Values:
     """Rows of every public format, and what is wrong with damaged ones."""
-    from golden_rows import rows_of
-    from published_rows import ROWS
-
-    from data.collect.test_collect_malformed_rows import BAD_PAYLOADS, MUST_HAVE, put, read_one
+    from tests.data.collect.test_collect_malformed_rows import (
+        BAD_PAYLOADS,
+        MUST_HAVE,
+        put,
+        read_one,
+    )
+    from tests.data.formats.published_rows import ROWS
+    from tests.data.golden_rows import rows_of
 
     found = {}
     for name in FORMATS:
@@ -100,7 +113,7 @@ def read_formats(_: Path) -> Values:
 
 def build_corpus(folder: Path) -> Values:
     """A corpus of eighteen rows through every step: each file, each row of it, each field of a row."""
-    from data.test_build import build, write_recipe
+    from tests.data.test_build import build, write_recipe
 
     recipe = write_recipe(folder)
     recipe.write_text(recipe.read_text().replace(f"{folder}/", ""))
@@ -209,7 +222,7 @@ def train_verl(folder: Path) -> Values:
     """A tiny recipe at two steps on verl."""
     if find_spec("transfer_queue") is None:
         raise Skipped("verl is not installed; type: make test-verl")
-    from verl_runs import train
+    from tests.train.verl.verl_runs import train
 
     changes = {"num_steps": "2", "evaluation.every_steps": "2"}
     return say_run(train(warm_model(), RunDirectory(folder / "run"), **changes))
@@ -217,9 +230,8 @@ def train_verl(folder: Path) -> Values:
 
 def evaluate(folder: Path) -> Values:
     """An evaluation of saved answers: its results, its files."""
-    from published import make_call_row, make_row, write_rows
-
-    from eval.test_evaluation_session import DOUBLE, RIGHT, WRONG, file_config, run
+    from tests.data.published import make_call_row, make_row, write_rows
+    from tests.eval.test_evaluation_session import DOUBLE, RIGHT, WRONG, file_config, run
 
     rows = [make_row("a"), make_row("b", difficulty="hard"), make_call_row("c")]
     answers = {"a": [RIGHT, WRONG], "b": [WRONG, "1 / 0"], "c": [DOUBLE, "```python\n" + DOUBLE]}
@@ -261,7 +273,7 @@ QUESTIONS = (
 
 def view(folder: Path) -> Values:
     """The viewer over a training, an unfinished one, an evaluation and verdicts: its index, its answers."""
-    from viewer_runs import (
+    from tests.view.parts.viewer_runs import (
         serving,
         write_evaluation,
         write_problems,
@@ -294,7 +306,7 @@ def view(folder: Path) -> Values:
 
 def report(folder: Path) -> Values:
     """The page of a recorded run, and the pages of a study of recorded runs."""
-    from synthetic_run import Recipe, write_run
+    from tests.lab.synthetic_run import Recipe, write_run
 
     with chdir(ROOT), redirect_stdout(io.StringIO()) as out:
         write_run(folder / "run", Recipe(num_steps=8, evaluate_every=4, num_heldout=12))

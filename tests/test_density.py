@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from density import measure
+from tests.density import measure
 
 ROOT = Path(__file__).parent.parent
 # Where a figure has fallen, its limit here follows it. Comments have a floor: 3 % of lines.

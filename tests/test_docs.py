@@ -16,7 +16,6 @@ from cyclopts import CycloptsError, MissingArgumentError
 from figures import FIGURES, FIRST_PAGE
 from pydantic import BaseModel
 
-from doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of, run_here
 from microcoder import Problem
 from microcoder.cli import build_app
 from microcoder.data.corpus.steps import BuildConfig
@@ -25,6 +24,7 @@ from microcoder.judge.core.config import dotted_keys
 from microcoder.judge.languages.definition import Language
 from microcoder.lab.studies.design import Study
 from microcoder.train.recipe.recipe import TrainConfig
+from tests.doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of, run_here
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "train": TrainConfig,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from doc_pages import ROOT
+from tests.doc_pages import ROOT
 
 TABLE = r"""
 head = "# Figures"

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from completions_server import completion, serve
-from published import make_row, write_rows
 
-from doc_pages import DOCS, ROOT, blocks_of, shell, type_in
+from tests.data.published import make_row, write_rows
+from tests.doc_pages import DOCS, ROOT, blocks_of, shell, type_in
+from tests.eval.completions_server import completion, serve
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 

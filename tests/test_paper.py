@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from doc_pages import DOCS, ROOT
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
+from tests.doc_pages import DOCS, ROOT
 
 # Sections, equations, figures and tables of arXiv 2603.07777, version 1.
 SECTIONS = {

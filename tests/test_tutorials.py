@@ -6,8 +6,8 @@ from statistics import fmean
 
 import pytest
 
-from doc_pages import DOCS, do_tutorial
 from microcoder.train.runs import RunDirectory
+from tests.doc_pages import DOCS, do_tutorial
 
 TUTORIALS = DOCS / "tutorials"
 # Trainings of minutes, side by side, on machines that do other things as well.

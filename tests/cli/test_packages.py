@@ -10,7 +10,7 @@ from microcoder.cli.doctor import PROBES, describe, run_probes
 from microcoder.judge import Judge
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
-from wheels import keep_packages_in
+from tests.wheels import keep_packages_in
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
+from tests.lab.synthetic_run import Recipe, write_run
 
 
 @pytest.fixture

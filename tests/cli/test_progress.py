@@ -4,11 +4,11 @@ import sys
 from dataclasses import replace
 
 import pytest
-from test_metrics import EVALUATION, HEALTHY
 
 from microcoder.cli.display import StepDisplay, describe_sampling
 from microcoder.cli.train import RunDisplay
 from microcoder.train.run.progress import SamplingProgress
+from tests.train.test_metrics import EVALUATION, HEALTHY
 
 SECONDS = {"generate": 8.0, "update": 2.0, "total": 10.0}
 STEP = replace(

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from local_endpoint import endpoint_of
 
 from microcoder.data import Candidate, Difficulty
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
@@ -27,6 +26,7 @@ from microcoder.data.difficulty import (
 from microcoder.data.verify.execution import evaluator_version
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
+from tests.data.clean.local_endpoint import endpoint_of
 
 CANDIDATE = Candidate(id="made/p", dataset="made", statement="Sum {two} numbers.")
 

@@ -16,8 +16,7 @@ from microcoder.data.pipeline.engine import (
     run_steps,
 )
 from microcoder.judge.core.errors import DataError, EvaluatorFault
-
-from . import pipeline_steps as steps  # pyrefly: ignore[missing-module-attribute]
+from tests.data import pipeline_steps as steps
 
 ALONE = Runner(workers=1)
 REST: list[Step] = [

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_endpoint import endpoint_of
-from published import write_rows
 
 from microcoder.data import Candidate
 from microcoder.data.completions import Endpoint
@@ -17,6 +15,8 @@ from microcoder.data.corpus.same_task import NUM_NEAREST, find_same_task, index_
 from microcoder.data.corpus.steps import BuildConfig
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
+from tests.data.clean.local_endpoint import endpoint_of
+from tests.data.published import write_rows
 
 TASKS = {
     "bridges": "Given a list of integers, compute the largest sum of a contiguous part.",

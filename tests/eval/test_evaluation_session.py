@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from completions_server import Reply, Server, completion, serve
-from published import make_call_row, make_row, write_rows
-from published_sampling import SETTINGS, edit, publish
 
 from microcoder.cli import main
 from microcoder.cli.display import StepDisplay
@@ -38,6 +35,9 @@ from microcoder.eval.report import Sample
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Problem, TestCase
+from tests.data.published import make_call_row, make_row, write_rows
+from tests.eval.completions_server import Reply, Server, completion, serve
+from tests.train.published_sampling import SETTINGS, edit, publish
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)"
 WRONG = "print(3)"

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import make_call_row, make_row, write_rows
 
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.eval.config import GenerationFile
@@ -14,6 +13,7 @@ from microcoder.eval.generation import read_samples
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import DataError
 from microcoder.train.runs import write_rollouts
+from tests.data.published import make_call_row, make_row, write_rows
 
 CODE = "print(1)"
 

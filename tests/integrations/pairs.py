@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from judge.fidelity_programs import CALLS  # pyrefly: ignore[missing-import]
-from judge.output_pairs import PAIRS as OUTPUTS  # pyrefly: ignore[missing-import]
-from judge.safety_suites import FORGERIES, KINDS  # pyrefly: ignore[missing-import]
 from microcoder import extract_program
 from microcoder.integrations.shared import shared_judge
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Checker, Outcome, Problem, Verdict
+from tests.judge.fidelity_programs import CALLS
+from tests.judge.output_pairs import PAIRS as OUTPUTS
+from tests.judge.safety_suites import FORGERIES, KINDS
 
 # The tests of all doors run in one process, so its judge has what the one that needs most asks for.
 shared_judge(stop="never")

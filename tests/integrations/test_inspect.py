@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, ROW, Pair, judged
+
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, ROW, Pair, judged
 
 pytest.importorskip("inspect_ai", reason="Inspect is not installed: make test-integrations")
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from completions_server import in_the_form_asked, serve
 
-from doc_pages import DOCS, Block, blocks_of, shell, type_in
+from tests.doc_pages import DOCS, Block, blocks_of, shell, type_in
+from tests.eval.completions_server import in_the_form_asked, serve
 
 PAGE = (DOCS / "integrations.md").read_text(encoding="utf-8")
 SECTIONS = {

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from pairs import AMOUNTS, Pair, fault, judged
 
 from microcoder import EvaluatorFault
 from microcoder.integrations.livecodebench import (
@@ -13,6 +12,7 @@ from microcoder.integrations.livecodebench import (
     run_test,
 )
 from microcoder.judge.core.types import Problem
+from tests.integrations.pairs import AMOUNTS, Pair, fault, judged
 
 SUM = {
     "input_output": json.dumps(

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, ROW, Pair, judged
 
 from microcoder.integrations.lm_eval import TASKS, grade
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, ROW, Pair, judged
 
 NAMES = ("microcoder_humaneval_plus", "microcoder_livecodebench", "microcoder_mbpp_plus")
 

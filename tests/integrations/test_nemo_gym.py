@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
+
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 pytest.importorskip(
     "nemo_gym", reason="nemo-gym is not here (it wants Python 3.12); type: make test-integrations"

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, SAMPLE, Pair, judged
 
 from microcoder import ConfigError, DataError
 from microcoder.integrations.shared import shared_judge
 from microcoder.judge.core.types import Problem
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, SAMPLE, Pair, judged
 
 pytest.importorskip("openenv.core", reason="openenv is not here; type: make test-integrations")
 

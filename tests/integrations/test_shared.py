@@ -5,12 +5,12 @@ import subprocess
 import sys
 
 import pytest
-from pairs import ALL, SAMPLE
 
 from microcoder import ConfigError, Program
 from microcoder.integrations import shared
 from microcoder.integrations.shared import shared_judge
 from microcoder.judge.core.types import Problem
+from tests.integrations.pairs import ALL, SAMPLE
 
 SUM = Problem.model_validate({"id": "sum", "tests": [{"input": "1 2", "output": "3"}]})
 RIGHT, WRONG = Program("print(sum(map(int, input().split())))"), Program("print(4)")

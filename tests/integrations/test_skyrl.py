@@ -4,10 +4,10 @@ import json
 from typing import Any, ClassVar
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Checker, Problem
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 skyrl_gym = pytest.importorskip(
     "skyrl_gym", reason="skyrl-gym is not here; type: make test-integrations"

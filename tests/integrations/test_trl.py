@@ -5,10 +5,10 @@ import json
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError, DataError
 from microcoder.integrations.trl import AsyncCodeReward, CodeReward
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 TESTS = [{"input": "1 2", "output": "3"}, {"input": "3 4", "output": "7"}]
 HALF = "```python\nprint(3)\n```"

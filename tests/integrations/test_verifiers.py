@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError
 from microcoder.judge.core.types import Problem
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 vf = pytest.importorskip(
     "verifiers.v1", reason="verifiers is not here; type: make test-integrations"

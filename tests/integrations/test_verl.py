@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 from microcoder import ConfigError, EvaluatorFault
 from microcoder.integrations.verl import compute_score, compute_score_sync
 from microcoder.judge.core.types import Outcome
+from tests.integrations.pairs import AMOUNTS, FAULTY, RIGHT, Pair, judged
 
 TESTS = json.dumps({"inputs": ["1 2", "3 4"], "outputs": ["3", "7"]})
 HALF = "```python\nprint(3)\n```"

@@ -26,26 +26,26 @@ PLACES_TOO_OPEN = {
     "gVisor": ("no-mounts,no-landlock", _NOBODY),
 }
 """Where programs cannot be closed in."""
-_TESTS = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 
 
 def run_python(arguments: Sequence[str], setting: str) -> subprocess.CompletedProcess[str]:
     """Run Python with this package and these tests importable; skips the test where that cannot be."""
     place = {**SETTINGS, **PLACES_TOO_OPEN}[setting]
     if place is None:
-        environment = {**os.environ, "PYTHONPATH": str(_TESTS)}
+        environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
         return _run([sys.executable, *arguments], environment)
     if os.geteuid() != 0:
         pytest.skip("needs root to become someone else")
     modules = (microcoder, pytest, pytest.importorskip("pydantic"))
-    packages = {str(_TESTS), *(str(Path(str(module.__file__)).parents[1]) for module in modules)}
+    packages = {str(_ROOT), *(str(Path(str(module.__file__)).parents[1]) for module in modules)}
     environment = {
         "PYTHONPATH": os.pathsep.join(packages),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PATH": "/usr/bin:/bin",
     }
     python = _system_python()
-    command = [python, "-m", "judge.container", place[0], str(place[1]), python, *arguments]
+    command = [python, "-m", "tests.judge.container", place[0], str(place[1]), python, *arguments]
     result = _run(command, environment)
     if "PermissionError" in result.stderr or "ModuleNotFoundError" in result.stderr:
         pytest.skip("the packages are readable by root only")
@@ -54,7 +54,7 @@ def run_python(arguments: Sequence[str], setting: str) -> subprocess.CompletedPr
 
 def contain_suite(suite: str, setting: str, *arguments: str) -> str:
     """Judge a suite of `safety_suites` in a setting; return its level. No program may get through or leave anything."""
-    result = run_python(["-m", "judge.safety_suites", suite, *arguments], setting)
+    result = run_python(["-m", "tests.judge.safety_suites", suite, *arguments], setting)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["complaints"] == {}, report["complaints"]

@@ -15,9 +15,8 @@ from microcoder.judge.core.types import Checker, Outcome, Problem, Program
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.run import isolation
 from microcoder.judge.run.executions import Invocation
-
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
-from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem
+from tests.judge.safety_suites import KINDS
 
 _ADD = "a, b = map(int, open({!r}).read().split())\nprint(a + b)"
 _CPP_FILES = """

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from microcoder.judge.run import isolation
 from microcoder.judge.sandbox.kernel import prctl
-
-from .processes import children_of  # pyrefly: ignore[missing-import]
+from tests.judge.processes import children_of
 
 _PR_SET_CHILD_SUBREAPER = 36
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")

@@ -19,11 +19,10 @@ from microcoder.judge.run import judging
 from microcoder.judge.run.supervisor import LoadedProgram
 from microcoder.lab.yardstick.cases import Case as StoredCase
 from microcoder.lab.yardstick.cases import load_suite
-
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
-from .hostile_programs import HOSTILE  # pyrefly: ignore[missing-import]
-from .leftovers import Leftovers  # pyrefly: ignore[missing-import]
-from .processes import children_of  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem
+from tests.judge.hostile_programs import HOSTILE
+from tests.judge.leftovers import Leftovers
+from tests.judge.processes import children_of
 
 _NAMES = list(HOSTILE)
 _DISK, _CALLS = map(_NAMES.index, ("files unlinked while they are open", "new namespaces"))

@@ -28,9 +28,8 @@ from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, lim
 from microcoder.judge.run.turns import Turn
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
-
-from .conftest import NEEDS, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
-from .processes import descendants_of, wait_until  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import NEEDS, make_problem, run, workers_of
+from tests.judge.processes import descendants_of, wait_until
 
 ONE_TEST = ("", "3")
 

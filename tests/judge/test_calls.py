@@ -10,9 +10,8 @@ from microcoder.judge import Judge, check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Call, Checker, Outcome, Problem, Program
-
-from . import node_classes  # pyrefly: ignore[missing-import]
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from tests.judge import node_classes
+from tests.judge.conftest import make_problem, run
 
 
 def call(

@@ -6,8 +6,7 @@ import pytest
 
 from microcoder.judge import Judge, judge_answers
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program
-
-from .conftest import NEEDS, make_problem, run  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import NEEDS, make_problem, run
 
 KATTIS = """
 import os, sys

@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 
 from microcoder.judge import compare_output, compare_value
 from microcoder.judge.core.types import Checker
-
-from .output_pairs import DEFAULT, EXACT, FLOAT, PAIRS, TOKENS, UNORDERED, read_decisions, unescape  # pyrefly: ignore[missing-import]
+from tests.judge.output_pairs import (
+    DEFAULT,
+    EXACT,
+    FLOAT,
+    PAIRS,
+    TOKENS,
+    UNORDERED,
+    read_decisions,
+    unescape,
+)
 
 
 def test_the_table_of_outputs_in_the_documentation_is_true() -> None:

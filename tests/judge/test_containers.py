@@ -19,10 +19,9 @@ from microcoder.judge.run.builds import build_program
 from microcoder.judge.run.supervisor import Sandbox
 from microcoder.judge.sandbox.folders import empty_folder, measure_folder
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
-
-from .as_user import PLACES_TOO_OPEN, SETTINGS, run_python  # pyrefly: ignore[missing-import]
-from .conftest import NEEDS, NO_NAMESPACES, make_problem, run  # pyrefly: ignore[missing-import]
-from .processes import wait_until  # pyrefly: ignore[missing-import]
+from tests.judge.as_user import PLACES_TOO_OPEN, SETTINGS, run_python
+from tests.judge.conftest import NEEDS, NO_NAMESPACES, make_problem, run
+from tests.judge.processes import wait_until
 
 # The forgeries' canaries are honest programs of every kind, which are judged as root without capabilities, too.
 LONG = ("nobody", "root in a container", "root without capabilities in a container")
@@ -51,7 +50,7 @@ time.sleep(600)
     ],
 )
 def test_everything_is_judged_everywhere(setting: str) -> None:
-    result = run_python(["-m", "judge.everything"], setting)
+    result = run_python(["-m", "tests.judge.everything"], setting)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["complaints"] == []

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from microcoder import extract_program
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.extract import USUAL, load_extractor
-from response_layouts import LAYOUTS  # pyrefly: ignore[missing-import]
-from response_turns import (  # pyrefly: ignore[missing-import]
+from tests.response_layouts import LAYOUTS
+from tests.response_turns import (
     MARKED,
     NO_PROGRAMS,
     PREFILLED,

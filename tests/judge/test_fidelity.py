@@ -17,9 +17,8 @@ from microcoder.judge.languages.packages import PROFILES, provide_packages
 from microcoder.judge.run.judging import NAMES_INPUT, NAMES_OUTPUT
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox
 from microcoder.judge.sandbox.protocol import STDIN_FILE
-
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
-from .fidelity_programs import CALLS, INPUT, OUTPUTS, PROGRAMS  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem, run
+from tests.judge.fidelity_programs import CALLS, INPUT, OUTPUTS, PROGRAMS
 
 LIMITS = Limits(cpu_seconds=20.0, wall_seconds=60.0, memory_bytes=1 << 30, output_bytes=1 << 24)
 PACKAGES = ("numpy", "sortedcontainers")

@@ -31,8 +31,7 @@ from microcoder.judge.run.builds import (
 )
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
 from microcoder.judge.sandbox.protocol import LAYERS
-
-from .conftest import NO_NAMESPACES, make_problem  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import NO_NAMESPACES, make_problem
 
 CPP = LANGUAGES["cpp"]
 pytestmark = pytest.mark.skipif(not builds.list_headers(CPP), reason="no g++")

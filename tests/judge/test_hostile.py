@@ -4,11 +4,10 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome
-
-from .as_user import SETTINGS, contain_suite  # pyrefly: ignore[missing-import]
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
-from .hostile_programs import HUNT_FOR_EXPECTED  # pyrefly: ignore[missing-import]
-from .safety_suites import FORGERIES, IN_A_CONTAINER, KINDS  # pyrefly: ignore[missing-import]
+from tests.judge.as_user import SETTINGS, contain_suite
+from tests.judge.conftest import make_problem, run
+from tests.judge.hostile_programs import HUNT_FOR_EXPECTED
+from tests.judge.safety_suites import FORGERIES, IN_A_CONTAINER, KINDS
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from microcoder.judge import Isolation, Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome
 from microcoder.judge.sandbox.protocol import LAYERS, Layer
-
-from .conftest import ADD, NO_NAMESPACES, make_problem, run  # pyrefly: ignore[missing-import]
-from .safety_suites import hostile_case  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import ADD, NO_NAMESPACES, make_problem, run
+from tests.judge.safety_suites import hostile_case
 
 SET_UPS = {
     "no namespaces": NO_NAMESPACES,

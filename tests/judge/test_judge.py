@@ -19,9 +19,8 @@ from microcoder.judge.run.executions import run_invocation
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.options import JudgeKeys
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox, SandboxDied
-
-from .conftest import ADD, make_problem, run, workers_of  # pyrefly: ignore[missing-import]
-from .processes import children_of, descendants_of  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import ADD, make_problem, run, workers_of
+from tests.judge.processes import children_of, descendants_of
 
 
 def test_options_are_taken_whole_and_changed_by_name() -> None:

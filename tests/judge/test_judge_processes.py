@@ -18,9 +18,8 @@ from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.pipe import Processes
 from microcoder.judge.run.turns import Places, Turn, make_lock_files
 from microcoder.judge.run.workers import count_processes
-
-from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
-from .processes import children_of, descendants_of, wait_until_gone  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import ADD, make_problem, run
+from tests.judge.processes import children_of, descendants_of, wait_until_gone
 
 SUM = make_problem(("1 2", "3"), ("4 5", "9"), ("-1 1", "0"))
 FUNCTION = make_problem(("[3, 1]", "[1, 3]"), ("[]", "[]"), fn_name="order")

@@ -13,8 +13,7 @@ from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.packages import PROFILES, name_environment
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.verdicts import PreparedProblem
-
-from .conftest import NEEDS, make_problem  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import NEEDS, make_problem
 
 RECURSES = """
 #include <cstdio>

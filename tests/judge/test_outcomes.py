@@ -7,8 +7,7 @@ from microcoder import Problem, read_problem
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Program
-
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem, run
 
 ONE_TEST = ("1 2\n", "3\n")
 

@@ -23,9 +23,8 @@ from microcoder.judge.languages.packages import (
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.verdicts import PreparedProblem
-from wheels import keep_packages_in, make_wheel
-
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem, run
+from tests.wheels import keep_packages_in, make_wheel
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 SUM = make_problem(("1 2\n", "3\n"))

@@ -11,10 +11,9 @@ from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Checker, Outcome, Problem, Program, Verdict
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.run.reference import judge_by_reference
-from wheels import keep_packages_in
-
-from .conftest import make_problem, run  # pyrefly: ignore[missing-import]
-from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem, run
+from tests.judge.safety_suites import KINDS
+from tests.wheels import keep_packages_in
 
 MAY_IMPORT = {
     "compare.compare",

@@ -10,9 +10,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import LANGUAGES_VARIABLE, add_language, find_language
-
-from . import hostile_runtimes as hostile  # pyrefly: ignore[missing-module-attribute]
-from .conftest import NEEDS, make_problem  # pyrefly: ignore[missing-import]
+from tests.judge import hostile_runtimes as hostile
+from tests.judge.conftest import NEEDS, make_problem
 
 AWK = """\
 name = "awk"

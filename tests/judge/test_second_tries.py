@@ -25,10 +25,9 @@ from microcoder.judge.run.submissions import verdict_record
 from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Sandbox, SandboxDied
 from microcoder.judge.run.verdicts import PreparedProblem, Run
 from microcoder.train.metrics import share_uncounted, share_unrepeated
-
-from .conftest import make_problem, workers_of  # pyrefly: ignore[missing-import]
-from .guessing_programs import ADDRESSES, COIN, DISLIKED, PLACES  # pyrefly: ignore[missing-import]
-from .sharing_fuzzer import find_leaks, run_together, write_programs  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem, workers_of
+from tests.judge.guessing_programs import ADDRESSES, COIN, DISLIKED, PLACES
+from tests.judge.sharing_fuzzer import find_leaks, run_together, write_programs
 
 _FLIPS, _PROGRAMS, _MOST_LUCKY = 6, 60, 8
 """By chance 1 program in 64 passes: more than 8 of 60 do once in a million runs. With second tries 11 do."""

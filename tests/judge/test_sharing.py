@@ -8,11 +8,10 @@ from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import judging, sharing
 from microcoder.judge.run.screen import binds_constants, find_obstacle, screen
-
-from .conftest import make_problem  # pyrefly: ignore[missing-import]
-from .forging_programs import FORGERS, PERCENTS  # pyrefly: ignore[missing-import]
-from .safety_suites import KINDS  # pyrefly: ignore[missing-import]
-from .stateful_programs import FORGETTING, REACHING, REMEMBERING, RESET, SCREENED  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import make_problem
+from tests.judge.forging_programs import FORGERS, PERCENTS
+from tests.judge.safety_suites import KINDS
+from tests.judge.stateful_programs import FORGETTING, REACHING, REMEMBERING, RESET, SCREENED
 
 INPUT = "1 2\r\n3\nzzz\n"
 EXPECTED = (("new", "new", "new", "new", "new"), ("new", "new", "left", "left", "left"))

@@ -9,8 +9,7 @@ from microcoder.judge import Invocation, Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Program, Verdict
 from microcoder.judge.run.timing import MAX_SCALE, REFERENCE_CPU_SECONDS, measure_scale
-
-from .conftest import ADD, make_problem, run  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import ADD, make_problem, run
 
 PROBLEM = make_problem(("1 2", "3"))
 SLOW = "import time\ntime.sleep(0.4)\n" + ADD

@@ -15,8 +15,7 @@ from microcoder.judge import compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, ReturnedDict, ReturnedSet, decode_value
 from microcoder.judge.core.types import Checker
 from microcoder.judge.sandbox.functions import encode
-
-from .output_pairs import DEFAULT, EXACT, FLOAT, UNORDERED, read_decisions  # pyrefly: ignore[missing-import]
+from tests.judge.output_pairs import DEFAULT, EXACT, FLOAT, UNORDERED, read_decisions
 
 NESTED, INNER = Checker(type="unordered", lists="all"), Checker(type="unordered", lists="inner")
 NEARLY = Checker(type="unordered", absolute=0.01)

@@ -11,8 +11,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.run import turns
 from microcoder.judge.run.turns import Places, most_workers
-
-from .conftest import ADD, make_problem, workers_of  # pyrefly: ignore[missing-import]
+from tests.judge.conftest import ADD, make_problem, workers_of
 
 ENDLESS = "while True: pass"
 ONE_TEST = ("1 2", "3\n")

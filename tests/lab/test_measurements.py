@@ -14,7 +14,6 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 from microcoder.judge.core.config import load_config
@@ -33,6 +32,7 @@ from microcoder.lab.studies.effects import Effect
 from microcoder.lab.studies.work import MeasuredValue, Work, plan_work, run_measurement
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import History, read_history
+from tests.lab.synthetic_run import Recipe, write_run
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "micro" / "config.toml"
 FUNCTION = """

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_run import MANIFEST, Recipe, write_run
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
@@ -16,6 +15,7 @@ from microcoder.lab.studies.report import algorithm_name, check_alike, describe_
 from microcoder.train.algorithm.config import AlgorithmConfig
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory, read_history
+from tests.lab.synthetic_run import MANIFEST, Recipe, write_run
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALL = Recipe(num_steps=6, evaluate_every=3, num_heldout=18)

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 from microcoder.judge.core.config import flatten
@@ -15,6 +14,7 @@ from microcoder.lab.studies.design import INSIGHTS, MICRO, QUICK, Study, find_st
 from microcoder.lab.studies.work import Work, digest_code, distinct_work, plan_work
 from microcoder.lab.studies.workers import missing_work
 from microcoder.train.run.tasks import load_tasks
+from tests.lab.synthetic_run import Recipe, write_run
 
 ROOT = Path(__file__).parents[2]
 STUDIES = {path.stem: load_study(path) for path in sorted(ROOT.glob("studies/*.toml"))}

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from synthetic_run import Recipe, write_run
 
 from microcoder.cli import main
 from microcoder.lab.studies.design import INSIGHTS, QUICK, load_study
 from microcoder.lab.studies.features import LABELS, MetricSeries
 from microcoder.lab.studies.figures import draw_curves
 from microcoder.lab.studies.work import plan_work
+from tests.lab.synthetic_run import Recipe, write_run
 
 ROOT = Path(__file__).parents[2]
 

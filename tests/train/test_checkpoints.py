@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from published_sampling import NOT_OF_SAMPLING, SETTINGS, edit, publish
 from safetensors.torch import load_file, save_file
-from small_runs import SMALL, build_small
 from transformers import (
     AutoTokenizer,
     GenerationConfig,
@@ -38,6 +36,8 @@ from microcoder.train.run.weights import (
     load_checkpoint,
     respond,
 )
+from tests.train.published_sampling import NOT_OF_SAMPLING, SETTINGS, edit, publish
+from tests.train.small_runs import SMALL, build_small
 
 CHATS = [
     [{"role": "user", "content": text}]

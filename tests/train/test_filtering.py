@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
-from small_runs import scored
 
 from microcoder.judge.core.types import Outcome
 from microcoder.train.algorithm.selection import (
@@ -16,6 +15,7 @@ from microcoder.train.algorithm.selection import (
     sample_mixed_groups,
 )
 from microcoder.train.rollouts import ScoredRollout
+from tests.train.small_runs import scored
 
 IDS = [str(number) for number in range(20)]
 

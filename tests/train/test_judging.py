@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from small_runs import serving
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Problem, Program, TestCase
 from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.run.judging import TOKEN_VARIABLE, open_judge
+from tests.train.small_runs import serving
 
 pytest.importorskip("fastapi")
 TOKEN = "a-token-for-tests-only"

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_runs import ROLLOUT, SMALL, scored
 
 from microcoder.cli import main
 from microcoder.judge.core.types import Outcome
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.look import Look, choose_looked_at, describe_look, summarise_look
+from tests.train.small_runs import ROLLOUT, SMALL, scored
 
 RIGHT = scored(Outcome.ACCEPTED)
 WRONG = scored(Outcome.WRONG_ANSWER)

@@ -6,18 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from loss_equations import (
-    LOSSES,
-    Rows,
-    gradient_error,
-    largest_change,
-    policy_loss,
-    read_responses,
-    reduce_rows,
-    token_losses,
-    update_both,
-)
-from small_runs import build_small, rows_of, samples_of
 from transformers import AutoModelForCausalLM
 from trl import GRPOTrainer
 
@@ -30,6 +18,18 @@ from microcoder.train.algorithm.scoring import build_rules
 from microcoder.train.trl.adapter import set_sampling
 from microcoder.train.trl.engine import translate_loss
 from microcoder.train.trl.trainer import MicroCoderTrainer
+from tests.train.loss_equations import (
+    LOSSES,
+    Rows,
+    gradient_error,
+    largest_change,
+    policy_loss,
+    read_responses,
+    reduce_rows,
+    token_losses,
+    update_both,
+)
+from tests.train.small_runs import build_small, rows_of, samples_of
 
 TEMPERATURE = 0.8
 

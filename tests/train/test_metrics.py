@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import scored
 
 from microcoder import Outcome
 from microcoder.judge.core.errors import TrainingError
@@ -28,6 +27,7 @@ from microcoder.train.rollouts import ends_in_loop, measure_diversity, measure_g
 from microcoder.train.run.alarms import IDLE_STEPS, find_alarms
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.runs import RunDirectory, rollout_row
+from tests.train.small_runs import scored
 
 MIXED = [scored(), scored(Outcome.WRONG_ANSWER)]
 HEALTHY = replace(

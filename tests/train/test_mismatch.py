@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import scored
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.algorithm.sampling import MismatchConfig
@@ -18,6 +17,7 @@ from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import SamplerMismatch
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.trl.vllm import vllm_arguments
+from tests.train.small_runs import scored
 
 ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, max_size=4)
 

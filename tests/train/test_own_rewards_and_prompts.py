@@ -8,8 +8,6 @@ from statistics import fmean
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import SMALL, build_trainer
-from test_chat import QWEN_LIKE
 
 from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
@@ -20,6 +18,8 @@ from microcoder.train.run.tasks import load_tasks
 from microcoder.train.run.training import run_training
 from microcoder.train.run.weights import encode_chats
 from microcoder.train.runs import RunDirectory, read_rollouts
+from tests.train.small_runs import SMALL, build_trainer
+from tests.train.test_chat import QWEN_LIKE
 
 OWN = """\
 def brevity(problem, rollout, program, verdict, *, limit: int):

@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_server import Hub, serve_hub
-from published import make_call_row, make_row, write_rows
 
 from microcoder.data import write_problems
 from microcoder.data.benchmarks import LiveCodeBench
@@ -19,6 +17,8 @@ from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import Tasks, load_tasks
+from tests.data.hub_server import Hub, serve_hub
+from tests.data.published import make_call_row, make_row, write_rows
 
 ROWS = [
     {

@@ -2,12 +2,12 @@ import os
 from pathlib import Path
 
 import pytest
-from small_runs import scored
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import append_row, read_json, read_rows, write_json
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
 from microcoder.train.runs import RunDirectory, read_rollouts, rollout_row, write_rollouts
+from tests.train.small_runs import scored
 
 
 def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import scored
 
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, TrainingError
@@ -31,6 +30,7 @@ from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score
 from microcoder.train.algorithm.selection import is_mixed
 from microcoder.train.metrics import summarise_step
 from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, has_signal, measure_doses
+from tests.train.small_runs import scored
 
 shaped_rewards = st.lists(
     st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16

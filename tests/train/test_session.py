@@ -15,11 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import keyed_sampling
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from small_runs import SMALL, comparable_rollouts, start_training, without_times
 from tensorboard.backend.event_processing import event_accumulator
 from transformers import TrainerCallback
 
@@ -39,6 +37,8 @@ from microcoder.train.run.training import load_tasks, run_training
 from microcoder.train.runs import RunDirectory, steps_in
 from microcoder.train.trl import engine
 from microcoder.view import write_report
+from tests.train import keyed_sampling
+from tests.train.small_runs import SMALL, comparable_rollouts, start_training, without_times
 
 NUM_STEPS = 4
 MICRO = {"model.kind": "micro", "problems.kind": "micro"}

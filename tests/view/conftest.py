@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsers import CHROMIUM, Browser, chromium
-from viewer_runs import (
+
+from tests.view.parts.browsers import CHROMIUM, Browser, chromium
+from tests.view.parts.viewer_runs import (
     write_corpus,
     write_evaluation,
     write_problems,

@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsers import Browser, axe_violations
-from viewer_runs import HOSTILE, edit_rollouts, make_hostile, serving, write_training
 
 from microcoder.lab.studies.report import describe_report
 from microcoder.train.runs import read_history
 from microcoder.view import open_collection, write_bundle, write_report
+from tests.view.parts.browsers import Browser, axe_violations
+from tests.view.parts.viewer_runs import (
+    HOSTILE,
+    edit_rollouts,
+    make_hostile,
+    serving,
+    write_training,
+)
 
 VIEWS = (
     "#view=overview",

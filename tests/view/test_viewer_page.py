@@ -6,11 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsers import Browser
-from viewer_runs import LIGHT_ROWS, Row, edit_rollouts, index_of, serving, write_training
 
 from microcoder.train.runs import RunDirectory
 from microcoder.view import open_collection
+from tests.view.parts.browsers import Browser
+from tests.view.parts.viewer_runs import (
+    LIGHT_ROWS,
+    Row,
+    edit_rollouts,
+    index_of,
+    serving,
+    write_training,
+)
 
 EVERY = ["heldout/0/0", "train/1/0", "train/1/1", "train/1/2", "train/12/0"]
 

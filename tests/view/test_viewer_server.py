@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from viewer_runs import (
+
+from microcoder.judge.core.errors import ConfigError, DataError
+from microcoder.view import ViewerServer, open_collection, serve, write_bundle, write_report
+from microcoder.view.index import IndexPart, Needle, find_texts
+from tests.view.parts.viewer_runs import (
     HOSTILE,
     edit_rollouts,
     make_hostile,
@@ -20,10 +24,6 @@ from viewer_runs import (
     serving,
     write_training,
 )
-
-from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.view import ViewerServer, open_collection, serve, write_bundle, write_report
-from microcoder.view.index import IndexPart, Needle, find_texts
 
 
 @pytest.fixture(scope="module")

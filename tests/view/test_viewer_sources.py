@@ -5,16 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from viewer_runs import (
-    HUMANEVAL,
-    edit_rollouts,
-    records_of,
-    verdict,
-    write_corpus,
-    write_evaluation,
-    write_lines,
-    write_training,
-)
 
 from microcoder.cli.train import RunDisplay
 from microcoder.data.benchmarks import HumanEval
@@ -26,6 +16,16 @@ from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metri
 from microcoder.train.runs import RunDirectory, read_history
 from microcoder.view import Collection, open_collection
 from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test
+from tests.view.parts.viewer_runs import (
+    HUMANEVAL,
+    edit_rollouts,
+    records_of,
+    verdict,
+    write_corpus,
+    write_evaluation,
+    write_lines,
+    write_training,
+)
 
 
 @pytest.fixture

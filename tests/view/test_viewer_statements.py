@@ -6,14 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from viewer_runs import (
-    HUMANEVAL,
-    piece,
-    write_evaluation,
-    write_lines,
-    write_problems,
-    write_training,
-)
 
 import microcoder
 from microcoder.data.benchmarks import HumanEval, digest_questions
@@ -26,6 +18,14 @@ from microcoder.view import open_collection
 from microcoder.view.files import Asked
 from microcoder.view.serve import show_test, write_bundle
 from microcoder.view.statements import PromptFrame, find_frame, is_asked_by
+from tests.view.parts.viewer_runs import (
+    HUMANEVAL,
+    piece,
+    write_evaluation,
+    write_lines,
+    write_problems,
+    write_training,
+)
 
 Row = dict[str, Any]
 

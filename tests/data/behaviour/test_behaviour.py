@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import planted
 import pytest
-from published import find_archive
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.behaviour.outputs import (
@@ -18,6 +16,8 @@ from microcoder.data.corpus.steps import SourceSettings, read_benchmark_problems
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
+from tests.data.behaviour import planted
+from tests.data.published import find_archive
 
 RUNNING_TOTALS = "import itertools\ndef f(numbers):\n    return list(itertools.accumulate(numbers))"
 

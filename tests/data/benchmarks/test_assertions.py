@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import find_archive, write_rows
-from published_rows import ROWS
 
 from microcoder import read_problem
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
@@ -18,6 +16,8 @@ from microcoder.data.rowfiles import unpack
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Program, Verdict
+from tests.data.formats.published_rows import ROWS
+from tests.data.published import find_archive, write_rows
 
 FILES = {
     "humaneval": "HumanEval.jsonl.gz",

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import make_call_row, make_row, write_rows
 
 from microcoder.data.benchmarks import LiveCodeBench, Question
 from microcoder.data.benchmarks.questions import release_files
 from microcoder.judge.core.errors import ConfigError, DataError
+from tests.data.published import make_call_row, make_row, write_rows
 
 
 def read_livecodebench(path: Path, **keys: Any) -> list[Question]:

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import completions_server
-
 from microcoder.data.completions import EndpointSettings
+from tests.eval import completions_server
 
 Reply = Callable[[int, list[dict[str, str]]], str]
 """Number of the request and its messages to the reply; `HTTP503` to a failure."""

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from published import find_archive
-
 from microcoder.data.clean.cleaning import clean
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import TestCase
+from tests.data.published import find_archive
 
 LEETCODE_END = re.compile(r"\n\n(?:Please complete the code|请完成下面)")
 

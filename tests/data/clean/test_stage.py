@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from real_texts import ALL
 
 from microcoder.data.clean.sections import split
 from microcoder.data.clean.stage import normalise_tests, process
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.statements import find_order
 from microcoder.judge.core.types import Call, Checker, TestCase
+from tests.data.clean.real_texts import ALL
 
 RAW = Candidate(
     id="set/1",

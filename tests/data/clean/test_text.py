@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_texts import ALL
 
 from microcoder.data.clean.cleaning import clean, find_pandoc, prose, restore_powers
 from microcoder.data.clean.sections import find_starter_code, normalise, parse_bounds, render, split
@@ -16,6 +15,7 @@ from microcoder.data.clean.stage import find_flags, find_shown, identify
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Checker, TestCase
+from tests.data.clean.real_texts import ALL
 
 PIECES = st.sampled_from(
     [

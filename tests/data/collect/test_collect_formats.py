@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.parquet
 import pytest
-from golden_rows import EXAMPLES, GOLDEN, IN_FILES, IN_FOLDERS, collect, rows_of, write_row
-from published import find_archive
 
 from microcoder.data.clean.sections import split
 from microcoder.data.clean.stage import process
@@ -23,6 +21,16 @@ from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_shard, list_shards, open_source, read_shard
 from microcoder.judge import check_problem, judge
 from microcoder.judge.core.types import Outcome, Program
+from tests.data.golden_rows import (
+    EXAMPLES,
+    GOLDEN,
+    IN_FILES,
+    IN_FOLDERS,
+    collect,
+    rows_of,
+    write_row,
+)
+from tests.data.published import find_archive
 
 OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs")
 PLACE = {"id", "source_row"}

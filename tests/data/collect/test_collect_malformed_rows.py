@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_rows import EXAMPLES, GOLDEN, IN_FILES, collect, rows_of, write_row
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.row import REASONS
 from microcoder.data.formats.rows import FORMATS, load_format
 from microcoder.data.rowfiles import RawRow
 from microcoder.data.sources import Source, collect_row
+from tests.data.golden_rows import EXAMPLES, GOLDEN, IN_FILES, collect, rows_of, write_row
 
 HUGE = b"9" * 200_000
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
-from golden_rows import collect
-from published import write_rows as write_lines
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.sources import list_shards, match_files, open_source, parse_name, read_shard
 from microcoder.judge.core.errors import ConfigError, DataError
+from tests.data.golden_rows import collect
+from tests.data.published import write_rows as write_lines
 
 NUM_ROWS = 7
 WRITTEN = (

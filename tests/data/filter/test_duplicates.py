@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from decontamination import arranged, known_copies, measure
-from real_texts import ALL, deepseek, livecodebench
 
 from microcoder.data.filter.contamination import (
     ContaminationIndex,
@@ -20,6 +19,7 @@ from microcoder.data.filter.contamination import (
 from microcoder.data.filter.duplicates import describe, find_duplicates, merge
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.types import Checker, TestCase
+from tests.data.clean.real_texts import ALL, deepseek, livecodebench
 
 STORY = (
     "A baker walks from the first of n cities to the last one and buys bread on the way wherever it is cheap. He may "

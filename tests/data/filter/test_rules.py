@@ -12,10 +12,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hub_server import Hub, serve_hub
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_texts import ALL
 
 from microcoder.data.corpus.steps import DuplicateBarrier
 from microcoder.data.filter.contamination import build_index
@@ -38,6 +36,8 @@ from microcoder.data.sources import MARKER, collect_source, open_source
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import TestCase
+from tests.data.clean.real_texts import ALL
+from tests.data.hub_server import Hub, serve_hub
 
 STORY = (
     "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "

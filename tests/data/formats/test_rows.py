@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from published_rows import ROWS, verl_row
 
 from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict, read_problem
 from microcoder.data.formats.format import recognise
@@ -20,6 +19,7 @@ from microcoder.data.release import export
 from microcoder.data.release.exports import EXPORTS
 from microcoder.judge import Judge
 from microcoder.judge.core.signatures import judged_by
+from tests.data.formats.published_rows import ROWS, verl_row
 
 NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None}
 

@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from local_endpoint import endpoint_of
 
 from microcoder.data.clean.stage import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
@@ -21,6 +20,7 @@ from microcoder.data.verify.evidence import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
+from tests.data.clean.local_endpoint import endpoint_of
 
 STATEMENT = """Return how many of the numbers are larger than the one before.
 

@@ -1,13 +1,13 @@
 """Whole problems through the real judge."""
 
 import pytest
-from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.verify import execution
 from microcoder.data.verify.evidence import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
+from tests.data.verify_candidates import make_candidate
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
 ALSO_RIGHT = "print(sum(int(x) for x in input().split()))\n"

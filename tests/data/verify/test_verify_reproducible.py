@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.formats.candidates import Origin
@@ -41,6 +40,7 @@ from microcoder.data.verify.execution import (
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult, Verdict
+from tests.data.verify_candidates import make_candidate
 
 COUNTS = st.lists(
     st.integers(1, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),

@@ -14,9 +14,8 @@ import pytest
 from microcoder.cli import main
 from microcoder.judge.core.types import Program
 from microcoder.judge.fleet.http import JudgeClient
-
-from ..processes import children_of  # pyrefly: ignore[missing-import]
-from .conftest import ADD, PROBLEM, serve  # pyrefly: ignore[missing-import]
+from tests.judge.processes import children_of
+from tests.judge.serve.conftest import ADD, PROBLEM, serve
 
 SLEEP = "import time\ntime.sleep({})\n" + ADD + "  # {}"
 

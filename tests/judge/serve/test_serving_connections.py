@@ -10,8 +10,7 @@ import pytest
 
 from microcoder.judge import Judge
 from microcoder.judge.serve import app
-
-from .conftest import PATIENCE_SECONDS, http, read_to_end, serve, serving  # pyrefly: ignore[missing-import]
+from tests.judge.serve.conftest import PATIENCE_SECONDS, http, read_to_end, serve, serving
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 

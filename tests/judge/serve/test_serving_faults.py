@@ -14,9 +14,17 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.http import JudgeClient
-
-from ..processes import wait_until  # pyrefly: ignore[missing-import]
-from .conftest import ADD, PROBLEM, TOKEN, Running, http, judge_alternating, serving, stub_judge  # pyrefly: ignore[missing-import]
+from tests.judge.processes import wait_until
+from tests.judge.serve.conftest import (
+    ADD,
+    PROBLEM,
+    TOKEN,
+    Running,
+    http,
+    judge_alternating,
+    serving,
+    stub_judge,
+)
 
 SLOW = Problem(id="slow", tests=PROBLEM.tests, time_limit_seconds=0.3, memory_limit_mib=256)
 TOO_LONG = Problem(id="long", tests=PROBLEM.tests, time_limit_seconds=600)

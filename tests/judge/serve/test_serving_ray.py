@@ -11,8 +11,7 @@ import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase
-
-from .conftest import ADD, PROBLEM, judge_alternating  # pyrefly: ignore[missing-import]
+from tests.judge.serve.conftest import ADD, PROBLEM, judge_alternating
 
 pytest.importorskip("ray")
 

@@ -17,9 +17,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.serve.app import ValueCounter, bound_connections
 from microcoder.judge.serve.settings import ServiceSettings, read_tokens
-
-from ..processes import wait_until  # pyrefly: ignore[missing-import]
-from .conftest import ADD, TOKEN, Running, http, read_to_end, serving  # pyrefly: ignore[missing-import]
+from tests.judge.processes import wait_until
+from tests.judge.serve.conftest import ADD, TOKEN, Running, http, read_to_end, serving
 
 SUM = {"id": "sum", "tests": [{"input": "1 2", "output": "3"}]}
 WRONG_TOKENS = ("Bearer wrong", f"Basic {TOKEN}", "x", b"Bearer \xe9")

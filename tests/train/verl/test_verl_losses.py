@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from loss_equations import (
+
+from microcoder.train.algorithm.config import DrGrpoLoss, Loss, LuspoLoss
+from tests.train.loss_equations import (
     LOSSES,
     Rows,
     gradient_error,
@@ -18,10 +20,8 @@ from loss_equations import (
     reduce_rows,
     update_both,
 )
-from test_verl_translate import translated
-from verl_runs import needs_verl
-
-from microcoder.train.algorithm.config import DrGrpoLoss, Loss, LuspoLoss
+from tests.train.verl.test_verl_translate import translated
+from tests.train.verl.verl_runs import needs_verl
 
 pytestmark = needs_verl
 

@@ -10,8 +10,6 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from small_runs import serving
-from verl_runs import compose_verl, needs_verl
 
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.rewards import ALL_TESTS, Reward
@@ -19,6 +17,8 @@ from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Ver
 from microcoder.train.algorithm.selection import choose_problems, count_passes
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.runs import write_rollouts
+from tests.train.small_runs import serving
+from tests.train.verl.verl_runs import compose_verl, needs_verl
 
 pytestmark = needs_verl
 LIMIT, STEP, SEED = 32, 3, 7

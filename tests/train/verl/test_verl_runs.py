@@ -8,10 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
-from keyed_sampling import KeyedSampling
 from safetensors.torch import load_file
-from small_runs import comparable_rollouts, without_times
-from verl_runs import ONE_UPDATE, RECIPE, Runs, make_runs, needs_verl, train
 
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
@@ -20,6 +17,9 @@ from microcoder.train.run.probe import read_probe
 from microcoder.train.run.training import run_training
 from microcoder.train.runs import RunDirectory, read_rollouts
 from microcoder.train.trl import engine
+from tests.train.keyed_sampling import KeyedSampling
+from tests.train.small_runs import comparable_rollouts, without_times
+from tests.train.verl.verl_runs import ONE_UPDATE, RECIPE, Runs, make_runs, needs_verl, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_verl]
 

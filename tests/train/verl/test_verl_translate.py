@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import pytest
 import torch
 from pydantic import BaseModel
-from verl_runs import ON_CPU, RECIPE, compose_verl, needs_verl
 
 from microcoder.judge.core.config import list_keys, load_config
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.runs import RunDirectory
+from tests.train.verl.verl_runs import ON_CPU, RECIPE, compose_verl, needs_verl
 
 pytestmark = needs_verl
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
-from verl_runs import ON_CPU, needs_verl
 
-from doc_pages import DOCS, do_tutorial, stand_in
+from tests.doc_pages import DOCS, do_tutorial, stand_in
+from tests.train.verl.verl_runs import ON_CPU, needs_verl
 
 # What a run of engine verl without GPUs is told, and what its recipe decides; verl_runs has verl's processes learn it.
 STOCK = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollout.tensor_model_parallel_size=1 \

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import SMALL, finish, start_training
 
 from microcoder.train.runs import RunDirectory
+from tests.train.small_runs import SMALL, finish, start_training
 
 # verl asks for its device as it is imported, by whichever test comes first.
 os.environ.setdefault("VERL_USE_EXTERNAL_MODULES", "verl_on_cpu.hooks")

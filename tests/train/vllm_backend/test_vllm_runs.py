@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import finish, start_training
-from vllm_runs import ON_CPU, RECIPE, needs_vllm
 
 from microcoder.train.runs import RunDirectory, read_rollouts
+from tests.train.small_runs import finish, start_training
+from tests.train.vllm_backend.vllm_runs import ON_CPU, RECIPE, needs_vllm
 
 pytestmark = [needs_vllm, pytest.mark.slow]
 

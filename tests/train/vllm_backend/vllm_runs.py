@@ -3,7 +3,8 @@
 from importlib.util import find_spec
 
 import pytest
-from small_runs import SMALL
+
+from tests.train.small_runs import SMALL
 
 needs_vllm = pytest.mark.skipif(
     find_spec("vllm") is None, reason="vLLM is not installed; type: make test-vllm"

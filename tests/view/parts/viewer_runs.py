@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from synthetic_run import Recipe, write_run
-
 from microcoder.data import Candidate, Rejection
 from microcoder.data.release.tables import write_tables
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 from microcoder.view import Collection, ViewerServer
 from microcoder.view.index import Index, IndexBuilder
+from tests.lab.synthetic_run import Recipe, write_run
 
 Row = dict[str, Any]
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script></pre></script>&lt;b&gt;\u202e\x1b[31m\x00'

@@ -5,9 +5,10 @@ import itertools
 from types import ModuleType
 from typing import Any
 
+from verl_on_cpu.platform import CPU, use_cpu
+
 from microcoder.train.verl.names import COLUMN
 from microcoder.train.verl.plugin import install
-from verl_on_cpu.platform import CPU, use_cpu
 
 ROLLOUT = "transformers"
 

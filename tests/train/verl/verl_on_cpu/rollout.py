@@ -18,9 +18,9 @@ from transformers import AutoModelForCausalLM
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+from verl_on_cpu.sampler import SampleRequest, has_ended, sample
 
 from microcoder.train.run.weights import end_token_ids
-from verl_on_cpu.sampler import SampleRequest, has_ended, sample
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 PAUSED_VARIABLE, PAUSE_SECONDS = "PAUSED_STEP", 90.0
