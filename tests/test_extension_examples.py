@@ -57,13 +57,13 @@ def test_an_example_takes_few_lines(path: Path) -> None:
 def test_an_extractor() -> None:
     extract = load_extractor(f"{EXAMPLES}/extractor.py:tagged", {"tag": "code"})
     found = extract("<code>1</code> no, <code>print(2)</code>", language="cpp")
-    assert (found.code, found.language, found.reason) == ("print(2)", "cpp", "tagged")
+    assert found.code == "print(2)"
+    assert found.language == "cpp"
+    assert found.reason == "tagged"
     missing = extract("<code>print(2)", is_truncated=True)
-    assert (missing.code, missing.is_incomplete, missing.reason) == (
-        None,
-        True,
-        "nothing_by_tagged",
-    )
+    assert missing.code is None
+    assert missing.is_incomplete is True
+    assert missing.reason == "nothing_by_tagged"
 
 
 def test_an_advantage(tmp_path: Path) -> None:
@@ -120,7 +120,8 @@ def test_a_recipe_records_the_source_of_all_it_brings_along(
 
 def test_a_benchmark_is_one_file_for_evaluation_and_for_decontamination(tmp_path: Path) -> None:
     problem = read_problem(CUP, format=READ_CUP)
-    assert (problem.statement, problem.tests) == (CUP["task"], (TestCase(input="1 2", output="3"),))
+    assert problem.statement == CUP["task"]
+    assert problem.tests == (TestCase(input="1 2", output="3"),)
     with pytest.raises(DataError, match="cases is no list of pairs"):
         read_problem({**CUP, "cases": 3}, format=READ_CUP)
     rows = tmp_path / "cup.jsonl"
@@ -160,17 +161,16 @@ def test_a_set_of_ones_own_is_a_table_of_its_columns(tmp_path: Path) -> None:
         "limits": '{"cpu": "500 ms"}',
     }
     problem = read_problem(row, format=own)
-    assert (problem.tests, problem.time_limit_seconds) == (
-        (TestCase(input="1 2", output="3"),),
-        0.5,
-    )
+    assert problem.tests == (TestCase(input="1 2", output="3"),)
+    assert problem.time_limit_seconds == 0.5
     (tmp_path / "lessons.jsonl").write_text(json.dumps({**row, "answers": ["print(3)"]}) + "\n")
     source = open_source(tmp_path / "lessons.jsonl", own)
     (shard,) = list_shards(source, 10)
     (read,) = read_shard(source, shard)
     assert read.values is not None
     candidate = source.format.read_row(read.values, "1")
-    assert (candidate.statement, candidate.platform_difficulty) == ("Add two numbers.", "2")
+    assert candidate.statement == "Add two numbers."
+    assert candidate.platform_difficulty == "2"
     assert [one.code for one in candidate.solutions] == ["print(3)"]
     with pytest.raises(DataError, match=r"task\.text is int, not text"):
         read_problem({**row, "task": {"text": 7, "cases": []}}, format=own)

@@ -116,7 +116,8 @@ def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
     main(["init", *words, "--gpu", "h100", "--engine", "verl", "--out", str(out)])
     printed = capsys.readouterr().out
     config = load_config(TrainConfig, [out])
-    assert (config.engine, config.verl["trainer.nnodes"]) == ("verl", 1)
+    assert config.engine == "verl"
+    assert config.verl["trainer.nnodes"] == 1
     command = shlex.split(printed.replace("\\\n", "").partition("\n")[2].rpartition("\nwrote ")[0])
     expected = as_words(translate(config, RunDirectory(Path("runs/cluster"))))
     assert command == ["python", "-m", "verl.trainer.main_ppo", *expected]
@@ -136,20 +137,20 @@ def test_what_does_not_fit_is_trained_by_adapters_or_refused(
         resolve(write_recipe(Wishes(model=f"Qwen/Qwen3-{size}B", gpu="h100", **files)), tmp_path)
         for size in (4, 8)
     )
-    assert (four.weights.lora, four.rollout.max_response_tokens, four.optimizer.name) == (
-        None,
-        8192,
-        "adamw_8bit",
-    )
+    assert four.weights.lora is None
+    assert four.rollout.max_response_tokens == 8192
+    assert four.optimizer.name == "adamw_8bit"
     assert four.rollout.vllm.enable_sleep_mode
     # What is left goes to the sampler's cache; passes of two are enough.
     table = count_memory(four, device_memory_gib=80e9 / 2**30)
     assert table is not None
     assert table.fits
-    assert (four.batch.micro_batch_rollouts, table.cached_responses) == (2, 35)
+    assert four.batch.micro_batch_rollouts == 2
+    assert table.cached_responses == 35
     assert isinstance(eight.model, HuggingFaceModel)
     assert eight.model.lora is not None
-    assert (eight.model.dtype, eight.optimizer.learning_rate) == ("bfloat16", 1e-5)
+    assert eight.model.dtype == "bfloat16"
+    assert eight.optimizer.learning_rate == 1e-5
 
 
 def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(

@@ -97,7 +97,9 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "method",
         "detail",
     ]
-    assert (lines[1]["tests_passed"], lines[1]["tests_total"], len(lines[1]["tests"])) == (1, 2, 2)
+    assert lines[1]["tests_passed"] == 1
+    assert lines[1]["tests_total"] == 2
+    assert len(lines[1]["tests"]) == 2
     assert lines[6]["tests"][0]["method"] == "float"
     assert summary["verdicts"] == {
         "accepted": 4,
@@ -105,7 +107,8 @@ def test_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "compile_error": 1,
         "no_code": 1,
     }
-    assert (summary["num_submissions"], summary["num_judged"]) == (7, 7)
+    assert summary["num_submissions"] == 7
+    assert summary["num_judged"] == 7
     assert summary["isolation"]["level"] in ("full", "degraded")
     assert not out.with_name("out.jsonl.partial").exists()
 
@@ -161,11 +164,9 @@ def test_saved_answers_are_judged_in_one_command(
     command.judge(problems=problems, responses=given, output=tmp_path / "run", json=True)
     results = json.loads(capsys.readouterr().out)
     assert results["outcomes"] == {"accepted": 6}
-    assert (results["num_problems"], results["num_without_answer"], results["is_complete"]) == (
-        4,
-        1,
-        True,
-    )
+    assert results["num_problems"] == 4
+    assert results["num_without_answer"] == 1
+    assert results["is_complete"] is True
     counted = [
         (cell["difficulty"], cell["num_problems"], cell["value"])
         for cell in results["cells"]

@@ -24,7 +24,8 @@ def modules_after(program: str, *arguments: str) -> set[str]:
     result = subprocess.run(
         [sys.executable, "-c", shown, *arguments], capture_output=True, text=True, timeout=60
     )
-    assert (result.returncode, result.stderr) == (0, "")
+    assert result.returncode == 0
+    assert result.stderr == ""
     return set(result.stdout.rpartition("\0")[2].split())
 
 
@@ -92,7 +93,8 @@ def test_help_ends_quietly_where_its_reader_has_gone(arguments: list[str]) -> No
     command = [sys.executable, "-m", "microcoder", *arguments]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60)
     os.close(write)
-    assert (done.returncode, done.stderr) == (CLOSED_PIPE, b"")
+    assert done.returncode == CLOSED_PIPE
+    assert done.stderr == b""
 
 
 MISTAKES = {
@@ -155,6 +157,8 @@ def test_a_mistake_is_one_line_with_what_to_type(
     with pytest.raises(SystemExit) as stop:
         main(command.format(**places).split())
     said = capsys.readouterr()
-    assert (stop.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert stop.value.code == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
     assert MISTAKES[command] in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.toml", "folder"]

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -302,88 +303,134 @@ def write_plan(folder: Path, *, train: int = 64) -> list[str]:
     return [*words, str(folder / "run"), *kinds, *files, *limits]
 
 
+@pytest.fixture
+def model(tiny_checkpoint: Path, tmp_path: Path) -> Path:
+    """A checkpoint that a test may spoil."""
+    return shutil.copytree(tiny_checkpoint, tmp_path / "model")
+
+
+def refusal_of(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line with which a command refuses."""
+    with pytest.raises(SystemExit, match="2"):
+        main(list(words))
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line
+
+
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("words", "message"),
     [
-        ("too few", "batch.train_batch_size=64 is more than the 40 training problems"),
-        ("same file", "4 held-out problems are training problems too"),
-        ("same statements", "4 held-out problems are training problems too"),
-        ("no heldout", "heldout.jsonl does not exist"),
-        ("empty weights", "model.safetensors is empty (0 bytes)"),
-        ("empty tokenizer", "tokenizer.json holds no tokenizer"),
-        ("no model", "is no folder here"),
-        ("context", "more than the model's context of 1,024"),
-        ("stage", "or less there, or use a model with a longer context"),
-        ("evaluation", "evaluation.max_response_tokens = 1,024"),
-        ("another run", "was begun under another config"),
-        ("template", "prompt.chat_template_options.enable_thinking would change nothing"),
-        ("packages", "evaluator.packages = 'gone.txt' cannot be read"),
-        ("attention", "model.attn_implementation = 'flash' is unknown; use one of eager, sdpa"),
-        ("option of TRL", "[trl] disable_dropuot is no option of the installed TRL; did you mean"),
-        ("logger", "[trl] report_to = 'wanb' is no logger of transformers; use one of none, all"),
-        ("link", "run is a link to /nowhere/run, which is not there"),
+        (
+            ["--rollout.max_response_tokens", "1024"],
+            "more than the model's context of 1,024",
+        ),
+        (
+            ["--rollout.length_stages", "[{from_step = 9, max_response_tokens = 1024}]"],
+            "or less there, or use a model with a longer context",
+        ),
+        (
+            ["--evaluation.max_response_tokens", "1024"],
+            "evaluation.max_response_tokens = 1,024",
+        ),
+        (
+            ["--prompt.chat_template_options.enable_thinking", "false"],
+            "prompt.chat_template_options.enable_thinking would change nothing",
+        ),
+        (
+            ["--evaluator.packages", "gone.txt"],
+            "evaluator.packages = 'gone.txt' cannot be read",
+        ),
+        (
+            ["--model.attn_implementation", "flash"],
+            "model.attn_implementation = 'flash' is unknown; use one of eager, sdpa",
+        ),
+        (
+            ["--trl.disable_dropuot", "true"],
+            "[trl] disable_dropuot is no option of the installed TRL; did you mean",
+        ),
+        (
+            ["--trl.report_to", "wanb"],
+            "[trl] report_to = 'wanb' is no logger of transformers; use one of none, all",
+        ),
     ],
 )
-def test_a_plan_that_training_would_refuse_is_refused_in_a_line(
-    kind: str,
+def test_a_setting_that_training_would_refuse_is_refused_in_a_line(
+    words: list[str],
     message: str,
-    tiny_checkpoint: Path,
+    model: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = write_plan(tmp_path, train=40 if kind == "too few" else 64)
-    model = tmp_path / "model"
-    shutil.copytree(tiny_checkpoint, model)
-    words += ["--model.path", str(model)]
-    heldout, train = tmp_path / "heldout.jsonl", tmp_path / "train.jsonl"
-    match kind:
-        case "same file":
-            words += ["--problems.heldout", str(train)]
-            train.write_text("".join(train.read_text().splitlines(keepends=True)[:64]))
-            message = message.replace("4 held-out", "64 held-out")
-        case "same statements":
-            rows = [json.loads(line) for line in train.read_text().splitlines()[:4]]
-            spaced = [
-                {**row, "id": f"other-{place}", "statement": f"{row['statement']}\n \n"}
-                for place, row in enumerate(rows)
-            ]
-            heldout.write_text("".join(f"{json.dumps(row)}\n" for row in spaced))
-        case "no heldout":
-            heldout.unlink()
-        case "empty weights":
-            (model / "model.safetensors").write_bytes(b"")
-        case "empty tokenizer":
-            (model / "tokenizer.json").write_text("{}")
-        case "no model":
-            shutil.rmtree(model)
-        case "context":
-            words += ["--rollout.max_response_tokens", "1024"]
-        case "stage":
-            stage = "[{from_step = 9, max_response_tokens = 1024}]"
-            words += ["--rollout.length_stages", stage]
-        case "evaluation":
-            words += ["--evaluation.max_response_tokens", "1024"]
-        case "another run":
-            (tmp_path / "run").mkdir()
-            manifest = {"config": {"seed": 7}}
-            (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
-            (tmp_path / "run" / "metrics.jsonl").touch()
-        case "packages":
-            words += ["--evaluator.packages", "gone.txt"]
-        case "attention":
-            words += ["--model.attn_implementation", "flash"]
-        case "option of TRL":
-            words += ["--trl.disable_dropuot", "true"]
-        case "logger":
-            words += ["--trl.report_to", "wanb"]
-        case "link":
-            (tmp_path / "run").symlink_to("/nowhere/run")
-        case "template":
-            words += ["--prompt.chat_template_options.enable_thinking", "false"]
-    with pytest.raises(SystemExit, match="2"):
-        main(words)
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert message in line
+    plan = [*write_plan(tmp_path), "--model.path", str(model), *words]
+    assert message in refusal_of(plan, capsys)
+
+
+def copy_statements(folder: Path) -> None:
+    """Ask four training problems as held-out ones, under other names and with more white space."""
+    lines = (folder / "train.jsonl").read_text().splitlines()[:4]
+    copies = []
+    for place, line in enumerate(lines):
+        row = json.loads(line)
+        row |= {"id": f"other-{place}", "statement": f"{row['statement']}\n \n"}
+        copies.append(f"{json.dumps(row)}\n")
+    (folder / "heldout.jsonl").write_text("".join(copies))
+
+
+def begin_another_run(folder: Path) -> None:
+    run = folder / "run"
+    run.mkdir()
+    (run / "manifest.json").write_text(json.dumps({"config": {"seed": 7}}))
+    (run / "metrics.jsonl").touch()
+
+
+SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "statements": (copy_statements, "4 held-out problems are training problems too"),
+    "no held-out problems": (
+        lambda folder: (folder / "heldout.jsonl").unlink(),
+        "heldout.jsonl does not exist",
+    ),
+    "empty weights": (
+        lambda folder: (folder / "model" / "model.safetensors").write_bytes(b""),
+        "model.safetensors is empty (0 bytes)",
+    ),
+    "empty tokenizer": (
+        lambda folder: (folder / "model" / "tokenizer.json").write_text("{}"),
+        "tokenizer.json holds no tokenizer",
+    ),
+    "no model": (lambda folder: shutil.rmtree(folder / "model"), "is no folder here"),
+    "another run": (begin_another_run, "was begun under another config"),
+    "a link": (
+        lambda folder: (folder / "run").symlink_to("/nowhere/run"),
+        "run is a link to /nowhere/run, which is not there",
+    ),
+}
+"""What is done to the files of a sound plan, and what is then said."""
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+def test_files_that_training_would_refuse_are_refused_in_a_line(
+    kind: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil, message = SPOILED[kind]
+    words = [*write_plan(tmp_path), "--model.path", str(model)]
+    spoil(tmp_path)
+    assert message in refusal_of(words, capsys)
+
+
+def test_fewer_problems_than_a_step_samples_are_refused_in_a_line(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*write_plan(tmp_path, train=40), "--model.path", str(model)]
+    expected = "batch.train_batch_size=64 is more than the 40 training problems"
+    assert expected in refusal_of(words, capsys)
+
+
+def test_training_problems_as_held_out_ones_are_refused_in_a_line(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = ["--problems.heldout", str(tmp_path / "train.jsonl")]
+    words = [*write_plan(tmp_path), "--model.path", str(model), *same]
+    assert "64 held-out problems are training problems too" in refusal_of(words, capsys)
 
 
 def write_rows(folder: Path, *, number: int) -> list[str]:

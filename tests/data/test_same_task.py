@@ -54,7 +54,9 @@ def test_a_story_is_found_among_restated_tasks_and_asked_of_with_both_statements
             with closing(Endpoint(settings, cache=tmp_path)) as model:
                 index = index_tasks([pose(name) for name in TASKS if name != "ledger"], model)
                 [hit], num_unanswered = find_same_task(pose("ledger"), index, model)
-            assert (hit.problem_id, hit.by, num_unanswered) == ("made/bridges", "model", 0)
+            assert hit.problem_id == "made/bridges"
+            assert hit.by == "model"
+            assert num_unanswered == 0
             assert hit.detail == "tiny: stories aside"
         texts = [request["messages"][0]["content"] for request in asked]
     # One restatement a problem, and one comparison: the nearest comes first. The second time all replies are kept.
@@ -98,7 +100,9 @@ def test_a_build_rejects_what_the_model_calls_the_same(tmp_path: Path) -> None:
         for _ in range(2):
             built = run_build(config, plan_build(config, last="filter"))
             step = next(one for one in built.step_counts if one.step == "ask")
-            assert (step.num_in, step.num_kept, dict(step.reasons)) == (2, 1, {"contaminated": 1})
+            assert step.num_in == 2
+            assert step.num_kept == 1
+            assert dict(step.reasons) == {"contaminated": 1}
         # A restatement each, and a comparison that is not answered, three times.
         assert len(asked) == 3 + 1 + 3
         with pytest.raises(ConfigError, match="asked about problems of benchmarks"):

@@ -194,7 +194,8 @@ def test_skyrl() -> None:
     names: dict[str, Any] = {"row": PROBLEM, "skyrl_gym": skyrl_gym}
     *lines, last = block("SkyRL", "python").text.splitlines()
     exec("\n".join([*lines, f"step = {last}"]), names)
-    assert (names["step"]["reward"], names["step"]["done"]) == (1.0, True)
+    assert names["step"]["reward"] == 1.0
+    assert names["step"]["done"] is True
 
 
 def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

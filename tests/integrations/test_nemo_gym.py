@@ -76,18 +76,23 @@ def test_rewards_are_the_judges_verdicts(server: TestClient, pairs: list[Pair]) 
 
 def test_rows_of_its_own_code_server_are_read(server: TestClient) -> None:
     answer = verify(server, RIGHT, {"unit_tests": TESTS})
-    assert (answer["reward"], answer["tests_passed"], answer["tests_total"]) == (1.0, 2, 2)
+    assert answer["reward"] == 1.0
+    assert answer["tests_passed"] == 2
+    assert answer["tests_total"] == 2
     assert answer["difficulty"] == "easy"
     assert "verifier_metadata" not in answer
     cut = verify(server, RIGHT + "\n```python\nprint(", {"unit_tests": TESTS}, is_truncated=True)
-    assert (cut["reward"], cut["outcome"], cut["extracted_model_code"]) == (0.0, "no_code", None)
+    assert cut["reward"] == 0.0
+    assert cut["outcome"] == "no_code"
+    assert cut["extracted_model_code"] is None
 
 
 def test_a_fault_of_the_sandbox_masks_the_sample_and_is_in_no_mean(server: TestClient) -> None:
     broken = verify(
         server, RIGHT, {"problem": FAULTY.model_dump(mode="json", exclude_defaults=True)}
     )
-    assert (broken["mask_sample"], broken["outcome"]) == (True, "sandbox_fault")
+    assert broken["mask_sample"] is True
+    assert broken["outcome"] == "sandbox_fault"
     assert broken["instance_config"] == {"mask_sample": True}
     right = verify(server, RIGHT, {"unit_tests": TESTS})
     assert right["instance_config"] == {"mask_sample": False}
@@ -98,7 +103,8 @@ def test_a_fault_of_the_sandbox_masks_the_sample_and_is_in_no_mean(server: TestC
     found = server.post("/aggregate_metrics", json={"verify_responses": rows}).json()[
         "agent_metrics"
     ]
-    assert (found["mean/reward"], found["num_masked"]) == (1.0, 1)
+    assert found["mean/reward"] == 1.0
+    assert found["num_masked"] == 1
 
 
 def test_a_row_or_an_option_that_is_wrong_is_named(server: TestClient) -> None:

@@ -27,7 +27,8 @@ def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
     environment = CodeEnvironment([SUM, FAULTY], shared_judge())
     asked = environment.reset(problem_id="sum")
     assert asked.prompt.startswith("Print the sum of two integers.")
-    assert (asked.done, asked.reward) == (False, None)
+    assert asked.done is False
+    assert asked.reward is None
     right, wrong, silent = (
         environment.step(CodeAction(response=text))
         for text in (RIGHT, "```python\nprint(4)\n```", "I do not know.")
@@ -38,10 +39,13 @@ def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
         (0.0, True),
     ]
     assert wrong.metadata["detail"] == 'test 1: line 1: expected "3", got "4"'
-    assert (silent.metadata["outcome"], silent.metadata["tests_total"]) == ("no_code", 1)
+    assert silent.metadata["outcome"] == "no_code"
+    assert silent.metadata["tests_total"] == 1
     environment.reset(problem_id="faulty")
     broken = environment.step(CodeAction(response=RIGHT))
-    assert (broken.reward, broken.done, broken.metadata["outcome"]) == (None, True, "sandbox_fault")
+    assert broken.reward is None
+    assert broken.done is True
+    assert broken.metadata["outcome"] == "sandbox_fault"
 
 
 @pytest.mark.parametrize("pairs", AMOUNTS)

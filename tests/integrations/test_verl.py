@@ -51,17 +51,13 @@ def test_scores_are_those_of_the_judge(pairs: list[Pair]) -> None:
 
 def test_every_field_of_a_verdict_is_a_figure() -> None:
     found = score_of(HALF, TESTS, {"index": 3, "num_turns": 2}, mode="fraction")
-    assert (found["score"], found["tests_passed"], found["tests_run"], found["tests_total"]) == (
-        0.5,
-        1,
-        2,
-        2,
-    )
-    assert (found["outcome"], found["is_wrong_answer"], found["is_accepted"]) == (
-        "wrong_answer",
-        1,
-        0,
-    )
+    assert found["score"] == 0.5
+    assert found["tests_passed"] == 1
+    assert found["tests_run"] == 2
+    assert found["tests_total"] == 2
+    assert found["outcome"] == "wrong_answer"
+    assert found["is_wrong_answer"] == 1
+    assert found["is_accepted"] == 0
     assert {f"is_{outcome}" for outcome in Outcome} <= found.keys()
     waited = compute_score_sync(
         data_source="code", solution_str=RIGHT, ground_truth=TESTS, extra_info={}
@@ -119,7 +115,8 @@ def test_verls_loader_and_manager_take_it(tiny_checkpoint: Path) -> None:
         return [await ask(RIGHT), await ask(HALF)]
 
     right, half = manager.loop.run_until_complete(ask_both())
-    assert (right["reward_score"], half["reward_score"]) == (1.0, 0.5)
+    assert right["reward_score"] == 1.0
+    assert half["reward_score"] == 0.5
     assert right["reward_extra_info"]["outcome"] == "accepted"
 
 

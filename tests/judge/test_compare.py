@@ -25,7 +25,12 @@ def test_the_table_of_outputs_in_the_documentation_is_true() -> None:
     assert len(decisions) > 90
     for output, expected, is_right, method in decisions:
         comparison = compare_output(unescape(output), unescape(expected))
-        assert (comparison.accepted, comparison.method) == (is_right, method), (
+        assert comparison.accepted == is_right, (
+            output,
+            expected,
+            comparison,
+        )
+        assert comparison.method == method, (
             output,
             expected,
             comparison,
@@ -155,10 +160,8 @@ def test_huge_outputs_are_refused_in_time(output: str, expected: str) -> None:
 def test_output_far_longer_than_expected_is_wrong_unread() -> None:
     assert compare_output("3" + " " * 10**6, "3").accepted
     refused = compare_output("3" + " " * 2 * 10**6, "3")
-    assert (refused.accepted, refused.detail) == (
-        False,
-        "the output is 2000001 characters long, the expected one 1",
-    )
+    assert refused.accepted is False
+    assert refused.detail == "the output is 2000001 characters long, the expected one 1"
 
 
 def test_large_right_outputs_in_another_spelling_are_right() -> None:
@@ -180,4 +183,5 @@ def test_large_right_outputs_in_another_spelling_are_right() -> None:
         ("0.50\n" * 10_000, "0.5\n" * 10_000, "numeric"),
     ):
         comparison = compare_output(output, expected)
-        assert (comparison.accepted, comparison.method) == (True, method), comparison.detail
+        assert comparison.accepted is True, comparison.detail
+        assert comparison.method == method, comparison.detail

@@ -62,7 +62,8 @@ def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_wo
     place: str,
 ) -> None:
     result = run_python(["-m", "microcoder", "doctor"], place)
-    assert (result.returncode, result.stderr) == (1, "")
+    assert result.returncode == 1
+    assert result.stderr == ""
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("isolation: none."))
     assert "mount_namespace or landlock missing" in line
     assert "docs/serving.md" in line

@@ -43,7 +43,8 @@ def test_no_program_has_a_reason_and_is_incomplete_where_it_was_cut_off(
 ) -> None:
     for is_truncated in (False, True):
         program = extract_program(response, is_truncated=is_truncated)
-        assert (program.code, program.reason) == (None, REASONS[response])
+        assert program.code is None
+        assert program.reason == REASONS[response]
         assert program.is_incomplete is is_truncated
 
 
@@ -52,7 +53,8 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
     assert extract_program(response, is_truncated=True).reason == "unclosed_code_block"
     assert extract_program(response).code == "draft()\n"
     program = extract_program(fenced(CODE) + "This works bec", is_truncated=True)
-    assert (program.code, program.is_incomplete) == (CODE, False)
+    assert program.code == CODE
+    assert program.is_incomplete is False
 
 
 @pytest.mark.parametrize(
@@ -105,10 +107,13 @@ def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> N
     )
     take = load_extractor(f"{tmp_path}/own.py:take")
     program = take("text", language="cpp")
-    assert (program.code, program.language, program.reason) == ("x", "cpp", "take")
+    assert program.code == "x"
+    assert program.language == "cpp"
+    assert program.reason == "take"
     for response in ("nothing", "blank"):
         program = take(response, is_truncated=True)
-        assert (program.code, program.is_incomplete) == (None, True)
+        assert program.code is None
+        assert program.is_incomplete is True
         assert program.reason.startswith("nothing_by_")
     with pytest.raises(ConfigError, match="returned 7; return the program as a text, or None"):
         take("number")
@@ -188,7 +193,8 @@ def test_each_language_is_told_by_its_tag(language: str, tag: str, code: str) ->
         f"Brute force:\n```{other}\nprint(1);\n```\nFinal:\n```{tag}\n{code}```\n",
         language=language,
     )
-    assert (program.code, program.language) == (code, language)
+    assert program.code == code
+    assert program.language == language
     if language != "python":
         for fence_tag in (tag, ""):
             shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"

@@ -107,7 +107,11 @@ def test_a_checker_may_be_written_in_a_language_with_a_runtime(judge_one: Judge)
     checker = {"type": "program", "code": code, "language": "javascript", "protocol": "testlib"}
     asked = make_problem(("1 2\n", "3\n"), checker=checker)
     right, wrong = judge_one.judge([Program("print(3)"), Program("print(4)")], [asked, asked])
-    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (
+    assert right.outcome == Outcome.ACCEPTED, (
+        right,
+        wrong,
+    )
+    assert wrong.outcome == Outcome.WRONG_ANSWER, (
         right,
         wrong,
     )

@@ -310,11 +310,9 @@ def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(
             assert verdict.is_accepted
             probed = [run.test for run in verdict.uncounted if run.reason is Repeat.PROBE]
             assert len({*probed}) == len(verdict.uncounted) == 4
-            assert (
-                judge.statistics.probed,
-                judge.statistics.unrepeated,
-                judge.statistics.anew,
-            ) == (1, 0, 0)
+            assert judge.statistics.probed == 1
+            assert judge.statistics.unrepeated == 0
+            assert judge.statistics.anew == 0
     # With nothing screened: the files that a shared process holds tell it, and what it gains by that is taken back.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     code = "import os\ntry: print('left', os.fstat(4) and '')\nexcept OSError: print('new')"
@@ -325,11 +323,9 @@ def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(
             Repeat.PROBE_DIFFERS,
             Repeat.JUDGED_ANEW,
         }
-        assert (judge.statistics.probed, judge.statistics.unrepeated, judge.statistics.anew) == (
-            1,
-            1,
-            1,
-        )
+        assert judge.statistics.probed == 1
+        assert judge.statistics.unrepeated == 1
+        assert judge.statistics.anew == 1
 
 
 @pytest.mark.parametrize(
@@ -359,7 +355,8 @@ def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(
     one, several = (
         together.judge([Program(code)], [make_problem(*[("1", "3")] * num)])[0] for num in (1, 3)
     )
-    assert (one.outcome, one.detail) == (several.outcome, several.detail)
+    assert one.outcome == several.outcome
+    assert one.detail == several.detail
 
 
 def test_an_endless_test_behind_others_is_found(together: Judge, alone: Judge) -> None:

@@ -56,12 +56,15 @@ def test_verdicts_but_no_faults_are_kept_and_the_longest_unused_is_forgotten() -
             is Outcome.NO_CODE
         )
         assert run(judging, ADD, make_problem(("1 2", "3"), time_limit_seconds=6)).is_accepted
-        assert (judging.statistics.judged, judging.statistics.from_cache) == (3, 1)
+        assert judging.statistics.judged == 3
+        assert judging.statistics.from_cache == 1
         for code in (f"{ADD}# 1", ADD, f"{ADD}# 2", ADD, f"{ADD}# 1"):
             run(judging, code, PROBLEM)
-        assert (judging.statistics.judged, judging.statistics.from_cache) == (7, 2)
+        assert judging.statistics.judged == 7
+        assert judging.statistics.from_cache == 2
         assert [run(judging, ADD, checked).outcome for _ in range(2)] == [Outcome.SANDBOX_FAULT] * 2
-        assert (judging.statistics.judged, judging.statistics.faults) == (9, 2)
+        assert judging.statistics.judged == 9
+        assert judging.statistics.faults == 2
 
 
 def test_problems_that_took_long_start_first_the_next_time() -> None:

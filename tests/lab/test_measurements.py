@@ -195,13 +195,17 @@ def test_a_study_of_measurements_is_never_done_twice(
         return capsys.readouterr().out
 
     first = json.loads(call("--jobs", "1", "--json"))
-    assert (first["num_planned"], len(first["next"]), first["num_finished"]) == (8, 8, 8)
+    assert first["num_planned"] == 8
+    assert len(first["next"]) == 8
+    assert first["num_finished"] == 8
     assert json.loads(call("--jobs", "1", "--json"))["next"] == []
     assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 8
     told = json.loads(call("--report", "--json"))
     effect = told["studies"]["study"]["effects"][told["claims"][0]["primary"]]
     assert told["claims"][0]["verdict"] == "supported"
-    assert (effect["num_draws"], effect["drawn"], effect["num_units"]) == (8, "seeds", 160)
+    assert effect["num_draws"] == 8
+    assert effect["drawn"] == "seeds"
+    assert effect["num_units"] == 160
     call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** Supported: a higher level scores more (T2)." in page
@@ -409,7 +413,8 @@ def test_what_was_drawn_is_read_from_the_records(
     }
     effect = measure_contrast(claim.primary, study, {}, {"score": measured})
     assert effect is not None
-    assert (effect.num_draws, effect.drawn) == (num_draws, drawn)
+    assert effect.num_draws == num_draws
+    assert effect.drawn == drawn
     assert effect.value == 4.0
     # Rows that are equal in all seeds are one measurement, done nine times.
     same = {seed: replace(one, rows=measured[1].rows) for seed, one in measured.items()}
@@ -429,4 +434,6 @@ def test_problems_count_where_the_measurement_says_that_they_were_drawn(tmp_path
     measured = {seed: MeasuredRows(rows, {}) for seed in range(3)}
     effect = measure_contrast(claim.primary, study, {}, {"score": measured})
     assert effect is not None
-    assert (effect.num_draws, effect.drawn, effect.value) == (10, "units", 4.5)
+    assert effect.num_draws == 10
+    assert effect.drawn == "units"
+    assert effect.value == 4.5

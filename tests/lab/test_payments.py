@@ -84,13 +84,11 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
         )
     paid = read_paid_runs(study, study.path.parent / "runs")
     clean = paid[0].steps[0]
-    assert (
-        clean.step,
-        clean.num_scored,
-        clean.paid_wrong,
-        clean.unpaid_right,
-        clean.all_tricks,
-    ) == (1, 16, 0, 0, 0)
+    assert clean.step == 1
+    assert clean.num_scored == 16
+    assert clean.paid_wrong == 0
+    assert clean.unpaid_right == 0
+    assert clean.all_tricks == 0
     write_payments(paid, tmp_path / "payments.csv")
     assert load_payments(tmp_path / "payments.csv") == paid
     fate = report_fate(study, paid, output=tmp_path)
@@ -132,16 +130,12 @@ def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:
     rows = [dict(zip(("reward", "verdict", "program"), values, strict=True)) for values in paid]
     payments = count_payments(rows, step=3)
     assert payments is not None
-    assert (payments.step, payments.num_scored, payments.reward, payments.accuracy) == (
-        3,
-        4,
-        0.5,
-        0.5,
-    )
-    assert (payments.paid_wrong, payments.unpaid_right, payments.tricks) == (
-        0.25,
-        0.25,
-        {"exit": 0.25},
-    )
+    assert payments.step == 3
+    assert payments.num_scored == 4
+    assert payments.reward == 0.5
+    assert payments.accuracy == 0.5
+    assert payments.paid_wrong == 0.25
+    assert payments.unpaid_right == 0.25
+    assert payments.tricks == {"exit": 0.25}
     assert (payments.alike, count_payments([*rows, rows[0]], step=3).alike) == (1 / 2, 2 / 3)  # pyrefly: ignore
     assert count_payments(rows[-1:], step=3) is None

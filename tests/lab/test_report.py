@@ -80,7 +80,8 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> Non
     ]
     assert "after 6 steps: 18 problems, 4 samples each" in headline["text"]
     assert re.fullmatch(r"\+\d+\.\d \([^0-9]\d+\.\d to \+\d+\.\d\)", headline["difference"][0])
-    assert (headline["difference"][1], headline["finding"]) == ("up", "")
+    assert headline["difference"][1] == "up"
+    assert headline["finding"] == ""
     assert list(rows_of(told, "before-after"))[:5] == [
         "all problems",
         "easy",
@@ -94,7 +95,8 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> Non
         rows_of(told, "before-after")["verdict wrong_answer"][2]
         == f"{num_wrong} ({100 * num_wrong / 72:.1f} %)"
     )
-    assert (told["title"], told["state"]) == ("demo", "finished")
+    assert told["title"] == "demo"
+    assert told["state"] == "finished"
     assert told["about"].startswith(
         "6 training steps · started 2026-11-20T23:30:00+00:00 · 5.2 minutes of wall time"
     )
@@ -128,7 +130,9 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
         jump
         == "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
     )
-    assert (name, state["step"], state["split"]) == ("rollouts of these steps", "3-4", "train")
+    assert name == "rollouts of these steps"
+    assert state["step"] == "3-4"
+    assert state["split"] == "train"
     assert truncated[2]["truncated"] == "yes"
     assert " Of 18 masked, " in truncated[0]
     assert doses_line[0] == (
@@ -169,10 +173,8 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     first = run.read_evaluations()[0]
     append_row(run.evaluations, first | {"step": 7})
     told = told_of(copied)["headline"]
-    assert (told["difference"][1], told["finding"]) == (
-        "flat",
-        "The interval includes zero: no change is shown.",
-    )
+    assert told["difference"][1] == "flat"
+    assert told["finding"] == "The interval includes zero: no change is shown."
     run.metrics.unlink()
     run.evaluations.unlink()
     append_row(run.evaluations, first)
@@ -184,7 +186,9 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     told = told_of(new)
     assert told["headline"]["figures"] == ["No accuracy yet"]
     assert any("uncommitted changes" in notice for notice in told["notices"])
-    assert (told["title"], told["reproduce"], told["tables"]) == ("new", "", [])
+    assert told["title"] == "new"
+    assert told["reproduce"] == ""
+    assert told["tables"] == []
 
 
 def test_a_folder_that_is_no_run_or_is_damaged_is_one_clear_line(

@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -394,79 +394,97 @@ def plan(model: Path, **changes: str) -> TrainConfig:
     return load_config(TrainConfig, overrides={**SMALL, "model.path": str(model), **changes})
 
 
-def damage(folder: Path, kind: str) -> None:
-    weights = folder / "model.safetensors"
-    match kind:
-        case "empty":
-            weights.write_bytes(b"")
-        case "cut":
-            weights.write_bytes(weights.read_bytes()[:-100])
-        case "pointer":
-            weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n")
-        case "text":
-            weights.write_text("not found, or no permission: log in first")
-        case "no weights":
-            weights.unlink()
-        case "shards":
-            weights.rename(folder / "model-00001-of-00002.safetensors")
-            names = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-            index = {"weight_map": {"a": names[0], "b": names[1]}}
-            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-        case "tokenizer":
-            (folder / "tokenizer.json").write_text("{}")
-        case "adapter":
-            (folder / "config.json").rename(folder / "adapter_config.json")
-        case "unknown":
-            edit(folder / "config.json", model_type="lama")
-        case "seq2seq":
-            edit(folder / "config.json", model_type="t5")
-        case "gpt2":
-            edit(folder / "config.json", model_type="gpt2")
-        case "gone":
-            folder.rename(folder.parent / "elsewhere")
-        case "link":
-            weights.unlink()
-            weights.symlink_to("/nowhere/model.safetensors")
-        case "gguf":
-            weights.unlink()
-            (folder / "model.gguf").write_bytes(b"GGUF")
-        case "page":
-            weights.unlink()
-            (folder / "pytorch_model.bin").write_text("<!DOCTYPE html><p>log in")
-        case "own name":
-            weights.rename(folder / "consolidated.safetensors")
-        case "other index":
-            weights.rename(folder / "model-00001-of-00001.safetensors")
-            index = {"weight_map": {"model.other": "model-00001-of-00001.safetensors"}}
-            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-        case "empty index":
-            (folder / "model.safetensors.index.json").write_text('{"weight_map": {}}')
-        case "encoder":
-            edit(folder / "config.json", model_type="bert", architectures=["BertForMaskedLM"])
-        case "classifier":
-            edit(folder / "config.json", architectures=["Qwen3ForSequenceClassification"])
-        case "vocabulary":
-            edit(folder / "config.json", vocab_size=100_000)
-        case "width":
-            edit(folder / "config.json", hidden_size=48)
-        case "layers":
-            edit(folder / "config.json", num_hidden_layers=99)
-        case "no vocabulary":
-            edit(folder / "tokenizer.json", model={"type": "BPE", "vocab": {}, "merges": []})
-        case "other tokenizer":
-            edit(folder / "tokenizer.json", model={"type": "BPE", "vocab": {"a": 999_999}})
-        case "named end":
-            edit(folder / "generation_config.json", eos_token_id="<|im_end|>")
-        case "cut config":
-            (folder / "config.json").write_text('{"model_type": "qw')
-        case "config folder":
-            (folder / "config.json").unlink()
-            (folder / "config.json").mkdir()
-        case "template":
-            (folder / "chat_template.jinja").write_text("{% for turn in messages %}")
-        case "refusing template":
-            refusal = "{{ raise_exception('roles must alternate') }}"
-            (folder / "chat_template.jinja").write_text(refusal)
+def weights_of(folder: Path) -> Path:
+    return folder / "model.safetensors"
+
+
+def configure(folder: Path, **changes: Any) -> None:
+    edit(folder / "config.json", **changes)
+
+
+def replace_weights(folder: Path, name: str, content: bytes) -> None:
+    weights_of(folder).unlink()
+    (folder / name).write_bytes(content)
+
+
+def index_shards(folder: Path, files: list[str], weights: dict[str, str]) -> None:
+    """Call the weights by the first of some names, beside an index that says which weight is in which file."""
+    weights_of(folder).rename(folder / files[0])
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weights}))
+
+
+def cut_weights(folder: Path) -> None:
+    weights = weights_of(folder)
+    weights.write_bytes(weights.read_bytes()[:-100])
+
+
+def lose_a_shard(folder: Path) -> None:
+    first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
+    index_shards(folder, [first, second], {"a": first, "b": second})
+
+
+def index_other_weights(folder: Path) -> None:
+    file = "model-00001-of-00001.safetensors"
+    index_shards(folder, [file], {"model.other": file})
+
+
+def link_weights_to_nowhere(folder: Path) -> None:
+    weights_of(folder).unlink()
+    weights_of(folder).symlink_to("/nowhere/model.safetensors")
+
+
+def make_config_a_folder(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+
+
+def set_vocabulary(folder: Path, **vocabulary: Any) -> None:
+    edit(folder / "tokenizer.json", model={"type": "BPE", **vocabulary})
+
+
+def set_template(folder: Path, template: str) -> None:
+    (folder / "chat_template.jinja").write_text(template)
+
+
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n"
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda model: weights_of(model).write_bytes(b""),
+    "cut": cut_weights,
+    "pointer": lambda model: weights_of(model).write_bytes(LFS_POINTER),
+    "text": lambda model: weights_of(model).write_text("not found, or no permission: log in first"),
+    "no weights": lambda model: weights_of(model).unlink(),
+    "shards": lose_a_shard,
+    "tokenizer": lambda model: (model / "tokenizer.json").write_text("{}"),
+    "adapter": lambda model: (model / "config.json").rename(model / "adapter_config.json"),
+    "unknown": lambda model: configure(model, model_type="lama"),
+    "seq2seq": lambda model: configure(model, model_type="t5"),
+    "gpt2": lambda model: configure(model, model_type="gpt2"),
+    "gone": lambda model: model.rename(model.parent / "elsewhere"),
+    "link": link_weights_to_nowhere,
+    "gguf": lambda model: replace_weights(model, "model.gguf", b"GGUF"),
+    "page": lambda model: replace_weights(model, "pytorch_model.bin", b"<!DOCTYPE html><p>log in"),
+    "own name": lambda model: weights_of(model).rename(model / "consolidated.safetensors"),
+    "other index": index_other_weights,
+    "empty index": lambda model: (model / "model.safetensors.index.json").write_text(
+        '{"weight_map": {}}'
+    ),
+    "encoder": lambda model: configure(model, model_type="bert", architectures=["BertForMaskedLM"]),
+    "classifier": lambda model: configure(model, architectures=["Qwen3ForSequenceClassification"]),
+    "vocabulary": lambda model: configure(model, vocab_size=100_000),
+    "width": lambda model: configure(model, hidden_size=48),
+    "layers": lambda model: configure(model, num_hidden_layers=99),
+    "no vocabulary": lambda model: set_vocabulary(model, vocab={}, merges=[]),
+    "other tokenizer": lambda model: set_vocabulary(model, vocab={"a": 999_999}),
+    "named end": lambda model: edit(model / "generation_config.json", eos_token_id="<|im_end|>"),
+    "cut config": lambda model: (model / "config.json").write_text('{"model_type": "qw'),
+    "config folder": make_config_a_folder,
+    "template": lambda model: set_template(model, "{% for turn in messages %}"),
+    "refusing template": lambda model: set_template(
+        model, "{{ raise_exception('roles must alternate') }}"
+    ),
+}
+"""What is done to a folder with a sound model, by name."""
 
 
 @pytest.mark.parametrize(
@@ -514,7 +532,7 @@ def test_a_damaged_checkpoint_is_refused_from_its_files(
     tiny_checkpoint: Path, tmp_path: Path, kind: str, message: str
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model")
-    damage(model, kind)
+    DAMAGES[kind](model)
     (fault,) = find_faults(plan(model))
     with pytest.raises(DataError, match=message):
         raise DataError(fault)

@@ -1,6 +1,7 @@
 """TRL as our recipes set it: sampled steps against the losses' equations in float64, and against plain TRL."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,19 @@ CASES = {
 """For each loss what masked responses are left out of, and the coefficients of its KL and entropy terms."""
 
 
+def count_rows_of_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of rows of every further pass of TRL's loss."""
+    rows_seen: list[int] = []
+    plain = GRPOTrainer._compute_loss
+
+    def count_rows(self: GRPOTrainer, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        rows_seen.append(len(inputs["advantages"]))
+        return plain(self, model, inputs)
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", count_rows)
+    return rows_seen
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     trainer: MicroCoderTrainer,
@@ -169,30 +183,19 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)  # type: ignore[arg-type]
     algorithm = AlgorithmConfig(loss=LOSSES[name], masking=masking)
     batch = sample_step(trainer, exact, tiny_checkpoint, algorithm)
-    samples, rows_seen, plain = samples_of(trainer), [], GRPOTrainer._compute_loss
-
-    def count_rows(self: GRPOTrainer, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        rows_seen.append(len(inputs["advantages"]))
-        return plain(self, model, inputs)
-
-    monkeypatch.setattr(GRPOTrainer, "_compute_loss", count_rows)
-    lengths, counts = (
-        [len(one.rollout.token_ids) for one in samples],
-        [one.counts for one in samples],
-    )
+    samples = samples_of(trainer)
+    rows_seen = count_rows_of_passes(monkeypatch)
+    lengths = [len(sample.rollout.token_ids) for sample in samples]
+    counts = [sample.counts for sample in samples]
     advantages = advantages_by_hand(trainer, algorithm)
     assert batch["advantages"].tolist() == pytest.approx(advantages, abs=1e-6)
-    assert any(one.masked_why for one in samples)
-    assert any(one.reward is None for one in samples)
+    assert any(sample.masked_why for sample in samples)
+    assert any(sample.reward is None for sample in samples)
     assert all(counts) == (leave_out_of == "gradient")
     with torch.no_grad():
         old, _ = read_rows(exact, batch, lengths)
     batch["ref_per_token_logps"] = batch["old_per_token_logps"]
-    counted = sum(n for n, is_counted in zip(lengths, counts, strict=True) if is_counted)
-    divided = {
-        "tokens_per_update": counted / passes_a_step(trainer),
-        "max_response_tokens": trainer.rules.max_response_tokens,
-    }
+    num_counted = sum(compress(lengths, counts))
     furthest = []
     for coefficient, entropy in ((0.0, 0.0), (beta, bonus)):
         algorithm = algorithm.model_copy(update={"kl_coefficient": coefficient})
@@ -201,20 +204,47 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
         exact.zero_grad()
         trainer._compute_loss(model, dict(batch)).backward()
         logps, entropies = read_rows(exact, batch, lengths)
-        kept = {"counts": counts, "kl_coefficient": coefficient, **divided}
-        counted_entropies = [
-            row for row, is_counted in zip(entropies, counts, strict=True) if is_counted
-        ]
-        loss = policy_loss(algorithm.loss, logps, old, advantages, **kept)
-        (loss - entropy * torch.cat(counted_entropies).mean()).backward()
+        loss = policy_loss(
+            algorithm.loss,
+            logps,
+            old,
+            advantages,
+            counts=counts,
+            kl_coefficient=coefficient,
+            tokens_per_update=num_counted / passes_a_step(trainer),
+            max_response_tokens=trainer.rules.max_response_tokens,
+        )
+        (loss - entropy * torch.cat([*compress(entropies, counts)]).mean()).backward()
         assert gradient_error(model, exact) < 1e-5
         furthest.append(largest_change(logps, old))
         update_both(model, exact, 0.4)
-    teaching = sum(map(bool, advantages))
-    assert 0 < teaching < len(samples)
-    assert rows_seen == [teaching, len(samples) if beta or bonus else teaching]
+    num_teaching = sum(map(bool, advantages))
+    num_with_terms = len(samples) if beta or bonus else num_teaching
+    assert 0 < num_teaching < len(samples)
+    assert rows_seen == [num_teaching, num_with_terms]
     assert furthest[0] < 1e-9
     assert furthest[1] > 0.3, "no ratio came near a clip"
+
+
+def count_clipped(
+    loss: DapoLoss | GspoLoss,
+    new: Sequence[torch.Tensor],
+    old: Sequence[torch.Tensor],
+    advantages: Sequence[float],
+) -> tuple[int, int]:
+    """Return how many ratios are clipped below and above: of tokens, or of responses under GSPO."""
+    num_low = 0
+    num_high = 0
+    for now, before, advantage in zip(new, old, advantages, strict=True):
+        difference = now - before
+        if isinstance(loss, GspoLoss):
+            difference = difference.mean()[None]
+        ratio = difference.exp()
+        if advantage < 0:
+            num_low += int((ratio < 1 - loss.clip_low).sum())
+        if advantage > 0:
+            num_high += int((ratio > 1 + loss.clip_high).sum())
+    return num_low, num_high
 
 
 @pytest.mark.parametrize("loss", [DapoLoss(), GspoLoss(kind="gspo", clip_low=0.01, clip_high=0.01)])
@@ -223,7 +253,6 @@ def test_clip_shares_and_entropy_do_not_hang_on_the_size_of_a_pass(
 ) -> None:
     """Shares of all tokens of the update, of all responses for a response's ratio; the entropy of those that teach."""
     algorithm = AlgorithmConfig(loss=loss, masking=NoMasking(kind="none"))
-    is_of_responses = isinstance(loss, GspoLoss)
     batch = sample_step(trainer, exact, tiny_checkpoint, algorithm)
     samples = samples_of(trainer)
     lengths = [len(one.rollout.token_ids) for one in samples]
@@ -247,21 +276,9 @@ def test_clip_shares_and_entropy_do_not_hang_on_the_size_of_a_pass(
     update_both(trainer.model, exact, 0.4)
     with torch.no_grad():
         new, entropies = read_rows(exact, batch, lengths)
-    num_low = 0
-    num_high = 0
-    for now, before, advantage in zip(new, old, advantages, strict=True):
-        difference = now - before
-        if is_of_responses:
-            difference = difference.mean()[None]
-        ratio = difference.exp()
-        if advantage < 0:
-            num_low += int((ratio < 1 - loss.clip_low).sum())
-        if advantage > 0:
-            num_high += int((ratio > 1 + loss.clip_high).sum())
-    whole = len(samples) if is_of_responses else sum(lengths)
-    teaching = [
-        entropy for entropy, advantage in zip(entropies, advantages, strict=True) if advantage
-    ]
+    num_low, num_high = count_clipped(loss, new, old, advantages)
+    whole = len(samples) if isinstance(loss, GspoLoss) else sum(lengths)
+    teaching = [*compress(entropies, advantages)]
     trainer._metrics["train"].clear()
     trainer.take_shares()
     for rows_a_pass in (20, 5, 2, 1):

@@ -72,8 +72,10 @@ def test_a_response_of_which_nothing_is_left_is_masked() -> None:
     one, cut = scored(advantage=0.7), scored(masked_why="truncated")
     rows = [SamplerMismatch(0.1, weight) for weight in (1.1, 0.0, 0.0)]
     (kept, dropped), (masked,) = note_mismatch([[one, one], [cut]], rows)
-    assert (kept.advantage, kept.masked_why) == (0.7, "")
-    assert (dropped.advantage, dropped.masked_why) == (0.0, "sampler_mismatch")
+    assert kept.advantage == 0.7
+    assert kept.masked_why == ""
+    assert dropped.advantage == 0.0
+    assert dropped.masked_why == "sampler_mismatch"
     assert masked.masked_why == "truncated"
     figures = summarise_mismatch([kept, dropped, masked])
     assert figures["dropped_share"] == pytest.approx(2 / 3)
@@ -92,7 +94,8 @@ def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_
     here = vllm_arguments(
         config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9
     )
-    assert (here["vllm_enable_sleep_mode"], here["vllm_max_model_length"]) == (True, 8201)
+    assert here["vllm_enable_sleep_mode"] is True
+    assert here["vllm_max_model_length"] == 8201
     plain = vllm_arguments(
         config(**{"rollout.mismatch.correction": "off"}), longest_prompt_tokens=9
     )

@@ -127,7 +127,8 @@ def test_a_run_directory_holds_the_whole_story(
     assert [row["step"] for row in evaluations] == [0, 2, 4]
     summary = finished.read_summary()
     assert summary is not None
-    assert (summary["num_problems"], summary["samples_per_problem"]) == (6, 2)
+    assert summary["num_problems"] == 6
+    assert summary["samples_per_problem"] == 2
     assert summary["accuracy_after"] == evaluations[-1]["accuracy"]
     assert summary["wall_seconds"] > 0
     rows = rollout_rows(finished.rollouts)
@@ -252,7 +253,8 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(
         asked = Counter(
             row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step
         )
-        assert (len(asked), set(asked.values())) == (8, {4})
+        assert len(asked) == 8
+        assert set(asked.values()) == {4}
     assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
     coefficients = [row["optimizer"]["entropy_coefficient"] for row in rows]
     assert coefficients == sorted(set(coefficients))

@@ -90,11 +90,9 @@ def test_a_query_selects_and_one_that_makes_no_sense_is_refused(columns: Browser
         4,
     ]
     unknown = columns.run("viewer.columns.record(index, 4)")
-    assert (unknown["reward"], unknown["num_tokens"], unknown["is_truncated"]) == (
-        None,
-        None,
-        False,
-    )
+    assert unknown["reward"] is None
+    assert unknown["num_tokens"] is None
+    assert unknown["is_truncated"] is False
     # More problems than a byte counts.
     many = decoded(
         [{"split": "train", "step": 1, "row": n, "problem_id": f"p{n}"} for n in range(300)]
@@ -230,11 +228,9 @@ def test_statements_and_programs_are_drawn(page: Browser, tmp_path: Path) -> Non
     assert page.text(".prose .heading") == "Task"
     assert page.text(".prose .tex") == "1 ≤n ≤105"
     assert page.text(".prose sup") == "5"
-    assert (page.text(".prose strong"), page.text(".prose li"), page.text(".prose pre")) == (
-        "it",
-        "one",
-        "raw <b>",
-    )
+    assert page.text(".prose strong") == "it"
+    assert page.text(".prose li") == "one"
+    assert page.text(".prose pre") == "raw <b>"
     kinds = page.run(
         "[...document.querySelectorAll('#text-program span')].map((s) => [s.className, s.textContent])"
     )

@@ -52,7 +52,8 @@ def ask(
 
 def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -> None:
     status, body, headers = ask(server, "/")
-    assert (status, "MicroCoder viewer" in body) == (200, True)
+    assert status == 200
+    assert "MicroCoder viewer" in body
     assert "default-src 'none'" in headers
     assert "nosniff" in headers
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
@@ -63,7 +64,9 @@ def test_texts_are_found_and_what_matches_is_told(server: ViewerServer) -> None:
     bits = np.unpackbits(
         np.frombuffer(base64.b64decode(found["bits"]), np.uint8), bitorder="little"
     )
-    assert (status, found["num"], bits.sum()) == (200, 264, 264)
+    assert status == 200
+    assert found["num"] == 264
+    assert bits.sum() == 264
     _, none, _ = ask(server, "/api/search?run=one&text=nowhere")
     assert not any(base64.b64decode(none["bits"]))
     _, shown, _ = ask(server, "/api/rollout?run=one&id=train/1/0&text=n%5Bmu%5D&regex=yes")
@@ -87,7 +90,8 @@ def test_a_question_that_makes_no_sense_is_told_in_a_sentence(
     server: ViewerServer, path: str
 ) -> None:
     status, answer, _ = ask(server, path)
-    assert (status, bool(answer["error"])) == (400, True)
+    assert status == 400
+    assert bool(answer["error"]) is True
 
 
 def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(
@@ -117,7 +121,9 @@ def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:
     edit_rollouts(run, 1, make_hostile)
     with serving(open_collection([run])) as server:
         status, answer, headers = ask(server, "/api/rollout?run=demo&id=train/1/0")
-    assert (status, answer["completion"], answer["problem_id"]) == (200, HOSTILE, HOSTILE)
+    assert status == 200
+    assert answer["completion"] == HOSTILE
+    assert answer["problem_id"] == HOSTILE
     assert "Content-Type: application/json" in headers
 
 

@@ -95,7 +95,8 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     assert charts["filtered"][0]["values"] == [2, 0]
     assert "unscored" not in charts
     limit = charts["length"][1]
-    assert (limit["label"], limit["values"]) == ("limit", [256, 256])
+    assert limit["label"] == "limit"
+    assert limit["values"] == [256, 256]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])
@@ -107,11 +108,14 @@ def test_a_rollout_has_texts_and_tests(shelf: Path, tmp_path: Path, suffix: str)
         file.write_bytes(gzip.compress(lines) if suffix.endswith(".gz") else lines)
     collection = open_collection([shelf / "one"], problem_files=[file])
     shown = show_rollout(collection, {"run": "one", "id": "train/3/5"})
-    assert (shown["problem_id"], shown["sample_index"]) == ("train/001", 1)
+    assert shown["problem_id"] == "train/001"
+    assert shown["sample_index"] == 1
     assert shown["prompt"] == "Add the numbers of train/001."
     assert shown["completion"].startswith("We add <both>")
     asked = show_test(collection, {"run": "one", "problem": "train/001", "test": "1"})
-    assert (asked["input"], asked["expected"], asked["num_tests"]) == ("1 1\n", "3\n", 3)
+    assert asked["input"] == "1 1\n"
+    assert asked["expected"] == "3\n"
+    assert asked["num_tests"] == 3
     assert not show_test(collection, {"run": "one", "problem": "train/001", "test": "3"})[
         "is_known"
     ]
@@ -134,14 +138,14 @@ def test_an_evaluation_joins_samples_and_verdicts(shelf: Path) -> None:
     collection = open_collection([shelf / "eval"], problem_files=[shelf / "problems.jsonl"])
     (told,) = list_runs(collection, {})
     assert [table["title"] for table in told["tables"]] == ["Accuracy", "Samples by verdict"]
-    assert (told["kind"], told["state"], told["notices"]) == ("evaluation", "finished", [])
+    assert told["kind"] == "evaluation"
+    assert told["state"] == "finished"
+    assert told["notices"] == []
     shown = show_rollout(collection, {"run": "eval", "id": "evaluation/0/1"})
-    assert (shown["verdict"], shown["tests_passed"], shown["tier"], shown["reward"]) == (
-        "wrong_answer",
-        1,
-        "x easy",
-        0,
-    )
+    assert shown["verdict"] == "wrong_answer"
+    assert shown["tests_passed"] == 1
+    assert shown["tier"] == "x easy"
+    assert shown["reward"] == 0
     assert shown["tests"][1]["output"] == "1\n"
     assert shown["facts"] == {"title": "T0", "platform": "x", "difficulty": "easy"}
 
@@ -172,11 +176,9 @@ def test_verdicts_of_judge_have_programs_from_the_submissions(shelf: Path) -> No
         [shelf / "judged.jsonl"], problem_files=[shelf / "submissions.jsonl"]
     )
     shown = show_rollout(collection, {"run": "judged", "id": "judged/0/1"})
-    assert (shown["problem_id"], shown["program"], shown["verdict"]) == (
-        "s1",
-        "print(1)\n",
-        "wrong_answer",
-    )
+    assert shown["problem_id"] == "s1"
+    assert shown["program"] == "print(1)\n"
+    assert shown["verdict"] == "wrong_answer"
     assert shown["facts"] == {"isolation": "full"}
     alone = open_collection([shelf / "judged.jsonl"])
     assert "--problems" in list_runs(alone, {})[0]["notices"][0]
@@ -186,7 +188,8 @@ def test_long_texts_are_cut_with_their_length(tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=1)
     edit_rollouts(run, 1, lambda row: {**row, "completion": "x" * 260_000})
     shown = show_rollout(open_collection([run]), {"run": "demo", "id": "train/1/0"})
-    assert (len(shown["completion"]), shown["cut"]) == (200_000, {"completion": 260_000})
+    assert len(shown["completion"]) == 200_000
+    assert shown["cut"] == {"completion": 260_000}
 
 
 def test_what_is_no_run_and_no_problem_file_is_refused_by_name(shelf: Path, tmp_path: Path) -> None:
@@ -233,7 +236,8 @@ def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None
     collection = open_collection([folder], problem_files=[] if is_named else [path])
     shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})
     assert shown["is_known"]
-    assert (shown["input"], shown["expected"]) == ("twice(2)", "result == 4")
+    assert shown["input"] == "twice(2)"
+    assert shown["expected"] == "result == 4"
     assert list_runs(collection, {})[0]["notices"] == []
     alone = open_collection([folder])
     assert is_named or "gone.jsonl is not here" in list_runs(alone, {})[0]["notices"][0]
@@ -252,7 +256,11 @@ def test_a_corpus_shows_what_was_kept_and_what_was_turned_away(tmp_path: Path) -
     first, second = (
         show_rollout(collection, {"run": "small", "id": f"corpus/0/{row}"}) for row in (0, 1)
     )
-    assert (first["prompt"], first["completion"], len(first["tests"])) == ("Add.", "<p>Add.</p>", 1)
-    assert (second["verdict"], second["completion"]) == ("no_tests", "{}")
+    assert first["prompt"] == "Add."
+    assert first["completion"] == "<p>Add.</p>"
+    assert len(first["tests"]) == 1
+    assert second["verdict"] == "no_tests"
+    assert second["completion"] == "{}"
     shown = show_test(collection, {"run": "small", "problem": "a/1", "test": "0"})
-    assert (shown["input"], shown["expected"]) == ("1 2", "3")
+    assert shown["input"] == "1 2"
+    assert shown["expected"] == "3"

@@ -187,7 +187,8 @@ def test_tests_that_changed_under_the_same_statement_are_shown_with_a_word_on_it
     run = write_training(tmp_path / "run", num_steps=1, manifest=manifest)
     words = {"run": "demo", "problem": "train/001", "test": "0"}
     shown = show_test(open_collection([run]), words)
-    assert (shown["is_known"], shown["origin"]) == (True, "train.jsonl")
+    assert shown["is_known"] is True
+    assert shown["origin"] == "train.jsonl"
     changed = [
         {**row, "tests": [{**test, "output": "4\n"} for test in row["tests"]]} for row in rows
     ]

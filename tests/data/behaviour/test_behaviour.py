@@ -54,7 +54,8 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_said(
     (hit,) = find_behaviour(
         problem(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge
     )
-    assert (hit.problem_id, hit.by) == ("bench/1", "behaviour")
+    assert hit.problem_id == "bench/1"
+    assert hit.by == "behaviour"
     assert "its program gives 4 of 4 answers here" in hit.detail
     assert ("answers there" in hit.detail) is solved
 
@@ -146,7 +147,8 @@ def test_outputs_are_compared_as_values() -> None:
         == ("1", "true", "a", "b")
     )
     swapped = compare([("yes",), ("no",), ("yes",)], [("false",), ("true",), ("true",)])
-    assert (swapped.agreed, swapped.how) == ((True, True, False), "with other words")
+    assert swapped.agreed == (True, True, False)
+    assert swapped.how == "with other words"
     assert sum(compare([("3",), ("8",)], [("4",), ("9",)]).agreed) == 0
 
 

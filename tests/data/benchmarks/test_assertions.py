@@ -157,7 +157,9 @@ def test_plus_inputs_are_judged_by_the_reference(judge: Ask, tmp_path: Path) -> 
 def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(judge: Ask, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "mbpp.jsonl", [MBPP])
     (question,) = Mbpp(kind="mbpp", path=path).read()
-    assert (question.id, question.problem.fn_name, len(question.examples)) == ("Mbpp/11", "swap", 2)
+    assert question.id == "Mbpp/11"
+    assert question.problem.fn_name == "swap"
+    assert len(question.examples) == 2
     verdicts = judge(
         question, "import sys\ndef swap(p): return p[::-1]", "def swap(p): return list(p[::-1])"
     )

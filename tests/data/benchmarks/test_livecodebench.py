@@ -24,11 +24,9 @@ def test_a_file_becomes_questions_ordered_by_id(tmp_path: Path) -> None:
     questions = read_livecodebench(path)
     assert [question.id for question in questions] == ["3001", "abc1_a", "abc1_b"]
     call, stdin, _ = questions
-    assert (call.platform, call.difficulty, call.date) == (
-        "leetcode",
-        "medium",
-        datetime(2024, 8, 10, 19, 30),
-    )
+    assert call.platform == "leetcode"
+    assert call.difficulty == "medium"
+    assert call.date == datetime(2024, 8, 10, 19, 30)
     assert call.problem.fn_name == "double"
     assert (call.problem.starter_code or "").startswith("class Solution")
     assert stdin.problem.fn_name is None
@@ -37,7 +35,8 @@ def test_a_file_becomes_questions_ordered_by_id(tmp_path: Path) -> None:
         ("1 2\n", "3\n"),
         ("5 6\n", "11\n"),
     ]
-    assert (problem.tier, problem.time_limit_seconds) == ("easy", 6.0)
+    assert problem.tier == "easy"
+    assert problem.time_limit_seconds == 6.0
 
 
 def test_problems_are_selected(tmp_path: Path) -> None:
@@ -149,5 +148,6 @@ def test_a_dialect_is_part_of_the_problem_and_of_its_digest(tmp_path: Path) -> N
         read_livecodebench(path),
         read_livecodebench(path, dialect="livecodebench"),
     )
-    assert (plain.load().dialect, theirs.load().dialect) == ("plain", "livecodebench")
+    assert plain.load().dialect == "plain"
+    assert theirs.load().dialect == "livecodebench"
     assert plain.digest != theirs.digest

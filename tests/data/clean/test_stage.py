@@ -38,7 +38,9 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
         "## Output\n\nOne number.\n\n## Example 1\n\nInput:\n\n```\n1 2\n```\n\nOutput:\n\n```\n3\n```\n"
     )
     assert done.statement_found == RAW.statement_found
-    assert (done.title, done.natural_language, done.flags) == ("A & B", "en", ())
+    assert done.title == "A & B"
+    assert done.natural_language == "en"
+    assert done.flags == ()
     assert [test.input for test in done.tests] == ["1 2\n", "5 5\n"]
     assert {line.step for line in done.lineage} == {
         "clean/2", "arrange_sections/1", "normalise_tests/2", "identify_language/1"
@@ -61,7 +63,8 @@ def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
     for reason, candidate in reasons.items():
         done = process(candidate)
         assert isinstance(done, Rejection)
-        assert (done.reason, done.stage) == (reason, "process")
+        assert done.reason == reason
+        assert done.stage == "process"
         assert done.candidate is not None
 
 
@@ -93,7 +96,8 @@ def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
         (two, "1 conflicting", ("1\n", "2\n"), ("1\n", "3\n")), (called, "1 broken", ('[1, 2]\n"a"', "true")),
     ):  # fmt: skip
         assert isinstance(found, Candidate)
-        assert (found.tests, found.lineage[-1].detail) == (pairs(*left), said)
+        assert found.tests == pairs(*left)
+        assert found.lineage[-1].detail == said
         assert found.groups == (("sample", "b") if found is grouped else ())
 
 

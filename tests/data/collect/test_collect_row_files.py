@@ -225,7 +225,8 @@ def test_a_name_means_these_files() -> None:
         ("hf://datasets/a-1/b.c/nothing", None, []),
     ):
         parsed = parse_name(name)
-        assert (parsed.repository, parsed.revision) == ("a-1/b.c", revision)
+        assert parsed.repository == "a-1/b.c"
+        assert parsed.revision == revision
         assert match_files(FILES, parsed) == sorted(expected)
     for wrong in ("hf://a/b", "hf://datasets/a/b@", "hf://datasets/a/b c", "a/b"):
         with pytest.raises(DataError, match="write hf://datasets/owner/name"):

@@ -139,13 +139,15 @@ def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
     other = record("b/1", url="u", date="2024", title="T", platform="p", platform_difficulty="hard", licence="MIT",
                 time_limit_seconds=2.0, memory_limit_mib=256, tags=("dp", "graphs"), pass_rates=("m=0.5",))  # fmt: skip
     done = merge(record("a/1", title="Mine", tags=("dp",)), [other])
-    assert (done.title, done.url, done.date, done.platform) == ("Mine", "u", "2024", "p")
-    assert (done.time_limit_seconds, done.memory_limit_mib, done.platform_difficulty) == (
-        2.0,
-        256,
-        "hard",
-    )
-    assert (done.tags, done.pass_rates) == (("dp", "graphs"), ("m=0.5",))
+    assert done.title == "Mine"
+    assert done.url == "u"
+    assert done.date == "2024"
+    assert done.platform == "p"
+    assert done.time_limit_seconds == 2.0
+    assert done.memory_limit_mib == 256
+    assert done.platform_difficulty == "hard"
+    assert done.tags == ("dp", "graphs")
+    assert done.pass_rates == ("m=0.5",)
     assert done.licence == ""
 
 

@@ -323,7 +323,10 @@ def test_the_first_rule_that_fails_gives_the_reason() -> None:
         row = row.model_copy(update=changed)
         done = filter_row(row, chosen, index)
         assert isinstance(done, Rejection)
-        assert (done.id, done.stage, done.reason, done.candidate) == (row.id, "filter", reason, row)
+        assert done.id == row.id
+        assert done.stage == "filter"
+        assert done.reason == reason
+        assert done.candidate == row
     row = row.model_copy(update={"statement": STORY.replace("a", "o")})
     assert filter_row(row, chosen, index) == row
 
@@ -346,11 +349,13 @@ def test_a_rejection_names_the_problem_and_the_evidence() -> None:
         ROW, index=build_index(ROW.model_copy(update={"id": f"bench/{n}"}) for n in range(5))
     )
     assert isinstance(done, Rejection)
-    assert (done.detail.count("bench/"), done.detail.startswith("bench/0 by words (")) == (3, True)
+    assert done.detail.count("bench/") == 3
+    assert done.detail.startswith("bench/0 by words (") is True
     _, (gone,) = deduplicate(
         [ROW, ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, *ROW.tests)})]
     )
-    assert (gone.reason, gone.detail.partition(" ")[2]) == ("duplicate_of", "by text")
+    assert gone.reason == "duplicate_of"
+    assert gone.detail.partition(" ")[2] == "by text"
 
 
 ROWS = st.tuples(

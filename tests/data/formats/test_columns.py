@@ -173,7 +173,8 @@ def test_a_problem_file_is_made_of_rows(tmp_path: Path) -> None:
     rows += [mbpp_row(602, test_list=["assert 1"]), mbpp_row(601)]
     source = write_rows(tmp_path / "mbpp.jsonl", rows)
     done = convert(source, tmp_path / "problems.jsonl")
-    assert (done.num_problems, done.num_rows) == (3, 7)
+    assert done.num_problems == 3
+    assert done.num_rows == 7
     left_out = {why.partition(":")[0]: places for why, places in done.left_out.items()}
     assert left_out["rows of MBPP's test split (task_id 11 to 510)"] == ("11", "510")
     assert left_out["the id was used before; each may appear once"] == ("601",)

@@ -41,7 +41,11 @@ def test_a_row_is_judged_as_its_format_says(
     name: str, verdicts: dict[str, tuple[Verdict, Verdict]]
 ) -> None:
     right, wrong = verdicts[name]
-    assert (right.outcome, wrong.outcome) == (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), (
+    assert right.outcome == Outcome.ACCEPTED, (
+        right,
+        wrong,
+    )
+    assert wrong.outcome == Outcome.WRONG_ANSWER, (
         right,
         wrong,
     )
@@ -399,7 +403,8 @@ def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> Non
         {"ground_truth": tests, "extra_info": limits}, {"verifier_metadata": {"unit_tests": tests, **limits}},
     ):  # fmt: skip
         problem = read_problem(row)
-        assert (problem.time_limit_seconds, problem.memory_limit_mib) == (0.5, 64)
+        assert problem.time_limit_seconds == 0.5
+        assert problem.memory_limit_mib == 64
 
 
 def test_every_format_and_every_form_is_on_the_page() -> None:
@@ -439,7 +444,8 @@ def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
             found = read_problem(
                 {"ground_truth": row["reward_model"]["ground_truth"]} | {"data_source": "any"}
             )
-            assert (found.tests, found.harness) == (problem.tests, problem.harness)
+            assert found.tests == problem.tests
+            assert found.harness == problem.harness
         else:
             assert read_problem({"verifier_metadata": row["verifier_metadata"]}) == problem
 

@@ -81,7 +81,8 @@ def test_a_layout_is_found_and_writes_what_it_reads(
     assert [read.layout.render(values) for values in read.values] == texts
     # Untyped, numbers beside words are words.
     (untyped, *_), is_mixed = read_texts(texts), "ab 3" in texts[0]
-    assert (untyped.layout, untyped.values == read.values) == (read.layout, not is_mixed)
+    assert untyped.layout == read.layout
+    assert (untyped.values == read.values) == (not is_mixed)
     assert read_texts([*texts, "1 a\n\n2\n", "x y z\n"]) == [], (
         "inputs of different layouts have none"
     )
@@ -334,7 +335,8 @@ def test_generators_run_and_the_validator_decides(judge: Judge) -> None:
     assert validators is not None
     assert validators.ways == (("max=1000",), ("max=10",))
     valid = validators.accept(made, dropped)
-    assert (len(made), len(valid)) == (10, 9)
+    assert len(made) == 10
+    assert len(valid) == 9
     assert dropped["refused by a validator"] == 1
     assert {one.origin.kind for one in valid} == {"package/gen", "package/by hand"}
     assert {one.origin.certificate for one in valid} == {"package"}

@@ -67,7 +67,8 @@ EMPTY = [{"input": f"{n}\n", "output": "[]"} for n in range(4)]
 def test_a_limit_of_the_source_is_kept_where_references_fit(judge: Judge) -> None:
     kept = verify_one(judge, time_limit_seconds=7.5, memory_limit_mib=256)
     assert isinstance(kept, Candidate)
-    assert (kept.time_limit_seconds, kept.memory_limit_mib) == (7.5, 256)
+    assert kept.time_limit_seconds == 7.5
+    assert kept.memory_limit_mib == 256
 
 
 def checked_by(code: str) -> dict[str, object]:
@@ -116,7 +117,8 @@ def test_every_reason_is_given_for_what_it_says(
         if isinstance(rejected, Rejection) and rejected.reason == reason:
             break
     assert isinstance(rejected, Rejection)
-    assert (rejected.stage, rejected.reason) == ("verify", reason)
+    assert rejected.stage == "verify"
+    assert rejected.reason == reason
     assert rejected.candidate is not None
 
 

@@ -158,12 +158,11 @@ def test_hostile_requests_are_refused_in_words(
 
 def test_a_body_that_grows_without_a_stated_size_is_cut_off(running: Running) -> None:
     answer = http.post(f"{running.url}/v1/judge", content=(b" " * 65536 for _ in range(40)))
-    assert (answer.status_code, answer.json()["detail"]) == (
-        413,
-        "the request is too large; send at most 1 MiB",
-    )
+    assert answer.status_code == 413
+    assert answer.json()["detail"] == "the request is too large; send at most 1 MiB"
     answer = http.post(f"{running.url}/v1/judge", data={"a": "b"})
-    assert (answer.status_code, "Content-Type: application/json" in answer.text) == (415, True)
+    assert answer.status_code == 415
+    assert "Content-Type: application/json" in answer.text
 
 
 def test_a_body_that_does_not_arrive_and_rubbish_end_in_4xx(judge: Judge) -> None:
@@ -232,7 +231,8 @@ def test_an_address_that_shows_many_wrong_tokens_has_to_wait(judge: Judge) -> No
         ] * 2
         # A right token that is new here learns nothing either; one that was right before goes on.
         refused = show(TOKEN + "2")
-        assert (refused.status_code, 1 <= int(refused.headers["Retry-After"]) <= 60) == (429, True)
+        assert refused.status_code == 429
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
         assert show(TOKEN).status_code == 200
         with httpx.Client(
             transport=httpx.HTTPTransport(local_address="127.0.0.2", verify=False)

@@ -65,8 +65,11 @@ def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -
     ]
     write_rollouts(run.rollout_file(1), rows)
     (payments,) = read_payments(run)
-    assert (payments.num_scored, payments.reward, payments.accuracy) == (30, 0.5, 0.1)
-    assert (payments.paid_wrong, payments.unpaid_right) == (0.4, 0.0)
+    assert payments.num_scored == 30
+    assert payments.reward == 0.5
+    assert payments.accuracy == 0.1
+    assert payments.paid_wrong == 0.4
+    assert payments.unpaid_right == 0.0
     # The program that ends with 1 tries to end the grader, too, in vain.
     assert payments.tricks == {"equals": 0.1, "exit": 0.2, "frame": 0.1, "print": 0.1}
     assert payments.all_tricks == pytest.approx(0.5)

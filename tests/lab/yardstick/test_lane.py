@@ -140,7 +140,8 @@ def test_an_adapter_in_a_file_says_what_it_can_and_is_asked(tmp_path: Path) -> N
         assert lane.judged.label == "livecodebench"
         assert put_case(lane, WRONG).what == "accepted"
     fusion = read_judge(f"{PEERS}:sandbox_fusion=http://localhost:1", python=sys.executable)
-    assert (set(fusion.abilities), fusion.runs_here) == ({"packages"}, False)
+    assert set(fusion.abilities) == {"packages"}
+    assert fusion.runs_here is False
     with (
         pytest.raises(EvaluatorFault, match=r"livecodebench does not start: .*lcb_runner"),
         open_lane(f"{PEERS}:livecodebench={tmp_path / 'nowhere'}"),
