@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Verdict,
     )
 
-__version__ = "0.3.0"
+__version__ = "0.4.0.dev0"
 
 __all__ = [
     "Checker",
